@@ -58,7 +58,7 @@ def check_contradictions(
         return
     size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
     checks = []
-    if row_model.works_by_points or row_model.has_many_numbers:
+    if row_model.works_by_points:
         checks.append(_jitter_of_columns(row_model, mixture))
     # cheap, and includes rows with a little noise
     if not row_model.works_by_points and bool((rows.noise < JITTER * size).any()):

@@ -23,6 +23,7 @@ from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.factorization import (
+    cholesky_of_precision,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
@@ -32,11 +33,9 @@ from botorch_skewgp.truncated.priors import (
     BorderedPrior,
     DensePrior,
     LowRankPrior,
-    NoisyBorderedPrior,
     RowPrior,
     WeightedPrior,
     keeps_digits,
-    low_rank_prior,
 )
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -100,19 +99,17 @@ class RowModel:
         return self.numbers.lower - self.numbers.mean(self.mean)
 
     @cached_property
-    def _prior_root(self) -> Tensor | None:
-        """An upper root of the prior covariance at the points; `None` for the identity."""
-        return None if self.column_root is not None else upper_root_with_relative_jitter(self.covariance)
+    def _prior_root(self) -> Tensor:
+        """An upper root of the prior covariance at the points."""
+        return self.covariance if self.column_root is not None else upper_root_with_relative_jitter(self.covariance)
 
     def _white(self, values: Tensor) -> Tensor:
         """Values at the points in white coordinates of the prior, `n x k`."""
-        root = self._prior_root
-        return values if root is None else torch.linalg.solve_triangular(root, values, upper=True)
+        return torch.linalg.solve_triangular(self._prior_root, values, upper=True)
 
     def _representer_weights(self, white: Tensor) -> Tensor:
         """The representer weights of white coordinates, `n x k`."""
-        root = self._prior_root
-        return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=False)
+        return torch.linalg.solve_triangular(self._prior_root.mT, white, upper=False)
 
     @cached_property
     def _number_information(self) -> _NumberInformation | None:
@@ -120,8 +117,7 @@ class RowModel:
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None
-        root = self._prior_root
-        F = numbers.weight(n) if root is None else numbers.times(root)
+        F = numbers.times(self._prior_root)
         if bool((numbers.noise < MIN_NOISE * (F.square().sum(-1) + numbers.noise)).any()):
             return None
         weighted = F / numbers.noise.unsqueeze(-1)
@@ -129,11 +125,6 @@ class RowModel:
         cholesky = cholesky_with_relative_jitter(eye + F.mT @ weighted, scale=torch.ones_like(eye[0]))
         half = torch.linalg.solve_triangular(cholesky, weighted.mT @ self._number_residual.unsqueeze(-1), upper=False)
         return _NumberInformation(cholesky, half)
-
-    @property
-    def has_many_numbers(self) -> bool:
-        """Whether there are more numbers than points, so that the points' covariance is factored."""
-        return self._number_information is not None
 
     @cached_property
     def number_log_density(self) -> Tensor:
@@ -180,29 +171,20 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether the prior is by latent coordinates (many rows over few columns, counts, or slips beside numbers)."""
-        slips_beside_numbers = self.intervals.heights is not None and self.numbers.num_rows > 0
-        if self.intervals.count is not None or slips_beside_numbers:
+        """Whether rows go by the points: many rows or numbers over few of them, rows that stand for several, slips."""
+        rows = self.intervals
+        if rows.count is not None or rows.heights is not None or self._number_information is not None:
             return True
-        return self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
-
-    @property
-    def _needs_low_rank(self) -> bool:
-        """Whether rows have counts, or answers may be slips."""
-        return self.intervals.count is not None or self.intervals.heights is not None
+        return rows.num_rows > max(FEW_ROWS, self.mean.shape[-1])
 
     @cached_property
     def _point_root(self) -> Tensor:
         """An upper triangular root of the covariance of `f` at the points given the numbers."""
-        root = self._prior_root
+        if self.numbers.num_rows == 0:
+            return self._prior_root
         if self._number_information is not None:
             L = self._number_information.cholesky
-            inverse = torch.linalg.solve_triangular(
-                L.mT, torch.eye(*L.shape, dtype=L.dtype, device=L.device), upper=True
-            )
-            return inverse if root is None else root @ inverse
-        if root is not None and self.numbers.num_rows == 0:
-            return root
+            return torch.linalg.solve_triangular(L.mT, self._prior_root, upper=True, left=False)
         prior_variance = self.covariance.diagonal().mean()
         return upper_root_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
 
@@ -234,41 +216,29 @@ class RowModel:
         # Far in a tail it is multiplied by up to 1e12: asymmetric rounding would change the evidence by nats.
         covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
         covariance.diagonal().add_(missing)
-        if self._needs_low_rank:
-            return LowRankPrior(cholesky_with_relative_jitter(covariance))
         return DensePrior(covariance, has_jitter=True)
 
     @property
     def _prior_by_points(self) -> RowPrior:
         """The prior of the interval rows given the numbers: low rank, plus shared noise in blocks."""
         rows, n = self.intervals, self.mean.shape[-1]
-        if self.column_root is not None and self.numbers.num_rows == 0:
-            root = rows.weight(n)
-        else:
-            if rows.can_merge and rows.num_rows > n >= MANY_POINTS:
-                count = 1.0 if rows.count is None else rows.count
-                terms = rows.index, rows.coefficient
-                if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
-                    return WeightedPrior(*terms, self._point_root)
-            root = rows.times(self._point_root)
+        if rows.can_merge and rows.num_rows > n >= MANY_POINTS:
+            count = 1.0 if rows.count is None else rows.count
+            terms = rows.index, rows.coefficient
+            if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
+                return WeightedPrior(*terms, self._point_root)
+        root = rows.times(self._point_root)
         if rows.noise_root is None:
-            return LowRankPrior(root) if self._needs_low_rank else low_rank_prior(root)
+            return LowRankPrior(root)
         block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
-        return BorderedPrior(root, rows.noise_root, block, is_wide_low_rank=self._needs_low_rank)
+        return BorderedPrior(root, rows.noise_root, block)
 
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
-        noisy = self.truncated_normal.noisy_prior
-        if self.works_by_points and isinstance(noisy, NoisyBorderedPrior):
-            mixture = self._mixture_by_blocks(draws, noisy)
-        elif self.works_by_points and self.truncated_normal.prior.is_low_rank:
-            mixture = self._mixture_by_points(draws)
-        elif self._number_information is not None:
-            mixture = self._mixture_given_many_numbers(draws)
-        else:
-            mixture = self._mixture_by_rows(draws)
-        return self._of_columns(mixture)
+        return self._of_columns(
+            self._mixture_by_points(draws) if self.works_by_points else self._mixture_by_rows(draws)
+        )
 
     @torch.no_grad()
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
@@ -285,8 +255,6 @@ class RowModel:
             return self._of_columns(
                 self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None)
             )
-        if self.intervals.heights is not None:
-            return self._of_columns(self._mixture_of_approximation(approximation))
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=MIN_PRECISION)
         seen = approximation.site_shift / precision
@@ -336,50 +304,27 @@ class RowModel:
         draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        prior, noisy = distribution.prior.wide, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
-        assert isinstance(prior, LowRankPrior)
-        noise, mean = distribution.noise_of_mean, distribution.mean
-        free = torch.eye(prior.rank, dtype=mean.dtype, device=mean.device)
-        latent, known = torch.zeros_like(free[0]), torch.zeros_like(free[0])
-        if fixes := not bool(noisy.all()):
-            F = prior.root
-            _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
-            tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
-            rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
-            free = directions[rank:].mT
-            residual = draws.rows[:, ~noisy].to(F) - mean[~noisy]
-            latent = residual @ torch.linalg.pinv(F[~noisy], rtol=tolerance).mT
-            noise, mean, prior = noise[noisy], mean[noisy], LowRankPrior(F[noisy] @ free)
-            known = latent @ (F[noisy].mT @ (prior.matrix / noise.unsqueeze(-1)))
-        factor = prior.cholesky_of_precision(1 / noise)
-        pulls = [  # in parts, to save memory
-            prior.transposed_times(((rows[:, noisy] if fixes else rows).to(mean) - mean) / noise)
-            for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
-        ]
-        latent = latent + torch.cholesky_solve((torch.cat(pulls) - known).mT, factor).mT @ free.mT
-        latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
-        return self._mixture_of_values(latent[:, :n].mT, latent_root)
-
-    def _mixture_by_blocks(self, draws: Draws, noisy: NoisyBorderedPrior) -> RepresenterMixture:
-        """As `_mixture_by_points`, by blocks."""
-        mean = self.truncated_normal.mean
-        parts = draws.rows.split(max(1, MAX_ENTRIES // len(mean)))
-        latent = torch.cat([noisy.shared_given(rows.to(mean) - mean) for rows in parts])
-        return self._mixture_of_values(latent.mT, noisy.shared_root)
-
-    def _mixture_given_many_numbers(self, draws: Draws) -> RepresenterMixture:
-        """Condition on many numbers first, then on few interval rows."""
-        rows, num_draws = self.intervals, draws.num_draws if self.intervals.num_rows else 1
-        F, residual = (
-            rows.times(self._point_root),
-            draws.rows[:num_draws].to(self.mean) - self.truncated_normal.mean,
-        )
-        covariance = F @ F.mT if rows.noise_root is None else F @ F.mT + rows.noise_covariance
-        half = torch.linalg.solve_triangular(cholesky := cholesky_with_noise(covariance, rows.noise), F, upper=False)
-        white = torch.linalg.solve_triangular(cholesky, residual.mT, upper=False)
-        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        eigenvalues, vectors = torch.linalg.eigh(eye - half.mT @ half)  # between 0 and 1 up to rounding
-        return self._mixture_of_values(half.mT @ white, vectors * eigenvalues.clamp(min=0).sqrt())
+        mean, noise = distribution.mean, distribution.noise_of_mean
+        if distribution.num_rows == 0:  # beside many numbers
+            return self._mixture_of_values(mean.new_zeros(n, 1), torch.eye(n, dtype=mean.dtype, device=mean.device))
+        parts = draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))  # to save memory
+        noisy = missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
+        if bool(noisy.all()):
+            given = distribution.noisy_prior.given_rows
+            latent = torch.cat([given.shared_given((rows.to(mean) - mean) / noise) for rows in parts])
+            return self._mixture_of_values(latent.mT, given.shared_root)
+        F = distribution.prior.wide.root
+        _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
+        tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
+        rank = int((singular > tolerance * singular.amax()).sum())
+        free = directions[rank:].mT
+        latent = (draws.rows[:, ~noisy].to(F) - mean[~noisy]) @ torch.linalg.pinv(F[~noisy], rtol=tolerance).mT
+        left, noise = F[noisy] @ free, noise[noisy]
+        L = cholesky_of_precision(left, 1 / noise)
+        pulls = torch.cat([((rows[:, noisy].to(mean) - mean[noisy]) / noise) @ left for rows in parts])
+        known = latent @ (F[noisy].mT @ (left / noise.unsqueeze(-1)))
+        latent = latent + torch.cholesky_solve((pulls - known).mT, L).mT @ free.mT
+        return self._mixture_of_values(latent[:, :n].mT, torch.linalg.solve_triangular(L, free.mT, upper=False).mT[:n])
 
     def _mixture_of_values(self, latent: Tensor, latent_root: Tensor, may_widen: bool = False) -> RepresenterMixture:
         r"""The mixture from the latent coordinates of the points given the numbers.
@@ -394,20 +339,6 @@ class RowModel:
         if excess is not None:
             weights = weights + self._representer_weights(excess)
         return RepresenterMixture(weights, self._representer_weights(known))
-
-    def _mixture_of_approximation(self, approximation: ExpectationPropagation) -> RepresenterMixture:
-        """The mixture from a Gaussian of latent coordinates `z` of the rows, `h = mean + L z`, without numbers.
-
-        Its weights are `A^T C^-1 (E h - mean)`, and `R R^T = A^T L^-T (I - Cov z) L^-1 A`.
-        """
-        prior = self.truncated_normal.prior
-        assert isinstance(prior, LowRankPrior)
-        white = torch.linalg.solve_triangular(prior.matrix, self.intervals.weight(self.mean.shape[-1]), upper=False)
-        known, excess = _information(approximation.latent_root, may_widen=True)
-        weights = white.mT @ approximation.latent_mean.unsqueeze(-1)
-        if excess is not None:
-            weights = weights + white.mT @ excess
-        return RepresenterMixture(weights, white.mT @ known)
 
 
 def _information(root: Tensor, may_widen: bool) -> tuple[Tensor, Tensor | None]:

@@ -259,7 +259,7 @@ def _reflective_cost(distribution: TruncatedNormal, approximation: ExpectationPr
 def _hamiltonian_cost(distribution: TruncatedNormal) -> float:
     """What draws by Hamiltonian trajectories cost, in nanoseconds."""
     fixed, of_row, of_entry = COSTS.of_gradient
-    if not distribution.factor.has_one_bound:
+    if not bool((distribution.lower.isfinite() != distribution.upper.isfinite()).all()):
         of_row *= COSTS.two_sided
     entries = num_entries(distribution.prior)
     return COSTS.gradients * (fixed + MANY_CHAINS * (of_row * distribution.num_rows + of_entry * entries))

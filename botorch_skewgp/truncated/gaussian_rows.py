@@ -17,7 +17,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.priors import PriorGivenSites, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -78,16 +78,12 @@ class SiteConditioned:
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which
         sites = Sites(*(entry[..., which] for entry in approximation.sites))
-        self.given = distribution.prior.given_sites(which, sites, distribution.mean)
+        self.given = PriorGivenSites(distribution.prior, which, sites, distribution.mean)
         self.rest = replace(distribution, mean=self.given.mean, prior=self.given.prior).select(~which)
 
     def latent_given_rest(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw latent coordinates of `given` given the other rows, `batch_shape x k x (m - s)`."""
-        noise = torch.full_like(self.distribution.noise, torch.inf)  # of the replaced rows, which are unknown
-        noise[..., ~self.which] = self.rest.noise
-        residual = rest.new_zeros(*rest.shape[:-1], len(self.which))
-        residual[..., ~self.which] = rest - self.rest.mean.unsqueeze(-2)
-        return self.given.prior.with_noise(noise).draw_latent(residual, generator)
+        return self.rest.noisy_prior.draw_latent(rest - self.rest.mean.unsqueeze(-2), generator)
 
     def complete(self, rest: Tensor, latent: Tensor | None, generator: torch.Generator | None) -> Tensor:
         r"""Draw the replaced rows given the others.

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, NoisyPrior, RowPrior
+from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
@@ -42,10 +41,9 @@ class TruncatedNormal:
         upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
         noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
         count: A `batch_shape x m` tensor of whole numbers: the number of rows that a row stands for, of the same `h`
-            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank
-            prior, and noise in rows that stand for more than one.
-        heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs a low-rank prior.
-            No slips if `None`.
+            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows
+            that stand for more than one.
+        heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
@@ -86,16 +84,14 @@ class TruncatedNormal:
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
-            if not self.prior.is_low_rank or not bool(((self.noise > 0) | (self.count == 1)).all()):
-                raise ValueError("Rows that stand for several need a low-rank prior and noise.")
+            if not bool(((self.noise > 0) | (self.count == 1)).all()):
+                raise ValueError("Rows that stand for several need noise.")
         if self.heights is not None:
             slips = self.heights.outside
             if slips.shape != self.mean.shape or self.heights.gain.shape != self.mean.shape:
                 raise ValueError(f"heights must have mean's shape {tuple(self.mean.shape)}; got {tuple(slips.shape)}.")
             if not bool(((slips >= 0) & (self.heights.gain > 0)).all()):
                 raise ValueError("The heights outside must not be negative, and those inside must be larger.")
-            if not self.prior.is_low_rank:
-                raise ValueError("Answers that may be slips need a low-rank prior.")
 
     @classmethod
     def empty(cls, like: Tensor) -> TruncatedNormal:
@@ -137,7 +133,7 @@ class TruncatedNormal:
     @cached_property
     def noisy_prior(self) -> NoisyPrior:
         """The distribution of `u - mean` before truncation; of rows that stand for several, of their mean."""
-        return self.prior.with_noise(self.noise_of_mean)
+        return NoisyPrior(self.prior, self.noise_of_mean)
 
     @property
     def gamma(self) -> Tensor:
@@ -176,12 +172,9 @@ class TruncatedNormal:
         Args:
             index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
         """
-        prior = self.prior.select(index)
-        if self.heights is not None and not prior.is_low_rank:  # too few rows are left
-            prior = LowRankPrior(cholesky_with_relative_jitter(prior.covariance))
         return TruncatedNormal(
             mean=self.mean[..., index],
-            prior=prior,
+            prior=self.prior.select(index),
             lower=self.lower[..., index],
             upper=self.upper[..., index],
             noise=self.noise[..., index],

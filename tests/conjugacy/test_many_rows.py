@@ -16,7 +16,7 @@ from botorch_skewgp.models import SkewPrior, latent_model
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
-from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.priors import LowRankPrior, NoisyPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 LIMIT = 4.5
@@ -38,6 +38,8 @@ def no_square_matrices(monkeypatch):
     for name in ("gamma", "gamma_cholesky"):
         monkeypatch.setattr(TruncatedNormal, name, property(forbidden))
     monkeypatch.setattr(LowRankPrior, "covariance", property(forbidden))
+    of_reflections = property(lambda self: self.prior.wide.root @ self.prior.wide.root.mT + self.noise.diag())
+    monkeypatch.setattr(NoisyPrior, "coloured_covariance", of_reflections)
 
 
 def sine(X: torch.Tensor) -> torch.Tensor:

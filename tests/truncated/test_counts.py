@@ -104,8 +104,6 @@ def test_what_cannot_be(generator):
         distribution_of(root, mean, noise, 0 * COUNT)
     with pytest.raises(ValueError, match="a low-rank prior and noise"):
         distribution_of(root, mean, 0 * noise)
-    with pytest.raises(ValueError, match="a low-rank prior"):
-        TruncatedNormal(mean, root @ root.mT, LOWER, UPPER, noise, COUNT)
     with pytest.raises(ValueError, match="single rows"):
         draw(distribution_of(root, mean, noise), DrawSettings(sampler="reflective"))
     assert not gaussian_rows(expectation_propagation(distribution_of(root, mean, noise))).any()

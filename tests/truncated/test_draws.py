@@ -174,11 +174,11 @@ def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generato
 
 
 def test_few_rows_without_noise_beside_many_are_walls(generator):
-    distribution = low_rank_rows(2000, 3, generator)
+    distribution = low_rank_rows(8000, 3, generator)
     noise = distribution.noise.clone()
     noise[:5] = 0
     assert choose_sampler(replace(distribution, noise=noise)) == "hamiltonian"
-    noise[:1000] = 0
+    noise[:4000] = 0
     assert choose_sampler(replace(distribution, noise=noise)) == "reflective"
 
 
@@ -195,10 +195,8 @@ def test_narrow_rows_are_numbers():
         draws = draw(narrow, DrawSettings(num_draws=SMALL.num_draws, sampler=sampler))
         assert draws.sampler == used
         assert ((draws.rows > 0) & (draws.rows <= 0.001)).all()
-    # little noise: what is left when it is integrated out is nowhere near Gaussian
-    for noise in (1e-6 * wide.noise, 0 * wide.noise):
-        little = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, noise)
-        assert choose_sampler(little) == "reflective"
+    without = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
+    assert choose_sampler(without) == "reflective"
 
 
 @pytest.mark.slow

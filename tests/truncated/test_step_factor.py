@@ -6,7 +6,6 @@ import pytest
 import torch
 from scipy import stats
 
-from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -108,21 +107,20 @@ def test_an_answer_of_several_rows_has_one_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heights", "noise", "prior", "message"),
+    ("heights", "noise", "message"),
     [
-        (Heights(torch.full((3,), 0.1), torch.full((3,), 0.9)), 1.0, "low", "mean's shape"),
-        (Heights(torch.full((2,), -0.1), torch.full((2,), 0.9)), 1.0, "low", "must not be negative"),
-        (Heights(torch.full((2,), 0.1), torch.zeros(2)), 1.0, "low", "must be larger"),
-        (Heights(torch.full((2,), 0.1), torch.full((2,), 0.9)), 1.0, "dense", "low-rank prior"),
+        (Heights(torch.full((3,), 0.1), torch.full((3,), 0.9)), 1.0, "mean's shape"),
+        (Heights(torch.full((2,), -0.1), torch.full((2,), 0.9)), 1.0, "must not be negative"),
+        (Heights(torch.full((2,), 0.1), torch.zeros(2)), 1.0, "must be larger"),
     ],
 )
-def test_refuses_in_words(heights: Heights, noise: float, prior: str, message: str) -> None:
+def test_refuses_in_words(heights: Heights, noise: float, message: str) -> None:
     root = torch.eye(2, dtype=torch.double)
     zeros = torch.zeros(2, dtype=torch.double)
     with pytest.raises(ValueError, match=message):
         TruncatedNormal(
             mean=zeros,
-            prior=LowRankPrior(root) if prior == "low" else root,
+            prior=root,
             lower=zeros,
             upper=zeros + torch.inf,
             noise=zeros + noise,

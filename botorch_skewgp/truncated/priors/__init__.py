@@ -1,13 +1,16 @@
-"""Gaussian priors of the rows, and their products with Gaussian sites and with noise.
+"""Gaussian priors of the rows, and their products with Gaussian sites.
 
-`base` is the interface; `dense`, `low_rank`, `weighted` (low rank, each row a weighted sum of few rows of a matrix) and
-`bordered` (low rank plus block diagonal) are its kinds.
+`base` is the interface. Kinds are `low_rank` (by a root), `dense` (by a covariance), `weighted` (each row weighs a
+few rows of a matrix) and `bordered` (low rank plus block diagonal). `square` has the products of few rows, `noisy`
+adds the rows' noise, and `given_sites` is what is left of a prior beside the sites of some rows.
 """
 
-from botorch_skewgp.truncated.priors.base import Factor, NoisyPrior, PriorGivenSites, RowPrior, Sites
-from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior, NoisyBorderedPrior
+from botorch_skewgp.truncated.priors.base import Factor, RowPrior, Sites
+from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior
 from botorch_skewgp.truncated.priors.dense import DensePrior
-from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, low_rank_prior
+from botorch_skewgp.truncated.priors.given_sites import PriorGivenSites
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
+from botorch_skewgp.truncated.priors.noisy import NoisyPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior, keeps_digits
 
 __all__ = [
@@ -16,12 +19,10 @@ __all__ = [
     "DensePrior",
     "Factor",
     "LowRankPrior",
-    "NoisyBorderedPrior",
     "NoisyPrior",
     "PriorGivenSites",
     "RowPrior",
     "Sites",
     "WeightedPrior",
     "keeps_digits",
-    "low_rank_prior",
 ]

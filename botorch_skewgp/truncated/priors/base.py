@@ -1,4 +1,4 @@
-r"""Interfaces of Gaussian priors of the rows, and of their products with Gaussian sites and with noise."""
+r"""Interfaces of Gaussian priors of the rows, and of their products with Gaussian sites."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import add_to_diagonal, cholesky_with_noise
+if TYPE_CHECKING:
+    from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 Map = Callable[[Tensor], Tensor]
-MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 
 
 class Sites(NamedTuple):
@@ -53,7 +53,9 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Factor(ABC):
-    r"""The product of a prior and sites, factored: the Gaussian of the rows that expectation propagation finds.
+    r"""The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
+
+    With sites of precision `1 / noise` and shift `u / noise` it is the Gaussian of the noiseless rows given rows `u`.
 
     Args:
         prior: The prior of `h - mean`.
@@ -69,11 +71,6 @@ class Factor(ABC):
     moments: Moments
     cholesky: Tensor
 
-    @property
-    def num_foreseen(self) -> int:
-        """The number of sweeps for which the present covariance serves, see `responses`."""
-        return 2
-
     @cached_property
     def offset(self) -> Tensor:
         """The linear terms of the sites as functions of `h - prior_mean`, `batch_shape x m`."""
@@ -84,31 +81,42 @@ class Factor(ABC):
         """Half of the log determinant of `I + S C S`, with `S` the roots of the sites' precisions; `batch_shape`."""
         return self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    @property
     @abstractmethod
+    def times(self, rows: Tensor) -> Tensor:
+        """The covariance of all rows times vectors, `batch_shape x k x m`."""
+
+    @abstractmethod
+    def latent_given(self, offset: Tensor) -> Tensor:
+        """The mean of the latent coordinates at other `offset`s of the sites: `... x k x r` for `... x k x m`."""
+
+    @cached_property
     def latent_mean(self) -> Tensor:
         """The mean of the latent coordinates, `batch_shape x r`."""
+        return self.latent_given(self.offset.unsqueeze(-2)).squeeze(-2)
 
     @property
     @abstractmethod
     def latent_root(self) -> Tensor:
-        """A `batch_shape x r x r` root of the covariance of the latent coordinates."""
+        """An upper triangular `batch_shape x r x r` root of the covariance of the latent coordinates."""
+
+    def shared_given(self, offset: Tensor) -> Tensor:
+        """As `latent_given`, of those latent coordinates that several blocks of rows share."""
+        return self.latent_given(offset)
+
+    @property
+    def shared_root(self) -> Tensor:
+        """As `latent_root`, of those latent coordinates that several blocks of rows share."""
+        return self.latent_root
 
     @property
     def shared_coordinates(self) -> tuple[Tensor, Tensor]:
         """Mean and root of the covariance of the latent coordinates that several blocks of rows share."""
-        return self.latent_mean, self.latent_root
+        return self.shared_given(self.offset.unsqueeze(-2)).squeeze(-2), self.shared_root
 
-    @abstractmethod
     def covariance_rows(self) -> Map:
         """A function from `k` indices to their rows of the covariance of all rows, `batch_shape x k x m`."""
-
-    @abstractmethod
-    def responses(self) -> tuple[Map, Map] | None:
-        """Products of the covariance of the rows, and of its squared entries, with vectors; `None` if not at hand.
-
-        Off-diagonal squares are left out where a product with them would cost a factorisation.
-        """
+        m = self.prior.num_rows
+        return lambda rows: self.times(torch.nn.functional.one_hot(rows, m).to(self.prior_mean))
 
     @abstractmethod
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
@@ -124,22 +132,14 @@ class Factor(ABC):
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class PriorGivenSites:
-    """A prior of rows given the sites of some of them: the mean of `h`, `batch_shape x m`, and the prior around it."""
-
-    mean: Tensor
-    prior: RowPrior
-
-
 class RowPrior(ABC):
-    r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C`.
+    r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C = F F^T`.
 
-    Rows are linear in *latent coordinates*. Those of a low-rank covariance `C = F F^T` are `z ~ N(0, I_r)` with `h =
-    mean + F z`, and nothing of size `m x m` need be built. Those of a dense one are `h - mean` itself.
+    Rows are linear in *latent coordinates* `z ~ N(0, I_r)`, `h = mean + F z`. Where these are fewer than the rows,
+    nothing of size `m x m` need be built.
     """
 
-    is_low_rank = False  # whether latent coordinates differ from the rows
+    has_jitter = False  # whether the covariance has the jitter of rows with less noise, which must not be added twice
 
     @property
     @abstractmethod
@@ -152,9 +152,19 @@ class RowPrior(ABC):
         """The number `r` of latent coordinates."""
 
     @property
-    def wide(self) -> RowPrior:
-        """The prior as a dense or low-rank one, which samplers need; itself if it is one."""
-        return self
+    def num_shared(self) -> int:
+        """The number of latent coordinates that several blocks of rows share, which come first."""
+        return self.rank
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether latent coordinates are fewer than rows."""
+        return self.rank < self.num_rows
+
+    @property
+    @abstractmethod
+    def wide(self) -> LowRankPrior:
+        """The prior with the same latent coordinates, those of all rows at once; itself if it is of this form."""
 
     @property
     @abstractmethod
@@ -188,6 +198,10 @@ class RowPrior(ABC):
         r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
 
     @abstractmethod
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        r"""The transpose of `times`, from `batch_shape x k x m` to `batch_shape x k x r`."""
+
+    @abstractmethod
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
         r"""The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
 
@@ -198,120 +212,12 @@ class RowPrior(ABC):
         """
 
     @abstractmethod
-    def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
-        r"""The prior given the sites of some rows, all of positive precision.
-
-        Args:
-            which: A mask of length `m`.
-            sites: The sites of these rows, in this order.
-            mean: The prior mean of all rows, `batch_shape x m`.
-        """
-
-    @abstractmethod
-    def with_noise(self, noise: Tensor) -> NoisyPrior:
-        """The distribution of `u - mean = h - mean + v`, the noise of variances `batch_shape x m`."""
-
-    @abstractmethod
     def minimal_root(self) -> Tensor:
         """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
 
-    @abstractmethod
     def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
         """Coordinates by the minimal root, of latent coordinates `batch_shape x r`."""
-
-
-class NoisyPrior(ABC):
-    r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
-
-    Args:
-        prior: The prior of the noiseless parts.
-        noise: The variances of the noise, `batch_shape x m`.
-    """
-
-    has_full_rank = False  # whether no row is determined by others, up to rounding
-
-    def __init__(self, prior: RowPrior, noise: Tensor) -> None:
-        self.prior, self.noise = prior, noise
-
-    @property
-    def covariance(self) -> Tensor:
-        """`Gamma`, `batch_shape x m x m`; not kept, for it is large."""
-        return add_to_diagonal(self.prior.covariance, self.noise)
-
-    @cached_property
-    def cholesky(self) -> Tensor:
-        """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that."""
-        return cholesky_with_noise(self.prior.covariance, self.noise)
-
-    @cached_property
-    def variances(self) -> Tensor:
-        """The diagonal of `Gamma`, `batch_shape x m`."""
-        return self.prior.variances + self.noise
-
-    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The diagonal of `Gamma^-1`, `batch_shape x 1 x m`, and its product with residuals, `batch_shape x k x m`."""
-        inverse = torch.cholesky_inverse(self.cholesky)
-        return inverse.diagonal(dim1=-2, dim2=-1).unsqueeze(-2), residual @ inverse
-
-    @property
-    @abstractmethod
-    def num_normals(self) -> int:
-        """The number of standard normal variables from which `colour` makes a draw."""
-
-    @abstractmethod
-    def colour(self, like: Tensor) -> Map:
-        r"""A map from standard normals, `batch_shape x k x num_normals`, to draws of `u - mean`, `batch_shape x k x m`.
-
-        Args:
-            like: A tensor of the wanted dtype and device.
-        """
-
-    @property
-    @abstractmethod
-    def coloured_covariance(self) -> Tensor:
-        """The covariance of what `colour` draws, which differs from `Gamma` by a jitter, `batch_shape x m x m`."""
-
-    @property
-    @abstractmethod
-    def own_variances(self) -> Tensor:
-        """The variance of every row given all others, or a quick lower bound, `batch_shape x m`."""
-
-    @abstractmethod
-    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates to start chains from, `batch_shape x k x r`, spread no more than draws of the prior."""
-
-    @abstractmethod
-    def expected_latent(self, residual: Tensor) -> Tensor:
-        """The mean of the latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`."""
-
-    @abstractmethod
-    def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`."""
-
-    @abstractmethod
-    def predict(self, residual: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        r"""Locations and scales to draw all rows independently, given the first ones.
-
-        Args:
-            residual: The first rows less their mean, `batch_shape x k x m_old`.
-            generator: The source of randomness.
-
-        Returns:
-            Rows less their mean to draw around, `batch_shape x k x m`, standard deviations to draw with, `batch_shape
-            x m`, and the latent coordinates of the former for a low-rank prior.
-        """
-
-    @abstractmethod
-    def expectations(self) -> Map:
-        """The functionals that diagnostics watch, `batch_shape x k x w` for residuals `batch_shape x k x m`.
-
-        Expectations of latent coordinates given rows, up to `MAX_WATCHED` evenly spaced ones, and their squared length.
-        """
-
-
-def evenly(size: int, device: torch.device) -> Tensor:
-    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
-    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
+        return latent
 
 
 def eye_like(cholesky: Tensor) -> Tensor:

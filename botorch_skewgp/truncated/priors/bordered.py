@@ -16,70 +16,57 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.factorization import missing_noise
-from botorch_skewgp.truncated.priors.base import (
-    Factor,
-    Map,
-    Moments,
-    NoisyPrior,
-    PriorGivenSites,
-    RowPrior,
-    Sites,
-    evenly,
-    eye_like,
-)
-from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, low_rank_prior
+from botorch_skewgp.truncated.priors.base import Factor, Map, Moments, RowPrior, Sites, eye_like
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 MIN_SIZE = 4  # of a block after padding
-SAME_CORRELATION = 1e-9  # difference that is rounding, and the jitter of a root
-MIN_OWN = 1e-6  # share of a row's variance within its block that must be its own
 
 
 class BorderedPrior(RowPrior):
     r"""A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
 
-    Products with sites are block by block. All else goes by the *wide* form: a low-rank prior with columns for each
-    block, or a dense one where these are no fewer than the rows.
+    Products with sites are block by block. Latent coordinates are those that all rows share, and then those of each
+    block; the *wide* form is that by their root as a matrix.
 
     Args:
         root: The `m x r` root `U`.
         block_root: The `m x p` root `N`, whose columns are each block's own.
         block: An `m`-dim integer tensor, the block of each row.
-        is_wide_low_rank: Whether the wide form is low rank however many columns it has, as rows that stand for several
-            need.
     """
 
-    def __init__(self, root: Tensor, block_root: Tensor, block: Tensor, is_wide_low_rank: bool = False) -> None:
+    def __init__(self, root: Tensor, block_root: Tensor, block: Tensor) -> None:
         self.root, self.block_root, self.block = root, block_root, block
-        self._is_wide_low_rank = is_wide_low_rank
 
     @property
     def num_rows(self) -> int:
         return len(self.root)
 
     @cached_property
-    def wide(self) -> RowPrior:
-        return LowRankPrior(self.wide_root) if self._is_wide_low_rank else low_rank_prior(self.wide_root)
-
-    @property
-    def is_low_rank(self) -> bool:  # type: ignore[override]
-        return self._is_wide_low_rank or self._num_columns < self.num_rows
+    def wide(self) -> LowRankPrior:
+        column, rank = self._columns
+        wide = torch.cat([self.root, self.root.new_zeros(self.num_rows, rank - self.root.shape[-1])], dim=-1)
+        return LowRankPrior(wide.scatter_add(-1, column % rank, self.block_root))
 
     @property
     def rank(self) -> int:
-        return self._num_columns if self.is_low_rank else self.num_rows
+        return self._columns[1]
+
+    @property
+    def num_shared(self) -> int:
+        return self.root.shape[-1]
 
     @cached_property
-    def _num_columns(self) -> int:
-        """The number of columns of the wide root, which is not built."""
-        label = self.block.unique(return_inverse=True)[1]
-        used = self.block_root.detach() != 0
-        num_used = used.new_zeros(self.num_rows, used.shape[-1], dtype=torch.long).index_add(0, label, used.long())
-        return self.root.shape[-1] + int(num_used.count_nonzero())
+    def _columns(self) -> tuple[Tensor, int]:
+        """The columns of the wide root in which entries of `block_root` stand, `m x p`, `-1` for none; their number."""
+        label, p = self.block.unique(return_inverse=True)[1], self.block_root.shape[-1]
+        entry = self.block_root.detach() != 0
+        place = label.unsqueeze(-1) * p + torch.arange(p, device=label.device)
+        used, column = place[entry].unique(return_inverse=True)
+        r = self.root.shape[-1]
+        return torch.full_like(place, -1).masked_scatter(entry, r + column), r + len(used)
 
     @cached_property
     def covariance(self) -> Tensor:
@@ -95,38 +82,28 @@ class BorderedPrior(RowPrior):
         """The rows of each block."""
         return Blocks(self.block, (self.block_root.detach() != 0).any(-1))
 
-    @cached_property
-    def wide_root(self) -> Tensor:
-        """A root of the covariance, with columns for each block."""
-        label = self.block.unique(return_inverse=True)[1]
-        p = self.block_root.shape[-1]
-        place = label.unsqueeze(-1) * p + torch.arange(p, device=label.device)
-        wide = self.block_root.new_zeros(len(label), p * (int(label.max()) + 1) if len(label) else 0)
-        wide = wide.scatter(-1, place, self.block_root)
-        return torch.cat([self.root, wide[:, (wide.detach() != 0).any(0)]], dim=-1)
-
     def map(self, change: Map) -> BorderedPrior:
         root = change(self.root)
-        return BorderedPrior(root, change(self.block_root), self.block.to(root.device), self._is_wide_low_rank)
+        return BorderedPrior(root, change(self.block_root), self.block.to(root.device))
 
     def select(self, index: Tensor) -> RowPrior:
         return self.wide.select(index)
 
     def times(self, latent: Tensor) -> Tensor:
-        return self.wide.times(latent)
+        rows = latent[..., : self.root.shape[-1]] @ self.root.mT
+        for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
+            rows += latent[..., column] * weight  # zero where there is no column
+        return rows
 
-    def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
-        return self.wide.given_sites(which, sites, mean)
-
-    def with_noise(self, noise: Tensor) -> NoisyPrior:
-        enough = bool((missing_noise(self.variances + noise, noise) == 0).all())
-        return NoisyBorderedPrior(self, noise) if enough else self.wide.with_noise(noise)
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        r = self.root.shape[-1]
+        latent = torch.cat([rows @ self.root, rows.new_zeros(*rows.shape[:-1], self.rank - r)], dim=-1)
+        for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
+            latent.index_add_(-1, column % self.rank, rows * weight)
+        return latent
 
     def minimal_root(self) -> Tensor:
         return self.wide.minimal_root()
-
-    def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        return self.wide.by_minimal_root(latent, root)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
         found = self.product_with(total.precision)
@@ -164,157 +141,6 @@ class BorderedPrior(RowPrior):
         if bool(info):
             return None
         return Product(blocks, halves, weight, cholesky), log_det
-
-    def one_factor(self, noise: Tensor) -> tuple[Tensor, Tensor] | None:
-        r"""The part of rows that their block shares, and noise, as one variable for each block and noise of each row.
-
-        The covariance of `w + v` is that of `a_i x + e_i` for independent `x ~ N(0, 1)` of each block and `e_i` of
-        variances `d_i`. A block of two rows always has such a form, one of three where `d_i > 0` comes out.
-
-        Args:
-            noise: The variances of `v`, `m`, positive.
-
-        Returns:
-            The loadings `a` and the variances `d`, `m` each; `None` where a block has no such form.
-        """
-        loading = torch.zeros_like(noise)
-        for index, N in zip(self.blocks.index, self.blocks.gather(self.block_root), strict=True):
-            covariance = N @ N.mT
-            covariance.diagonal(dim1=-2, dim2=-1).zero_()
-            total = torch.cat([self.variances_within + noise, noise.new_ones(1)])[index]
-            scale = total.sqrt()
-            R = covariance / (scale.unsqueeze(-1) * scale.unsqueeze(-2))  # correlations
-            first = R.abs().amax(-1).argmax(-1, keepdim=True)  # the row that shares most, and what it shares with each
-            r = R.gather(-2, first.unsqueeze(-1).expand(-1, 1, R.shape[-1])).squeeze(-2)
-            second = r.abs().argmax(-1, keepdim=True)
-            r_second = R.gather(-2, second.unsqueeze(-1).expand(-1, 1, R.shape[-1])).squeeze(-2)
-            strongest = r.gather(-1, second)
-            both = (r * r_second).abs()
-            third = both.argmax(-1, keepdim=True)
-            has_third, r_third = both.gather(-1, third) > 0, r_second.gather(-1, third)
-            of_three = r.gather(-1, third) * strongest / torch.where(has_third, r_third, 1.0)
-            square = torch.where(has_third, of_three, strongest.abs())  # of the first row's loading
-            shares = strongest != 0
-            if bool((shares & (square <= 0)).any()):
-                return None
-            of_first = torch.where(shares, square, 1.0).sqrt()
-            a = (r / of_first).scatter(-1, first, torch.where(shares, of_first, 0.0))
-            outer = a.unsqueeze(-1) * a.unsqueeze(-2)
-            outer.diagonal(dim1=-2, dim2=-1).zero_()
-            if bool(((outer - R).abs() > SAME_CORRELATION).any()) or bool((a.square() > 1 - MIN_OWN).any()):
-                return None
-            loading = torch.cat([loading, loading.new_zeros(1)]).index_put((index,), a * scale)[:-1]
-        return loading, self.variances_within + noise - loading.square()
-
-    @property
-    def variances_within(self) -> Tensor:
-        """The variances of the part that rows share with their block, `m`."""
-        return squared_lengths(self.block_root)
-
-
-class NoisyBorderedPrior(NoisyPrior):
-    r"""Rows of a bordered prior with noise in every row: products block by block, draws by the wide form.
-
-    Args:
-        prior: The prior.
-        noise: The variances of the noise, `m`.
-    """
-
-    prior: BorderedPrior
-
-    @cached_property
-    def _wide(self) -> NoisyPrior:
-        """The distribution by the wide form, whose latent coordinates samplers use."""
-        return self.prior.wide.with_noise(self.noise)
-
-    @property
-    def has_full_rank(self) -> bool:  # type: ignore[override]
-        return self._wide.has_full_rank
-
-    @cached_property
-    def _product(self) -> Product:
-        found = self.prior.product_with(1 / self.noise)
-        if found is None:
-            raise NanError("The covariance of the rows contains NaN or infinite values.")
-        return found[0]
-
-    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
-        """The diagonal of `Gamma^-1 = T - T (V + G A^-1 G^T) T`, with `T` of the noise, and its product."""
-        T = (1 / self.noise).unsqueeze(-2)
-        return T - T.square() * self._product.variance, residual * T - self._product.of_rows(residual * T) * T
-
-    def shared_given(self, residual: Tensor) -> Tensor:
-        """The mean of the shared coordinates, `E[z | u]`, `k x r` for residuals `k x m`."""
-        pulls = residual / self.noise @ self._product.weight
-        return torch.cholesky_solve(pulls.mT, self._product.cholesky).mT
-
-    @property
-    def shared_root(self) -> Tensor:
-        """A root of the covariance of `z` given `u`, `r x r`."""
-        L = self._product.cholesky
-        return torch.linalg.solve_triangular(L.mT, eye_like(L), upper=True)
-
-    @property
-    def num_normals(self) -> int:
-        columns = sum(len(index) * self._num_columns for index in self.prior.blocks.index)
-        return self.prior.root.shape[-1] + columns + self.prior.num_rows
-
-    @property
-    def _num_columns(self) -> int:
-        return self.prior.block_root.shape[-1]
-
-    def colour(self, like: Tensor) -> Map:
-        """`U z + N w + sqrt(noise) e`."""
-        U, scale = self.prior.root.to(like), self.noise.sqrt().to(like)
-        blocks, p = self.prior.blocks, self._num_columns
-        roots = blocks.gather(self.prior.block_root.to(like))
-        r, m = U.shape[-1], len(U)
-
-        def draw(normal: Tensor) -> Tensor:
-            z, w, e = normal.split([r, normal.shape[-1] - r - m, m], dim=-1)
-            rows = torch.addcmul(z @ U.mT, scale, e)
-            padded = torch.cat([rows, rows.new_zeros(*rows.shape[:-1], 1)], dim=-1)
-            first = 0
-            for index, N in zip(blocks.index, roots, strict=True):
-                own = w[..., first : first + len(index) * p].unflatten(-1, (len(index), p))
-                first += len(index) * p
-                shared = torch.einsum("...bp,bsp->...bs", own, N)
-                padded = padded.index_add(-1, index.flatten(), shared.flatten(-2))  # of padding zero
-            return padded[..., :-1]
-
-        return draw
-
-    @property
-    def coloured_covariance(self) -> Tensor:
-        return self.covariance
-
-    @property
-    def own_variances(self) -> Tensor:
-        T = 1 / self.noise
-        left = 1 - T * self._product.variance  # at least noise / own variance; rounding only
-        return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
-
-    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        return self._wide.sample_latent(num_draws, generator)
-
-    def expected_latent(self, residual: Tensor) -> Tensor:
-        return self._wide.expected_latent(residual)
-
-    def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        return self._wide.draw_latent(residual, generator)
-
-    def predict(self, residual: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        return self._wide.predict(residual, generator)
-
-    def expectations(self) -> Map:
-        """`E[z_j | u]` of up to `MAX_WATCHED` shared coordinates, and `|E[z | u]|^2`; in double precision."""
-        some = evenly(self.prior.root.shape[-1], self.noise.device)
-
-        def of_shared(residual: Tensor) -> Tensor:
-            latent = self.shared_given(residual.to(self.noise))
-            return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
-
-        return of_shared
 
 
 class Blocks:
@@ -411,31 +237,24 @@ class BorderedFactor(Factor):
     def log_det(self) -> Tensor:
         return self.block_log_det + super().log_det
 
+    def times(self, rows: Tensor) -> Tensor:
+        return self.product.of_rows(rows)
+
+    def latent_given(self, offset: Tensor) -> Tensor:
+        return self.prior.transposed_times(offset - self.sites.precision.unsqueeze(-2) * self.times(offset))
+
     @cached_property
-    def wide(self) -> Factor:
-        """The factor by the wide form of the prior."""
+    def latent_root(self) -> Tensor:
         factor = self.prior.wide.given(self.prior_mean, self.single_sites, self.sites)
         assert factor is not None
-        return factor
+        return factor.latent_root
+
+    def shared_given(self, offset: Tensor) -> Tensor:
+        return torch.cholesky_solve(self.product.weight.mT @ offset.mT, self.cholesky).mT
 
     @property
-    def latent_mean(self) -> Tensor:
-        return self.wide.latent_mean
-
-    @property
-    def latent_root(self) -> Tensor:
-        return self.wide.latent_root
-
-    @property
-    def shared_coordinates(self) -> tuple[Tensor, Tensor]:
-        mean = torch.cholesky_solve(self.product.weight.mT @ self.offset.unsqueeze(-1), self.cholesky).squeeze(-1)
-        return mean, torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
-
-    def covariance_rows(self) -> Map:
-        return self.wide.covariance_rows()
-
-    def responses(self) -> tuple[Map, Map]:
-        return self.product.times, lambda vector: self.moments.variance.square() * vector
+    def shared_root(self) -> Tensor:
+        return torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
         U, N, blocks = self.prior.root, self.prior.block_root, self.prior.blocks

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
 from botorch_skewgp.truncated.factorization import spans
-from botorch_skewgp.truncated.priors.base import Map, eye_like
+from botorch_skewgp.truncated.priors.base import Map
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 # Variance of the noiseless part of a row, as a share of what it would be if all its terms added up, below which sums by
@@ -99,8 +99,8 @@ class WeightedPrior(LowRankPrior):
             total += term
         return total
 
-    def transposed_times(self, values: Tensor) -> Tensor:
-        return self._by_points(values) @ self.matrix
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        return self._by_points(rows) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
         R = self.matrix
@@ -108,10 +108,6 @@ class WeightedPrior(LowRankPrior):
         for start, end in spans(self.rank):
             lower[start:end, :end] = R[:end, start:end].mT @ weighted[:end, :end]
         return lower
-
-    def cholesky_of_precision(self, precision: Tensor) -> Tensor:
-        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `n x n`; for precisions that are not extreme."""
-        return torch.linalg.cholesky(eye_like(self.matrix) + self.information(precision))
 
     def variances_given(self, cholesky: Tensor) -> Tensor:
         R, half = self.matrix, torch.zeros_like(self.matrix)  # R L^-T, upper triangular as well

@@ -22,16 +22,16 @@ class PriorCoordinates(NamedTuple):
     """The prior of the coordinates, as latent coordinates `z = mean + root w` are standard normal before the rows."""
 
     mean: Tensor  # r x 1
-    root: Tensor  # r x r
+    root: Tensor  # r x r, upper triangular
 
     def coordinates(self, latent: Tensor) -> Tensor:
         """Coordinates of the Gaussian at latent coordinates, `r x k`."""
-        return torch.linalg.solve(self.root, latent - self.mean)
+        return torch.linalg.solve_triangular(self.root, latent - self.mean, upper=True)
 
     def log_density(self, w: Tensor) -> Tensor:
         """The log density of the prior at coordinates `w`, `r x k`, up to the constant of a standard normal's."""
         latent = self.mean + self.root @ w
-        return -0.5 * latent.square().sum(0) + torch.linalg.slogdet(self.root).logabsdet
+        return -0.5 * latent.square().sum(0) + self.root.diagonal().abs().log().sum()
 
 
 class Coordinates(ABC):
@@ -142,8 +142,7 @@ def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationProp
         coordinates: Coordinates = WeightedCoordinates(centre, prior.index, prior.weight, prior.matrix @ root)
     else:
         coordinates = MatrixCoordinates(centre, prior.times(root.mT).mT)
-    if prior.is_low_rank:
-        coordinates.prior = PriorCoordinates(approximation.latent_mean.to(centre).unsqueeze(-1), root)
+    coordinates.prior = PriorCoordinates(approximation.latent_mean.to(centre).unsqueeze(-1), root)
     return coordinates
 
 

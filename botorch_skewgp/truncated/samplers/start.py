@@ -115,8 +115,9 @@ def _start_apart(
     if approximation is None:
         centre, variance = distribution.mean, distribution.gamma_diagonal
     else:
-        centre = distribution.mean + approximation.latent_mean.to(distribution.mean)
-        variance = approximation.latent_root.to(distribution.mean).square().sum(-1) + distribution.noise
+        centre = distribution.noiseless(approximation.latent_mean.to(distribution.mean).unsqueeze(-2)).squeeze(-2)
+        root = distribution.prior.times(approximation.latent_root.to(distribution.mean).mT)
+        variance = root.square().sum(-2) + distribution.noise
     # a row without spread in the approximation still needs a scale
     least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
     centre = centre.unsqueeze(-2).expand(*batch, num_chains, -1)

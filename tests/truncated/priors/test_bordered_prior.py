@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from botorch_skewgp.papers import corrected_log_normalizer
-from botorch_skewgp.truncated.priors import BorderedPrior, Sites
+from botorch_skewgp.truncated.priors import BorderedPrior, NoisyPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -30,28 +30,6 @@ def normal(U, N, block, mean, dense):
         upper=torch.where(torch.arange(m) % 3 == 0, 1.5, torch.inf).to(double),
         noise=torch.ones(m, dtype=double),
     )
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_product_is_that_of_the_dense_matrix(seed):
-    U, N, block, _ = parts(seed)
-    N[::7] = 0  # rows that share nothing
-    prior = BorderedPrior(U, N, block)
-    C = prior.covariance
-    assert torch.allclose(prior.wide.covariance, C)
-    assert torch.allclose(prior.variances, C.diagonal())
-    precision = torch.rand(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
-    precision[:5] = 0
-    sites = Sites(precision, torch.zeros_like(precision))
-    factor = prior.given(torch.zeros_like(precision), sites, sites)
-    given = torch.linalg.solve(torch.eye(len(C), dtype=double) + C * precision, C)
-    assert torch.allclose(factor.moments.variance, given.diagonal(), rtol=1e-11)
-    x = torch.randn(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
-    assert torch.allclose(factor.responses()[0](x), given @ x, rtol=1e-11)
-    assert torch.allclose(factor.covariance_rows()(torch.arange(5)), given[:5])
-    S = precision.sqrt()
-    log_det = torch.logdet(torch.eye(len(C), dtype=double) + S.unsqueeze(-1) * C * S)
-    assert torch.allclose(2 * factor.log_det, log_det)
 
 
 @pytest.mark.parametrize(("seed", "m", "p"), [(0, 50, 4), (1, 260, 9), (2, 40, 45)])
@@ -85,25 +63,13 @@ def test_shared_coordinates_and_latent_coordinates():
 
 
 @pytest.mark.parametrize("p", [4, 60])
-def test_with_noise_it_is_what_the_dense_matrix_is(p):
+def test_what_is_told_of_shared_coordinates_is_watched(p):
     U, N, block, _ = parts(4, p=p)
-    N[::7] = 0
-    prior = BorderedPrior(U, N, block)
-    assert (prior.is_low_rank, prior.rank) == (prior.wide.is_low_rank, prior.wide.rank)
-    generator = torch.Generator().manual_seed(0)
-    noise = 0.2 + torch.rand(len(U), dtype=double, generator=generator)
-    noisy, gamma = prior.with_noise(noise), prior.covariance + noise.diag()
-    inverse, residual = torch.linalg.inv(gamma), torch.randn(6, len(U), dtype=double, generator=generator)
-    diagonal, product = noisy.precision(residual)
-    assert torch.allclose(diagonal.squeeze(), inverse.diagonal())
-    assert torch.allclose(product, residual @ inverse)
+    noise = 0.2 + torch.rand(len(U), dtype=double, generator=torch.Generator().manual_seed(0))
+    noisy = NoisyPrior(BorderedPrior(U, N, block), noise)
+    inverse = torch.linalg.inv(noisy.covariance)
+    residual = torch.randn(6, len(U), dtype=double, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(noisy.own_variances, 1 / inverse.diagonal())
-    assert torch.allclose(noisy.coloured_covariance, gamma)
-    colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=double))  # the root, row by row
-    assert torch.allclose(colour.mT @ colour, gamma)
-    assert torch.allclose(noisy.shared_given(residual), residual @ inverse @ U)
-    root = noisy.shared_root
-    assert torch.allclose(root @ root.mT, torch.eye(3, dtype=double) - U.mT @ inverse @ U)
     watched = noisy.expectations()(residual)
     assert torch.allclose(watched[:, :-1], residual @ inverse @ U)
     assert torch.allclose(watched[:, -1], (residual @ inverse @ U).square().sum(-1))

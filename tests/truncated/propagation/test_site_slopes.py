@@ -38,7 +38,7 @@ def problem(kind: str, joined: bool, counted: bool, seed: int, parameters: Tenso
         prior = WeightedPrior(index, torch.tensor([1.0, -1.0]).double().expand(NUM_ROWS, 2), values)
     if kind == "bordered":
         block = torch.arange(NUM_ROWS) // 6
-        prior = BorderedPrior(root, root[:, :1] * (1 + parameters[0]), block, is_wide_low_rank=True)
+        prior = BorderedPrior(root, root[:, :1] * (1 + parameters[0]), block)
     mean = torch.randn(NUM_ROWS, dtype=torch.double, generator=g)
     upper = torch.full_like(mean, torch.inf)
     upper[::4] = 2 + parameters[4]

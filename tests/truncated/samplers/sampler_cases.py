@@ -139,12 +139,9 @@ def gaussian_sites(distribution: TruncatedNormal, seed: int = 0) -> PoorSites:
     precision = (0.3 + 0.4 * torch.rand(shape, generator=generator, dtype=torch.float64)).to(distribution.mean)
     shift = (0.5 * torch.randn(shape, generator=generator, dtype=torch.float64)).to(distribution.mean)
     offset = (shift - precision * distribution.mean).unsqueeze(-1)
-    if not distribution.prior.is_low_rank:
-        prior, design = distribution.prior.covariance, torch.eye(shape[-1], dtype=shift.dtype)
-    else:
-        prior, design = torch.eye(distribution.prior.root.shape[-1], dtype=shift.dtype), distribution.prior.root
-    eye = torch.eye(prior.shape[-1], dtype=shift.dtype)
-    covariance = torch.linalg.solve(eye + prior @ design.mT @ (precision.unsqueeze(-1) * design), prior)
+    design = distribution.prior.root
+    eye = torch.eye(design.shape[-1], dtype=shift.dtype)
+    covariance = torch.linalg.inv(eye + design.mT @ (precision.unsqueeze(-1) * design))
     covariance = 0.5 * (covariance + covariance.mT)
     values, vectors = torch.linalg.eigh(covariance)
     return PoorSites(
@@ -199,17 +196,8 @@ def exact_draws(distribution: TruncatedNormal, num_draws: int, generator: torch.
     """Rejection from the prior: rows and latent coordinates, `num_draws x m` and `num_draws x r`."""
     rows, latents, found = [], [], 0
     like = distribution.mean
-    if not distribution.prior.is_low_rank:
-        values, vectors = torch.linalg.eigh(distribution.prior.covariance)
-        assert (values > -1e-9).all(), "not a covariance"
     while found < num_draws:
-        size = (
-            4 * num_draws,
-            distribution.num_rows if not distribution.prior.is_low_rank else distribution.prior.root.shape[-1],
-        )
-        normal = torch.randn(size, dtype=like.dtype, generator=generator)
-        if not distribution.prior.is_low_rank:
-            normal = normal @ (vectors * values.clamp(min=0).sqrt()).mT
+        normal = torch.randn(4 * num_draws, distribution.prior.rank, dtype=like.dtype, generator=generator)
         h = distribution.noiseless(normal)
         u = h + distribution.noise.sqrt() * torch.randn(h.shape, dtype=h.dtype, generator=generator)
         keep = ((u > distribution.lower) & (u <= distribution.upper)).all(-1)

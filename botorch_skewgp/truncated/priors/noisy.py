@@ -1,0 +1,195 @@
+"""Priors of rows with their noise, before truncation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from linear_operator.utils.errors import NanError
+from torch import Tensor
+
+from botorch_skewgp.truncated.factorization import (
+    RELATIVE_JITTER,
+    add_to_diagonal,
+    cholesky_as_it_is,
+    cholesky_with_noise,
+    times_transpose,
+)
+from botorch_skewgp.truncated.priors.base import Factor, Map, RowPrior, Sites
+
+MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
+# Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
+# full rank. Rows that others determine more closely are started from a point of the latent space.
+FULL_RANK_PIVOT = 1e-6
+
+
+class NoisyPrior:
+    r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
+
+    Latent coordinates given rows `u` are the product of the prior with sites of precision `1 / noise` and shift
+    `u / noise`.
+
+    Args:
+        prior: The prior of the noiseless parts.
+        noise: The variances of the noise, `batch_shape x m`.
+    """
+
+    def __init__(self, prior: RowPrior, noise: Tensor) -> None:
+        self.prior, self.noise = prior, noise
+
+    @property
+    def covariance(self) -> Tensor:
+        """`Gamma`, `batch_shape x m x m`; not kept, for it is large."""
+        return add_to_diagonal(self.prior.covariance, self.noise)
+
+    @cached_property
+    def cholesky(self) -> Tensor:
+        """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that, once."""
+        if self.prior.has_jitter:
+            return cholesky_as_it_is(self.covariance)
+        return cholesky_with_noise(self.prior.covariance, self.noise)
+
+    @cached_property
+    def variances(self) -> Tensor:
+        """The diagonal of `Gamma`, `batch_shape x m`."""
+        return self.prior.variances + self.noise
+
+    @cached_property
+    def _least_noise(self) -> Tensor:
+        """The noise, raised to the jitter."""
+        return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * self.variances)
+
+    @cached_property
+    def given_rows(self) -> Factor:
+        """The latent coordinates given rows of zero residual, with all noise at least the jitter."""
+        none = torch.zeros_like(self.noise)
+        sites = Sites(1 / self._least_noise, none)
+        factor = (self.prior if self._is_enough else self.prior.wide).given(none, sites, sites)
+        if factor is None:
+            raise NanError("The covariance of the rows contains NaN or infinite values.")
+        return factor
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether no noise is less than the jitter."""
+        return bool((self.noise == self._least_noise).all())
+
+    @property
+    def _is_by_blocks(self) -> bool:
+        return self.prior.num_shared < self.prior.rank and self._is_enough
+
+    @property
+    def _has_few_coordinates(self) -> bool:
+        return self.prior.num_shared < self.prior.num_rows
+
+    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The diagonal of `Gamma^-1`, `batch_shape x 1 x m`, and its product with residuals, `batch_shape x k x m`.
+
+        By latent coordinates if those that blocks share are fewer than rows and every row has noise.
+        """
+        if self._has_few_coordinates and bool((self.noise > 0).all()):
+            T = (1 / self.noise).unsqueeze(-2)
+            left = 1 - T * self.given_rows.moments.variance.unsqueeze(-2)
+            return T * left, T * (residual - self.given_rows.times(T * residual))
+        inverse = torch.cholesky_inverse(self.cholesky)
+        return inverse.diagonal(dim1=-2, dim2=-1).unsqueeze(-2), residual @ inverse
+
+    @property
+    def own_variances(self) -> Tensor:
+        """The variance of every row given all others; its noise, a lower bound, if latent coordinates are drawn too."""
+        if self._is_by_blocks:
+            left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
+            return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
+        if self.prior.is_low_rank:
+            return self.noise
+        return 1 / torch.cholesky_inverse(self.cholesky).diagonal(dim1=-2, dim2=-1)
+
+    @property
+    def has_full_rank(self) -> bool:
+        """Whether no row is determined by others, up to rounding."""
+        if self.prior.is_low_rank:
+            return False
+        factor, info = torch.linalg.cholesky_ex(self.covariance)
+        pivots = factor.diagonal(dim1=-2, dim2=-1).square()
+        return not bool(info.any()) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
+
+    @property
+    def num_normals(self) -> int:
+        """The number of standard normal variables from which `colour` makes a draw."""
+        return self.prior.num_rows + (self.prior.rank if self._has_few_coordinates else 0)
+
+    def colour(self, like: Tensor) -> Map:
+        r"""A map from standard normals, `batch_shape x k x num_normals`, to draws of `u - mean`, `batch_shape x k x m`.
+
+        Args:
+            like: A tensor of the wanted dtype and device.
+        """
+        if not self._has_few_coordinates:
+            L = self.cholesky.to(like)
+            return lambda normal: times_transpose(normal, L)
+        prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like).unsqueeze(-2)
+        r = prior.rank
+        return lambda normal: prior.times(normal[..., :r]) + scale * normal[..., r:]
+
+    @property
+    def coloured_covariance(self) -> Tensor:
+        """The covariance of what `colour` draws, which differs from `Gamma` by a jitter, `batch_shape x m x m`."""
+        if self._has_few_coordinates:
+            return self.covariance
+        variance = self.cholesky.square().sum(-1)
+        covariance = self.prior.covariance.expand(*variance.shape, -1)
+        return torch.diagonal_scatter(covariance, variance, dim1=-2, dim2=-1)
+
+    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
+        """Latent coordinates of the prior to start chains from, `batch_shape x k x r`."""
+        return self._randn(num_draws, self.prior.rank, generator)
+
+    def _randn(self, num_draws: int, size: int, generator: torch.Generator | None) -> Tensor:
+        shape = (*self.noise.shape[:-1], num_draws, size)
+        return torch.randn(shape, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
+
+    def expected_latent(self, residual: Tensor) -> Tensor:
+        """The mean of the latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`."""
+        return self.given_rows.latent_given(residual / self._least_noise.unsqueeze(-2))
+
+    def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`.
+
+        By Matheron's rule. Rows without noise fix their directions exactly.
+        """
+        residual, k = residual.to(self.noise), residual.shape[-2]
+        z = self.sample_latent(k, generator)
+        noise = self._least_noise.sqrt().unsqueeze(-2) * self._randn(k, self.prior.num_rows, generator)
+        z = z + self.expected_latent(residual - self.prior.times(z) - noise)
+        fixes = self._least_noise > self.noise
+        if bool(fixes.any()):
+            F = self.prior.wide.root * fixes.unsqueeze(-1)
+            z = z + (residual - self.prior.times(z)) @ torch.linalg.pinv(F).mT
+        return z
+
+    def expectations(self) -> Map:
+        r"""The functionals that diagnostics watch, `batch_shape x k x w` for residuals `batch_shape x k x m`.
+
+        Expectations given rows of latent coordinates, or of noiseless rows if these are fewer; up to `MAX_WATCHED`
+        evenly spaced ones. And the sum of their squares. In double precision.
+        """
+        if self.noise.dtype != torch.float64:
+            return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
+        given, precision = self.given_rows, 1 / self._least_noise.unsqueeze(-2)
+        if self._has_few_coordinates:
+            some = _evenly(self.prior.num_shared, self.noise.device)
+            watched: Map = lambda residual: given.shared_given(precision * residual)[..., some]  # noqa: E731
+        else:
+            gain = (precision * given.covariance_rows()(_evenly(self.prior.num_rows, self.noise.device))).mT
+            watched = lambda residual: residual @ gain  # noqa: E731
+
+        def with_length(residual: Tensor) -> Tensor:
+            values = watched(residual.to(self.noise))
+            return torch.cat([values, values.square().sum(-1, keepdim=True)], dim=-1)
+
+        return with_length
+
+
+def _evenly(size: int, device: torch.device) -> Tensor:
+    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
+    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()

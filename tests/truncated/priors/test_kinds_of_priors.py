@@ -1,0 +1,171 @@
+"""Priors of all kinds are what the matrices are that they stand for: maps, products with sites, rows with noise."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.priors import (
+    BorderedPrior,
+    DensePrior,
+    LowRankPrior,
+    NoisyPrior,
+    PriorGivenSites,
+    RowPrior,
+    Sites,
+    WeightedPrior,
+)
+
+M, N = 40, 7
+
+
+def randn(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def wide_form(root: Tensor, within: Tensor, block: Tensor) -> Tensor:
+    """The root with a column for whatever a block's rows share, block by block."""
+    columns = list(root.mT)
+    for b in block.unique():
+        for column in (within * (block == b).unsqueeze(-1)).mT:
+            if bool(column.any()):
+                columns.append(column)
+    return torch.stack(columns, dim=-1)
+
+
+def bordered(num_columns: int, seed: int) -> tuple[RowPrior, Tensor, list[Tensor]]:
+    block = torch.randint(6, (M,), generator=torch.Generator().manual_seed(seed))
+    within = randn(M, num_columns, seed=seed + 2)
+    within[::5] = 0  # rows that share nothing
+    within[block == 2, 1] = 0  # and a block that shares less
+    root = randn(M, N, seed=seed + 1).requires_grad_()
+    within.requires_grad_()
+    return BorderedPrior(root, within, block), wide_form(root, within, block), [root, within]
+
+
+def make(kind: str) -> tuple[RowPrior, Tensor, list[Tensor]]:
+    """A prior, its root, and the tensors with derivatives."""
+    if kind == "dense":
+        F = randn(M, M, seed=3) + 3 * torch.eye(M, dtype=torch.float64)
+        C = (F @ F.mT).requires_grad_()
+        return DensePrior(C), torch.linalg.cholesky(C), [C]
+    if kind == "weighted":
+        index = torch.randint(N, (M, 2), generator=torch.Generator().manual_seed(0))
+        weight, matrix = randn(M, 2, seed=1), randn(N, N, seed=2).triu().requires_grad_()
+        W = torch.zeros(M, N, dtype=torch.float64).scatter_add(-1, index, weight)
+        return WeightedPrior(index, weight, matrix), W @ matrix, [matrix]
+    if kind.startswith("bordered"):
+        return bordered(3 if kind == "bordered" else 9, seed=10)
+    F = randn(M, {"low rank": N, "square": M, "wide": M + 5}[kind], seed=3).requires_grad_()
+    return LowRankPrior(F), F, [F]
+
+
+KINDS = ["dense", "low rank", "square", "wide", "weighted", "bordered", "bordered, wide"]
+
+
+def precisions(kind: str, which: str) -> Tensor:
+    """Of sites: all positive, some zero, some huge, or some negative by as much as the prior admits."""
+    tau = 0.1 + torch.rand(M, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    if which == "some are zero":
+        tau[::3] = 0
+    if which == "some are huge":
+        tau[::9] = 1e4
+    if which == "some are negative":
+        F = make(kind)[1].detach()
+        tau[::3] = -0.3 / (F @ F.mT).diagonal().max() / 14
+    return tau
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_are_those_of_the_matrix(kind):
+    prior, F, _ = make(kind)
+    assert (prior.num_rows, prior.rank) == F.shape
+    latent, rows = randn(3, F.shape[-1], seed=4), randn(3, M, seed=5)
+    torch.testing.assert_close(prior.times(latent), latent @ F.mT)
+    torch.testing.assert_close(prior.transposed_times(rows), rows @ F)
+    torch.testing.assert_close(prior.times(latent[0]), F @ latent[0])
+    torch.testing.assert_close(prior.transposed_times(rows[0]), rows[0] @ F)
+    torch.testing.assert_close(prior.covariance, F @ F.mT)
+    torch.testing.assert_close(prior.variances, F.square().sum(-1))
+    index = torch.arange(M) % 2 == 0
+    torch.testing.assert_close(prior.select(index).covariance, F[index] @ F[index].mT)
+
+
+@pytest.mark.parametrize("which", ["all are positive", "some are zero", "some are huge", "some are negative"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_with_sites(kind, which):
+    prior, F, leaves = make(kind)
+    tau, mean, shift, g = precisions(kind, which), randn(M, seed=11), randn(M, seed=12), randn(M, seed=13)
+    sites = Sites(tau, shift)
+    with torch.no_grad():
+        factor = prior.given(mean, sites, sites)
+        assert factor is not None
+        A = torch.eye(F.shape[-1], dtype=torch.float64) + F.mT @ (tau.unsqueeze(-1) * F)
+        of_latent = torch.linalg.inv(A)
+        V, offset, close = F @ of_latent @ F.mT, shift - tau * mean, {"rtol": 1e-6, "atol": 1e-7}
+        torch.testing.assert_close(factor.moments.mean, mean + V @ offset, **close)
+        torch.testing.assert_close(factor.moments.variance, V.diagonal(), **close)
+        left = 1 - tau * V.diagonal()
+        torch.testing.assert_close(factor.moments.cavity_variance, V.diagonal() / left, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(factor.log_det, 0.5 * torch.logdet(A), **close)
+        vectors = randn(3, M, seed=14)
+        torch.testing.assert_close(factor.times(vectors), vectors @ V, **close)
+        torch.testing.assert_close(factor.covariance_rows()(torch.tensor([3, 0])), V[[3, 0]], **close)
+        latent = vectors @ F @ of_latent
+        torch.testing.assert_close(factor.latent_given(vectors), latent, **close)
+        torch.testing.assert_close(factor.latent_mean, of_latent @ F.mT @ offset, **close)
+        torch.testing.assert_close(factor.latent_root @ factor.latent_root.mT, of_latent, **close)
+        k = prior.num_shared
+        torch.testing.assert_close(factor.shared_given(vectors), latent[:, :k], **close)
+        torch.testing.assert_close(factor.shared_root @ factor.shared_root.mT, of_latent[:k, :k], **close)
+        slope = g.outer(g) - tau.unsqueeze(-1) * torch.linalg.inv(torch.eye(M).double() + F @ F.mT * tau)
+    wanted = torch.autograd.grad((0.5 * slope * (F @ F.mT)).sum(), leaves, retain_graph=True)
+    found = torch.autograd.grad(factor.with_slope(torch.zeros((), dtype=torch.float64), g), leaves)
+    for ours, theirs in zip(found, wanted, strict=True):
+        if kind == "dense":  # by its two triangles
+            theirs = 0.5 * (theirs + theirs.mT)
+        elif kind.startswith("bordered"):  # rows that share nothing never do
+            ours, theirs = ours[ours.any(-1)], theirs[ours.any(-1)]
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9 * float(theirs.abs().max()) + 1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prior_given_sites_of_some_rows(kind):
+    prior, F, _ = make(kind)
+    F, mean, which = F.detach(), randn(M, seed=11), torch.arange(M) % 4 == 1
+    tau, nu = 10 ** randn(int(which.sum()), seed=12), randn(int(which.sum()), seed=13)
+    given = PriorGivenSites(prior, which, Sites(tau, nu), mean)
+    of_latent = torch.linalg.inv(torch.eye(F.shape[-1]).double() + F[which].mT @ (tau.unsqueeze(-1) * F[which]))
+    torch.testing.assert_close(given.prior.covariance, F @ of_latent @ F.mT)
+    centre = of_latent @ F[which].mT @ (nu - tau * mean[which])
+    torch.testing.assert_close(given.mean, mean + F @ centre)
+
+
+@pytest.mark.parametrize("noise_free", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_with_noise(kind, noise_free):
+    prior, F, _ = make(kind)
+    F, C = F.detach(), prior.covariance.detach()
+    noise = 0.2 + torch.rand(M, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    if noise_free:
+        noise[:3] = 0
+    with torch.no_grad():
+        noisy, gamma = NoisyPrior(prior, noise), C + noise.diag()
+        inverse, residual, close = torch.linalg.inv(gamma), randn(5, M, seed=4), {"rtol": 1e-5, "atol": 1e-5}
+        torch.testing.assert_close(noisy.covariance, gamma)
+        diagonal, product = noisy.precision(residual)
+        torch.testing.assert_close(diagonal.squeeze(0), inverse.diagonal(), **close)
+        torch.testing.assert_close(product, residual @ inverse, **close)
+        if noise_free:  # whose pulls are large, and those of the others lose digits beside them
+            close = {"rtol": 1e-2, "atol": 1e-3}
+        torch.testing.assert_close(noisy.expected_latent(residual), residual @ inverse @ F, **close)
+        colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
+        torch.testing.assert_close(colour.mT @ colour, noisy.coloured_covariance)
+        torch.testing.assert_close(noisy.coloured_covariance, gamma)
+        generator = torch.Generator().manual_seed(0)
+        latent = noisy.draw_latent(residual[0].expand(4000, -1), generator)
+        expected, spread = residual[0] @ inverse @ F, torch.eye(prior.rank).double() - F.mT @ inverse @ F
+        error = spread.diagonal().clamp(min=0).sqrt() / 4000**0.5
+        assert ((latent.mean(0) - expected).abs() <= 5 * error + close["atol"]).all()
+        assert ((latent.var(0) - spread.diagonal()).abs() <= 0.12 * spread.diagonal() + 1e-6).all()
+        rows = prior.times(latent)[:, noise == 0]
+        torch.testing.assert_close(rows, residual[0, noise == 0].expand_as(rows), rtol=1e-7, atol=1e-7)
