@@ -238,7 +238,7 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     if 2 * num_walls >= distribution.num_rows:
         return "reflective"
     if approximation is None:
-        approximation = expectation_propagation(distribution)
+        approximation = expectation_propagation(distribution, warn=False)
     ratio = (approximation.variance / distribution.noise)[noisy]
     if not float(ratio.mean()) <= COSTS.most_ratio:
         return "reflective"
@@ -314,12 +314,12 @@ def draw(
             "unknown. Leave them out, or give them weights that are not zero, or noise."
         )
     if approximation is None:  # starts and coordinates need sites near the fixed point only
-        approximation = expectation_propagation(distribution, tolerance=1e-3)
+        approximation = expectation_propagation(distribution, tolerance=1e-3, warn=False)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
         double = as_double(distribution)
         require_feasible(double, approximation)  # contradictions have sites of any size
-        approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
+        approximation = expectation_propagation(double, approximation.sites, tolerance=ROUNDING, warn=False)
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)

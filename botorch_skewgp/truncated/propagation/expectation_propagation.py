@@ -212,6 +212,7 @@ def expectation_propagation(
     max_iterations: int = 1000,
     reduction: float = 0.0,
     non_negative: bool = False,
+    warn: bool = True,
 ) -> ExpectationPropagation:
     r"""Run parallel expectation propagation to its fixed point.
 
@@ -229,6 +230,7 @@ def expectation_propagation(
         max_iterations: The largest number of sweeps.
         reduction: Sweeps also stop where the change is below `LOOSE` and below this share of the first one.
         non_negative: Whether to keep sites from negative precisions from the start.
+        warn: Whether to warn where the fixed point was not reached; draws, for which any Gaussian will do, do not.
 
     Returns:
         The fixed point. A `ConvergenceWarning` is issued where it was not reached.
@@ -285,7 +287,7 @@ def expectation_propagation(
             sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
             # what sites leave out there is far more than this
             iteration, converged = iteration + further, bool((residual <= max(tolerance, LOOSE)).all())
-        if not converged:
+        if warn and not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
                 f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
