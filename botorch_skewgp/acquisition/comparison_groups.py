@@ -57,10 +57,6 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
 
     Only for models of comparisons alone, as numbers and labels measure each point. One of the two groups must have
     three points, so that first duels do not warn.
-
-    Args:
-        model: A model with one output.
-        means: The posterior means of its points.
     """
     if not is_latent_model(model):
         return

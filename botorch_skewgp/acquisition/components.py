@@ -77,10 +77,6 @@ class Components(NamedTuple):
 def components_of(posterior: Posterior, user: str) -> Components:
     r"""The components of a posterior over one value.
 
-    Args:
-        posterior: A posterior at one point with one output, whose `marginals` are mixtures of normal distributions.
-        user: The caller's name, for the error message.
-
     Raises:
         UnsupportedError: If the posterior is no such mixture, or not over one value.
     """
@@ -98,11 +94,6 @@ def components_of(posterior: Posterior, user: str) -> Components:
 
 def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
     r"""The quantile of a posterior over one value, of an ensemble's mixture; `batch_shape`.
-
-    Args:
-        posterior: A posterior at one point with one output that has quantiles.
-        probability: The probability, in (0, 1).
-        user: The caller's name, for the error message.
 
     Raises:
         UnsupportedError: If the posterior is not over one value.

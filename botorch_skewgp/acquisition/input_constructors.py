@@ -52,15 +52,7 @@ def construct_inputs_improvement(
     best_f: float | Tensor | None = None,
     maximize: bool = True,
 ) -> dict[str, Any]:
-    r"""Arguments of improvement in closed form.
-
-    Args:
-        model: The model.
-        training_data: The data, for the default of `best_f`.
-        posterior_transform: A posterior transform.
-        best_f: The value to improve on; the best value of the data if `None`.
-        maximize: Whether high values are good.
-    """
+    r"""Arguments of improvement in closed form."""
     return construct_inputs_best_f(
         model=_single(model),
         training_data=training_data,
@@ -71,12 +63,7 @@ def construct_inputs_improvement(
 
 
 def register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
-    r"""Register acquisition functions with the arguments of their own constructors.
-
-    Args:
-        acquisitions: The acquisition functions.
-        defaults: By the name of an argument, a function of the model for where a host does not give it.
-    """
+    r"""Register acquisition functions with their own arguments; defaults are functions of the model, by name."""
     for acquisition in acquisitions:
 
         def construct_inputs(model: Model, **options: Any) -> dict[str, Any]:
@@ -124,17 +111,7 @@ def construct_inputs_level_set(
     num_points: int = 128,
     kind: type[Observation] | None = None,
 ) -> dict[str, Any]:
-    r"""Arguments of a look-ahead to an answer about a level set.
-
-    Args:
-        model: The model.
-        bounds: A lower and an upper bound for each input, for the default of `X_reference`.
-        level: The probability of a yes that bounds the level set.
-        X_reference: The points to be classified; if `None` Sobol points within the bounds, or without bounds the
-            model's own.
-        num_points: The number of Sobol points.
-        kind: The kind of the answers.
-    """
+    r"""Arguments of information about a level set: Sobol points within the bounds, or without these the model's own."""
     model = _single(model)
     reference = _reference(model, bounds, num_points).squeeze(-2) if X_reference is None else X_reference
     return {"model": model, "level": level, "X_reference": reference, "kind": kind}
@@ -148,15 +125,7 @@ def construct_inputs_predictions(
     num_points: int = 128,
     kind: type[Observation] | None = None,
 ) -> dict[str, Any]:
-    r"""Arguments of a look-ahead to an answer about predictions.
-
-    Args:
-        model: The model.
-        bounds: As for level sets, as is the rest.
-        X_reference: Where predictions are wanted.
-        num_points: The number of Sobol points, or of pairs of them.
-        kind: The kind of the answers.
-    """
+    r"""Arguments of information about predictions at such points, of duels at pairs of them."""
     model = _single(model)
     if X_reference is None:
         k = PredictiveInformation.kind_of(model, kind).points_per_observation

@@ -57,15 +57,6 @@ class PointPool:
     ) -> PointPool:
         r"""The points of a domain or of a list.
 
-        Args:
-            model: A model, or an ensemble.
-            members: Its members.
-            bounds: A `2 x d` tensor of lower and upper bounds of the domain, or `None`.
-            X_candidates: The `n x d` points to choose from, or `None`.
-            discrete_dims: The values of discrete inputs.
-            cat_dims: The values of categorical inputs.
-            seed: The seed of draws.
-
         Raises:
             InputDataError: If not either bounds or points are given, the bounds leave one point, or values are given
                 for a list.
@@ -98,15 +89,7 @@ class PointPool:
         return cls(X[first_of_equal(X).unique()])
 
     def sets(self, beliefs: Sequence[Belief], k: int, with_incumbent: bool, recommended: Tensor, seed: int) -> Tensor:
-        r"""The candidate sets of points of a question, `B x k`.
-
-        Args:
-            beliefs: What each member believes of the pool's points.
-            k: The number of points of a question.
-            with_incumbent: Whether each set has the best point.
-            recommended: The columns of beliefs that are recommended from.
-            seed: The seed of draws.
-        """
+        r"""The candidate sets of points of a question, `B x k`."""
         N, device = len(self.X), self.X.device
         if k == 1:
             return torch.arange(N, device=device).unsqueeze(-1)

@@ -74,9 +74,6 @@ class ValidityBound(NamedTuple):
 def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
     r"""The limit of the noisy latent function for a valid outcome, for each member of a model.
 
-    Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
-
     Returns:
         The members, one for a single model, with their bounds.
 
@@ -109,9 +106,6 @@ def warn_of_one_class(model: Model) -> None:
 
     Its fitted hyperparameters then put the function far on one side of the limit, and probabilities are too near 1.
     Those of ensembles, averages over sampled hyperparameters, are not.
-
-    Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
