@@ -9,8 +9,9 @@ from linear_operator.utils.errors import NotPSDError
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
-from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood
 
 
 def value_of(mll):
