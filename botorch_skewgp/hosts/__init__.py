@@ -5,5 +5,6 @@
 `outcomes`: numbers with long tails, brought near a normal distribution.
 `entries`: comparisons in an experiment's storage; unreadable entries are left out.
 `compilation`: BoTorch's kernel for several objectives, which is not compiled.
+`questions`: prices, and the choice of the next question.
 `quiet`: warnings that a host's user cannot act on.
 """

@@ -122,14 +122,15 @@ class SearchSpace:
 
 def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     r"""The parameters that all completed trials have, with the same distributions and more than one value; those of
-    failed and pruned trials as long as none was completed.
+    failed and pruned trials as long as none was completed, and of running ones, which may have been compared, before.
 
     Args:
         trials: All trials of a study.
     """
     if not any(entry.state == TrialState.COMPLETE for entry in trials):
-        unfinished = (TrialState.FAIL, TrialState.PRUNED)
-        trials = [entry for entry in trials if entry.state in unfinished and entry.distributions]
+        told = [entry for entry in trials if entry.distributions]
+        ended = [entry for entry in told if entry.state in (TrialState.FAIL, TrialState.PRUNED)]
+        trials = ended or [entry for entry in told if entry.state == TrialState.RUNNING]
         names = {name for entry in trials for name in entry.distributions}
         first = trials[0].distributions if trials else {}
         return {

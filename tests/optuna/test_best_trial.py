@@ -20,8 +20,9 @@ def ask(study, x):
     return study.ask(X)
 
 
-def test_comparisons_decide_where_there_are_no_numbers():
-    study = preferential.create_study(n_generate=2)
+@pytest.mark.parametrize("new", [optuna.create_study, lambda: preferential.create_study(n_generate=2)])
+def test_comparisons_decide_where_there_are_no_numbers(new):
+    study = new()
     for x in (0.1, 0.9, 0.5):
         ask(study, x)
     for _ in range(2):
