@@ -216,11 +216,6 @@ class Snapshot:
         return self._fitted[0]
 
     @property
-    def draws_if_made(self) -> Draws | None:
-        """The draws, if they exist."""
-        return self.draws if "_fitted" in self.__dict__ and isinstance(self._fitted[0], Draws) else None
-
-    @property
     def mixture(self) -> RepresenterMixture:
         """The representer weights of each draw, made once."""
         return self._fitted[1]

@@ -1,6 +1,6 @@
 r"""The three challengers of the paper that proposed skew Gaussian processes for preferences.
 
-Challengers of a reference point `x_r`, by the distribution of `f(x) - f(x_r)` ([Benavoli2021preferential]_, section 4);
+Challengers of a reference point `x_r`, by the distribution of `f(x) - f(x_r)` ([Benavoli2021preferential]_, section 5);
 `next_pair(model, bounds, method=...)` takes them.
 
 .. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
@@ -53,7 +53,7 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
 
     The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
-    ([Benavoli2021preferential]_, section 4.1). By default it is computed from the posterior's mixture and smooth in the
+    ([Benavoli2021preferential]_, section 5.1). By default it is computed from the posterior's mixture and smooth in the
     candidate. With a sampler it is estimated as in the paper: the narrowest of the intervals between order statistics
     of the draws that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes
     the narrowest.
@@ -98,7 +98,7 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
 
     The first term rewards improvement; the rest, with `h` the entropy of the duel's outcome in nats (of three outcomes
     where ties are allowed), is the expected information about the function ([Houlsby2011bald]_;
-    [Benavoli2021preferential]_, section 4.3, where `k = 0.1`). The probability includes the likelihood's noise. All
+    [Benavoli2021preferential]_, section 5.3, where `k = 0.1`). The probability includes the likelihood's noise. All
     expectations are over the same draws.
 
     Example:
@@ -142,7 +142,7 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
 class DuelingThompsonSampling(DuelingAcquisitionFunction):
     r"""One draw of `f(x) - f(x_r)` as a function of `x`, a sample path (see `SkewGPSamplePath`).
 
-    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 4.2). Make a new object
+    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 5.2). Make a new object
     for a new draw.
 
     Example:

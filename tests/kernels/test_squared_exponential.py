@@ -134,5 +134,5 @@ def test_points_too_far_apart_are_left_to_gpytorch():
 def test_posteriors_of_default_models_use_it(observation):
     model = SkewGP(Z[:4], observation).eval()
     model.posterior(X)
-    assert model._now().prior._with_value_points is not None
+    assert model.snapshot.prior._with_value_points is not None
     assert model.latent_prior()._with_value_points is None
