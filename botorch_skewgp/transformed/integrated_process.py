@@ -37,8 +37,8 @@ MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's
 NUM_PROBES = 8  # data at which probabilities are checked, and as many points between
 CHECKED_LEVELS = (0.025, 0.5, 0.975)
 ACCEPTED_ERROR = 0.135  # of probabilities, times the root of the effective number asked for
-MAX_NODES, MIN_NODES = 768, 128  # by default
-NODES_UP_TO = 40  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
+MAX_NODES, MIN_NODES = 512, 128  # by default
+NODES_UP_TO = 60  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
 LEFT_OUT_NODES = 4  # times as many, for the posteriors from all data but one
 MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
