@@ -281,9 +281,8 @@ def draw(
     `gaussian_rows`.
 
     The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), the slow directions of the chains, and the squared Mahalanobis length of `u` (the
-    squared length of `E[z | u]`). Of more than `priors.base.MAX_WATCHED` rows or coordinates that many are watched,
-    evenly spaced.
+    coordinate where these are fewer), the slow directions of the chains, and the sum of their squares. Of more than
+    `priors.noisy.MAX_WATCHED` rows or coordinates that many are watched, evenly spaced.
 
     Args:
         distribution: The truncated normal.

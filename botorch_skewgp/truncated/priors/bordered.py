@@ -161,7 +161,6 @@ class Blocks:
         width = size
         if padded:  # to sizes a factor of 1.41 apart
             width = (2 ** (size.clamp(min=MIN_SIZE).double().log2() * 2).ceil().div(2)).ceil().long()
-        self.single = (~shares).nonzero().squeeze(-1)
         self.index: list[Tensor] = []  # each b x s, padded by m
         for s in width.unique().tolist():
             chosen = width == s

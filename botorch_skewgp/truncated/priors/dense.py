@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import with_slope
-from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_with_relative_jitter, times_transpose
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER
 from botorch_skewgp.truncated.priors.base import Map, RowPrior
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 
 class DensePrior(LowRankPrior):
-    r"""A prior given by its covariance, whose Cholesky factor is the root if one is needed.
+    r"""A prior given by its covariance, of which a root is made if one is needed.
 
     Args:
         covariance: A `batch_shape x m x m` tensor, positive semi-definite.
@@ -27,8 +27,9 @@ class DensePrior(LowRankPrior):
 
     @cached_property
     def matrix(self) -> Tensor:  # type: ignore[override]
-        """The lower root, `batch_shape x m x m`, without a graph."""
-        return cholesky_with_relative_jitter(self._covariance.detach())
+        """A root, `batch_shape x m x m`, without a graph; no Cholesky factor, as rows may repeat, or all be noise."""
+        values, vectors = torch.linalg.eigh(self._covariance.detach())
+        return vectors * values.clamp(min=0).sqrt().unsqueeze(-2)  # rounding only
 
     @property
     def num_rows(self) -> int:
@@ -60,9 +61,6 @@ class DensePrior(LowRankPrior):
         if len(dense) < len(priors):
             return None
         return DensePrior(torch.stack([prior.covariance for prior in dense]), dense[0].has_jitter)
-
-    def times(self, latent: Tensor) -> Tensor:
-        return times_transpose(latent, self.matrix)
 
     @property
     def requires_grad(self) -> bool:

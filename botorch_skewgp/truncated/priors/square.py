@@ -125,7 +125,3 @@ class SquareFactor(Factor):
 
     def without_spare_parts(self) -> SquareFactor:
         return replace(self, inverse=None)
-
-
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)

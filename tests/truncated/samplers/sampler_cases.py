@@ -208,11 +208,8 @@ def exact_draws(distribution: TruncatedNormal, num_draws: int, generator: torch.
 
 
 def positions_at(sampler: HamiltonianSampler, latent: Tensor) -> Tensor:
-    """Positions at latent coordinates, or standard normals of a dense prior's rows, `k x r`, by least squares."""
-    prior, zero = sampler.distribution.prior, torch.zeros(1, sampler._coordinates.size, dtype=torch.double)
-    if not prior.is_low_rank:
-        values, vectors = torch.linalg.eigh(prior.covariance.double())
-        latent = latent.double() @ (vectors * values.clamp(min=0).sqrt()).mT
+    """Positions at latent coordinates, `k x r`, by least squares."""
+    zero = torch.zeros(1, sampler._coordinates.size, dtype=torch.double)
     h = sampler._double.noiseless(latent.double())
     unit = torch.eye(zero.shape[-1], dtype=torch.double)
     centre = sampler.noiseless(zero)
