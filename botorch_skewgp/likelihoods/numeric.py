@@ -41,8 +41,7 @@ class NumericLikelihood(RowLikelihood):
     Example:
         >>> likelihood = NumericLikelihood(warping=SinhArcsinh())
         >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=likelihood)
-        >>> of_numbers, of_comparisons = model.predictive(X[:2])
-        >>> median = of_numbers.quantile(0.5)
+        >>> median = model.predictive(X[:2])[Numeric].quantile(0.5)
 
     Args:
         noise: The noise variance, in squared units of the latent function.

@@ -61,7 +61,7 @@ class NoisyPrior:
 
     @cached_property
     def given_rows(self) -> Factor:
-        """The latent coordinates given rows of zero residual, with all noise at least the jitter."""
+        """The latent coordinates given rows of zero residual, noise at least the jitter; raises `NanError` for NaN."""
         none = torch.zeros_like(self.noise)
         sites = Sites(1 / self._least_noise, none)
         factor = (self.prior if self._is_enough else self.prior.wide).given(none, sites, sites)
