@@ -24,7 +24,6 @@ from botorch_skewgp.truncated.univariate import (
     log_interval_probability,
     log_normal_cdf,
     log_normal_density,
-    log_tail_probability,
     normal_cdf,
     normal_hazard,
     sample_interval,
@@ -33,7 +32,6 @@ from botorch_skewgp.truncated.univariate import (
 )
 
 FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
-MODERATE = 1e100  # standard deviations, up to which squares do not overflow
 
 
 class TiltedMoments(NamedTuple):
@@ -87,10 +85,6 @@ class RowFactor:
     def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
         """The log of the expected factor, `log P(lower < u <= upper)`, for `h ~ N(mean, variance)`; differentiable."""
         scale = self.scale(variance)
-        if self.has_one_bound and self._side is not None:
-            margin = (mean - self._bound) * self._side / scale
-            if float(margin.detach().amin()) > -MODERATE:
-                return log_tail_probability(margin)
         value = log_interval_probability(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
         holds = (self.lower < mean) & (mean <= self.upper)
         return torch.where(variance + self.noise > 0, value, torch.where(holds, 0.0, -torch.inf).to(value))

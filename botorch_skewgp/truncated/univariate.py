@@ -136,23 +136,6 @@ def log_interval_probability(lower: Tensor, upper: Tensor) -> Tensor:
     return _LogIntervalProbability.apply(lower, upper)
 
 
-class _LogTailProbability(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return log_normal_cdf(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return grad * normal_hazard(x)
-
-
-def log_tail_probability(x: Tensor) -> Tensor:
-    """`log Phi(x)`, once differentiable; quicker than `log_interval_probability`."""
-    return _LogTailProbability.apply(x)
-
-
 def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     r"""Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`.
 
@@ -189,7 +172,7 @@ def tail_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     mean = -normal_hazard(x)
     variance = 1 + mean * (x - mean)
-    if float(x.amin()) < -1 / HARD:
+    if bool((x < -1 / HARD).any()):
         infinite = torch.full_like(x, torch.inf)
         variance, mean = _tail_moments(-infinite, x, infinite, mean, variance)
     return mean, variance
