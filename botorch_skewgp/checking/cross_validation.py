@@ -20,6 +20,7 @@ from torch import Tensor
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
+from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.samplers.start import rows_given_noiseless
 from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
@@ -126,8 +127,8 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
         if draws.rows.shape[-1] != distribution.num_rows:  # draws of means of equal rows
             generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
             merged = model.row_model(prior, merge_equal=True).truncated_normal
-            latent = merged.noisy_prior.draw_latent(rows - merged.mean, generator)
-            rows = rows_given_noiseless(distribution, distribution.noiseless(latent), generator)
+            h = noiseless_given_rows(merged, rows, generator, single=distribution)
+            rows = rows_given_noiseless(distribution, h, generator)
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
         conditional = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(

@@ -19,7 +19,11 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 @torch.no_grad()
 def slip_probabilities(
-    row_model: RowModel, blocks: Sequence[tuple[Observation, Rows]], likelihood: RowLikelihood, draws: Draws | None
+    row_model: RowModel,
+    blocks: Sequence[tuple[Observation, Rows]],
+    likelihood: RowLikelihood,
+    draws: Draws | None,
+    merged: TruncatedNormal | None = None,
 ) -> list[Tensor]:
     r"""The posterior probability that each answer is a slip.
 
@@ -27,7 +31,8 @@ def slip_probabilities(
         row_model: The rows, none of them merged.
         blocks: The observations, each with its rows.
         likelihood: The likelihood that made these rows.
-        draws: Draws of the rows, equal ones perhaps merged; `None` for expectation propagation.
+        draws: Draws of the rows; `None` for expectation propagation.
+        merged: The rows of which these are draws, if equal ones are merged.
 
     Returns:
         For each observation a tensor with an entry for each answer, zero if it cannot be a slip.
@@ -36,7 +41,7 @@ def slip_probabilities(
     is_interval = ~row_model.rows.is_equality
     slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)
     if distribution.heights is not None:
-        slipped[is_interval] = _outside(distribution, draws)
+        slipped[is_interval] = _outside(distribution, draws, merged)
     first = row_model.rows.num_rows - sum(block.num_rows for _, block in blocks)  # after the rows of a skew prior
     found = []
     for entry, block in blocks:
@@ -51,7 +56,7 @@ def slip_probabilities(
     return found
 
 
-def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
+def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: TruncatedNormal | None) -> Tensor:
     """The probability that a row's answer is a slip or a guess, the same for all rows of an answer."""
     heights, factor = distribution.heights, distribution.factor_of_draws
     assert heights is not None
@@ -61,9 +66,9 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
         approximation.warn_of_competition()
         assert isinstance(distribution.factor, StepFactor)
         return 1 - distribution.factor.attention(approximation.cavity_mean, approximation.cavity_variance)
-    if distribution.count is not None:
+    if merged is not None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
-        h = noiseless_given_rows(distribution, draws.rows, generator)
+        h = noiseless_given_rows(merged, draws.rows, generator, single=distribution)
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
     conditional = distribution.conditionals(draws.rows.to(distribution.mean))

@@ -298,10 +298,13 @@ class Snapshot:
     @torch.no_grad()
     def _slips(self, draws: Draws | None) -> list[Tensor]:
         model = self.model
-        row_model = model.row_model(model.forward(model.train_inputs[0]))
-        scale = model.outcome_scale
+        prior, scale = model.forward(model.train_inputs[0]), model.outcome_scale
+        row_model = model.row_model(prior)
         blocks = [(entry, model.likelihood.rows(entry, row_model.mean, scale)) for entry in model.observations]
-        return slip_probabilities(row_model, blocks, model.likelihood, draws)
+        merged = None
+        if draws is not None and draws.rows.shape[-1] != row_model.intervals.num_rows:
+            merged = model.row_model(prior, merge_equal=True).truncated_normal
+        return slip_probabilities(row_model, blocks, model.likelihood, draws, merged)
 
 
 def _mixture(row_model: RowModel, row_posterior: Draws | Sites) -> RepresenterMixture:

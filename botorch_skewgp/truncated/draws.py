@@ -411,7 +411,10 @@ def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
 
 
 def noiseless_given_rows(
-    distribution: TruncatedNormal, rows: Tensor, generator: torch.Generator | None = None
+    distribution: TruncatedNormal,
+    rows: Tensor,
+    generator: torch.Generator | None = None,
+    single: TruncatedNormal | None = None,
 ) -> Tensor:
     r"""Draws of the noiseless parts `h` given draws of the rows; a row without noise is its own.
 
@@ -419,10 +422,13 @@ def noiseless_given_rows(
         distribution: The truncated normal.
         rows: Draws of `u`, `batch_shape x num_draws x m`; of rows that stand for several, of their mean.
         generator: The source of randomness.
+        single: The same rows, each by itself, over the same latent coordinates, to draw those of.
     """
     rows, mean = rows.to(distribution.mean), distribution.mean.unsqueeze(-2)
-    h = distribution.noiseless(distribution.noisy_prior.draw_latent(rows - mean, generator))
-    return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
+    latent = distribution.noisy_prior.draw_latent(rows - mean, generator)
+    if single is not None:
+        return single.noiseless(latent)
+    return torch.where(distribution.noise.unsqueeze(-2) > 0, distribution.noiseless(latent), rows)
 
 
 def _draw_around_sites(

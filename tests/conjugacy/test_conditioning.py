@@ -6,7 +6,6 @@ from botorch.exceptions.errors import InputDataError
 from generative_reference import log_evidence, own_effective_size, own_statistics
 from kind_cases import INF, KINDS, LABELS, TEST_X, TRAIN_X, label_model_of, likelihood, model_of, tensor
 
-import botorch_skewgp.models.snapshot as snapshot
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import LabelPreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
@@ -123,22 +122,6 @@ def test_hyperparameters_are_kept_and_the_old_model_is_left_alone():
     assert first.train_inputs[0].shape == (6, 1)
     assert len(second.observations) == 2
     assert second.train_inputs[0].shape == (12, 1)
-
-
-def test_draws_start_from_the_old_ones(monkeypatch):
-    starts = []
-
-    def spy(*args, previous=None, **kwargs):
-        starts.append(previous)
-        return draw(*args, previous=previous, **kwargs)
-
-    draw = snapshot.draw
-    monkeypatch.setattr(snapshot, "draw", spy)
-    first = model_of(KINDS["binary"])
-    old = first.draws
-    first.condition_on_observations(NEW_X, KINDS["binary"]).posterior(TEST_X)
-    assert starts[0] is None
-    assert starts[1] is old
 
 
 def test_numbers_as_tensors_are_numeric_observations():

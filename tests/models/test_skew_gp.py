@@ -442,7 +442,7 @@ def test_log_marginal_likelihood_of_one_label(method, generator):
     model = small_model(
         X,
         [Binary([1]), Numeric([0.4], index=torch.tensor([1]))],
-        likelihood=MixedLikelihood(ProbitLikelihood(), NumericLikelihood(0.5)),
+        likelihood=MixedLikelihood(ProbitLikelihood(1.0), NumericLikelihood(0.5)),
     )
     value, error = model.log_marginal_likelihood(method)
     K = model.covar_module(X).to_dense().detach()

@@ -318,7 +318,7 @@ def test_answers_of_a_judge_have_his_own_rate(mixed: bool) -> None:
 
     def predicted(model: SkewGP, judge: int | str | None) -> float:
         found = model.predictive(X[[0, 5]], judge=judge)
-        return float((found[0] if mixed else found).probs)
+        return float((found[Preference] if mixed else found).probs)
 
     draws = model.draws
     for judge in (0, 1, "new", None):
