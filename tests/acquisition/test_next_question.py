@@ -225,9 +225,9 @@ def test_the_kind_that_tells_more_for_its_price_at_the_points_of_the_largest_gai
 
 def test_kinds_that_are_not_worth_their_price_are_left_out(model):
     number, duel = (next_question(model, BOUNDS, [kind]).value for kind in (Numeric, Preference))
-    costs = {Numeric: 1.1 * number / duel, Preference: 1.0}
+    costs = {Numeric: 1.02 * number / duel, Preference: 1.0}
     assert next_question(model, BOUNDS, [Numeric, Preference], costs).question.kind is Numeric
-    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=1.05 / duel)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=1.01 / duel)
     assert (asked.question.kind, asked.value, asked.stop) == (Preference, duel, False)
     asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=0.95 / duel)
     assert (asked.question.kind, asked.stop) == (Numeric, True)

@@ -142,7 +142,7 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
         posteriors = [model.posterior(Q, judge=judge) for judge in (None, 0, "new")]
         moments = [moment.flatten() for entry in posteriors for moment in (entry.mean, entry.variance)]
         found.append(torch.cat([value.reshape(1), slope.reshape(1), *moments]).detach())
-    assert torch.allclose(*found, rtol=1e-5, atol=1e-6)
+    assert torch.allclose(*found, rtol=1e-5, atol=5e-6)  # the jitter of seven equal rows is not that of one
 
 
 def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
