@@ -139,7 +139,9 @@ class HamiltonianSampler(Sampler):
         self._coordinates: Coordinates = coordinates_of(double, approximation)
         # integrating the noise out is smooth; a wall's own term is left out below
         self._factor = double.factor.with_noise(torch.where(noisy, double.noise, torch.ones_like(double.noise)))
-        self._walls = (~noisy).nonzero().squeeze(-1)
+        self._exact = (~noisy).nonzero().squeeze(-1)
+        bounded = double.lower.isfinite() | double.upper.isfinite()
+        self._walls = (~noisy & bounded).nonzero().squeeze(-1)
         sites = approximation.sites
         self._precision, self._shift = (entry.to(double.mean).unsqueeze(-1) for entry in sites)
         self._half_precision = 0.5 * self._precision
@@ -167,8 +169,8 @@ class HamiltonianSampler(Sampler):
         first = self._stretch(w) if self.num_stretched else w
         h = self._coordinates.times(first)
         value, slope = (part.mT for part in self._factor.log_likelihood_and_slope(h.mT))
-        if len(self._walls):
-            value, slope = (part.index_fill(0, self._walls, 0.0) for part in (value, slope))
+        if len(self._exact):
+            value, slope = (part.index_fill(0, self._exact, 0.0) for part in (value, slope))
         # in place: passes over rows are most of the work
         value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
         slope.addcmul_(self._precision, h).sub_(self._shift)
@@ -305,10 +307,12 @@ class HamiltonianSampler(Sampler):
         left = (0.5 * turn).tan()
         normals, squares = self._normals, self._normals.square().sum(-1, keepdim=True)
         lower, upper = self._room
+        below, above = self._sides
         while True:
             x, v = normals @ w, normals @ p
-            to_lower, to_upper = half_angle_tangent(x, v, lower), half_angle_tangent(-x, -v, -upper)
-            time, wall = torch.minimum(to_lower, to_upper).min(0)
+            times = [half_angle_tangent(x, v, lower)] if below else []
+            times += [half_angle_tangent(-x, -v, -upper)] if above else []
+            time, wall = (times[0] if len(times) == 1 else torch.minimum(*times)).min(0)
             w, p, left, hit = advance(w.mT, p.mT, time, left)
             w, p = w.mT, p.mT
             if not bool(hit.any()):
@@ -326,6 +330,7 @@ class HamiltonianSampler(Sampler):
         zero = torch.zeros(self._coordinates.size, 1, dtype=torch.double, device=unit.device)
         centre = self._coordinates.times(self._stretch(zero))[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
+        self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
     def _walls_alone(self) -> TruncatedNormal:
         """The rows without noise, whose latent coordinates are positions."""
@@ -412,7 +417,7 @@ class HamiltonianSampler(Sampler):
                 part = (h.index_select(-1, which), level.index_select(-1, which))
                 drawn = some.draw_given(*part) if mask is single else some.draw_mean_given(part[0], count, part[1])
                 rows.index_copy_(-1, which, drawn)
-        if len(self._walls):
+        if len(self._exact):
             inside = distribution.factor.clamp(h)  # rounding only
-            rows[:, self._walls] = inside[:, self._walls]
+            rows[:, self._exact] = inside[:, self._exact]
         return rows

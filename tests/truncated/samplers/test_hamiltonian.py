@@ -106,7 +106,12 @@ def test_potential_is_the_log_density_over_that_of_positions(kind, stretched):
 
 
 @pytest.mark.parametrize(
-    "bounds", [([0.0, -0.3, 0.2, 0.0], [INF, 0.9, INF, 1.0]), ([-INF, 0.0, 0.0, -1.0], [0.5, INF, INF, INF])]
+    "bounds",
+    [
+        ([0.0, -0.3, 0.2, 0.0], [INF, 0.9, INF, 1.0]),
+        ([-INF, 0.0, 0.0, -1.0], [0.5, INF, INF, INF]),
+        ([-INF, 0.0, -INF, -1.0], [INF] * 4),
+    ],
 )
 def test_exact_draws_stay_exact_between_walls(bounds):
     root = torch.tensor([[1.0, 0.0], [0.4, 1.0], [1.0, 1.0], [1.0, -0.5]])
