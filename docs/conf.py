@@ -60,7 +60,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
     (r"py:class", r"Pairs|Ask|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Axes|DataFrame|\w+Error)"),  # short names of other projects
-    (r"py:class", r"object|abc\.ABC"),  # bases
+    (r"py:class", r"object|abc\.ABC|enum\.StrEnum"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures
 ]
 

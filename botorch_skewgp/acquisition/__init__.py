@@ -1,17 +1,15 @@
 """Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
-| task | function | file |
-|---|---|---|
-| the next pair or choice | `next_pair`, `next_choice` | `recommendation`, `search_domain` |
-| the point to recommend | `recommend` | `recommendation`, `comparison_groups` |
-| the next question, by its price | `next_question` | `next_question`, `question_points`, `outlook` |
-| a challenger of a point | `DuelingLogExpectedImprovement` | `dueling` |
-| improvement in closed form, quantiles | `SkewLogExpectedImprovement`, ... | `analytic`, `noisy_improvement` |
-| information of an answer about the function | `SkewBayesianActiveLearningByDisagreement` | `active_learning` |
-| gain of the recommendation by an answer | `SkewKnowledgeGradient` | `knowledge_gradient` |
-| where a probability crosses a level, other predictions | `LevelSetInformation`, ... | `information_at_points` |
-| what fails, safety | `ValidityConstraint`, `next_safe`, ... | `constraints`, `validity` |
-| the probability of each point to be the best | `probability_of_best` | `best_probabilities` |
+- the next pair or choice: `next_pair`, `next_choice` (`recommendation`, `search_domain`);
+- the point to recommend: `recommend` (`recommendation`, `comparison_groups`);
+- the next question, by its price: `next_question` (`next_question`, `question_points`, `outlook`);
+- a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
+- improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`, `noisy_improvement`);
+- information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
+- gain of the recommendation by an answer: `SkewKnowledgeGradient` (`knowledge_gradient`);
+- where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);
+- what fails, safety: `ValidityConstraint`, `next_safe`, ... (`constraints`, `validity`);
+- the probability of each point to be the best: `probability_of_best` (`best_probabilities`).
 
 `components` holds the normal components of a posterior, `questions` what look-aheads to one observation share,
 `interpolation` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take steps

@@ -171,7 +171,7 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether rows go by the points: many rows or numbers over few of them, rows that stand for several, slips."""
+        """Whether rows go by the points, as many over few of them do, rows that stand for several, and slips."""
         rows = self.intervals
         if rows.count is not None or rows.heights is not None or self._number_information is not None:
             return True
