@@ -59,16 +59,19 @@ class SamplerCosts:
         two_sided: How much more a row costs there that may have two bounds.
         most_ratio: The mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs
             few rotations.
+        most_ratio_of_modes: Likewise of the prior's variance, where slips leave expectation propagation without a fixed
+            point: several explanations of the answers are then modes that Hamiltonian trajectories rarely leave.
     """
 
     reflections: float = 2300.0
     of_event: tuple[float, float] = (100.0, 1.3)
     eager: float = 30.0
-    of_refraction: float = 4.0
+    of_refraction: float = 8.0
     gradients: float = 220.0
     of_gradient: tuple[float, float, float] = (2e5, 20.0, 0.2)
     two_sided: float = 4.0
     most_ratio: float = 30.0
+    most_ratio_of_modes: float = 60.0
 
 
 COSTS = SamplerCosts()
@@ -242,6 +245,9 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     ratio = (approximation.variance / distribution.noise)[noisy]
     if not float(ratio.mean()) <= COSTS.most_ratio:
         return "reflective"
+    of_prior = (distribution.prior.variances / distribution.noise)[noisy]
+    if approximation.non_negative and float(of_prior.mean()) > COSTS.most_ratio_of_modes:
+        return "reflective"
     cheaper = _hamiltonian_cost(distribution) < _reflective_cost(distribution, approximation)
     return "hamiltonian" if cheaper else "reflective"
 
@@ -250,7 +256,7 @@ def _reflective_cost(distribution: TruncatedNormal, approximation: ExpectationPr
     """What draws by reflections cost, in nanoseconds."""
     of_event, of_row = COSTS.of_event
     slower = COSTS.of_refraction if distribution.heights is not None else 1.0
-    if slower > 1 or not uses_numba(distribution.mean.device):
+    if not uses_numba(distribution.mean.device):
         slower *= COSTS.eager
     events = float(expected_reflections(distribution, approximation))
     return COSTS.reflections * slower * events * (of_event + of_row * distribution.num_rows)
@@ -324,7 +330,7 @@ def draw(
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)
     name = settings.sampler or choose_sampler(distribution, approximation)
     _check_fits(name, distribution)
-    side_by_side = name == "hamiltonian" or distribution.heights is not None or not uses_numba(distribution.mean.device)
+    side_by_side = name == "hamiltonian" or not uses_numba(distribution.mean.device)
     num_chains = settings.chains_of(side_by_side)
     num_steps = settings.num_draws // num_chains
     sampler: Sampler

@@ -365,7 +365,7 @@ class HamiltonianSampler(Sampler):
             of_rows, of_chains = self._coordinates.linear(v.unsqueeze(-1)).squeeze(-1), v @ left
             h = h - torch.outer(of_rows, of_chains)
             spread = spread - of_rows.square()
-        basis = torch.stack(directions)
+        basis = torch.stack(directions) if directions else first.new_zeros(0, len(first))
         self._stretch = Stretch(basis, (basis @ left).std(-1, keepdim=True), basis @ middle)
         self._set_wall_normals()
         return True

@@ -62,8 +62,8 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         Args:
             distribution: The truncated normal to draw from.
             horizon: The length of a trajectory, in `(0, pi)`.
-            backend: "auto", "eager" or "numba". "auto" takes numba on CPU where it is installed, unless answers may be
-                slips, and eager torch elsewhere, which does not build `Gamma` of a low-rank prior.
+            backend: "auto", "eager" or "numba". "auto" takes numba on CPU where it is installed, and eager torch
+                elsewhere, which does not build `Gamma` of a low-rank prior.
 
         Raises:
             ImportError: If a backend named here is not installed.
@@ -89,10 +89,18 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
         self.backend = choose_backend(backend, device)
         low_rank = distribution.prior.is_low_rank
-        if distribution.heights is not None or (backend == "auto" and low_rank and m > MAX_DENSE_ROWS):
+        if backend == "auto" and low_rank and m > MAX_DENSE_ROWS:
             self.backend = "eager"
         walls = (lower, upper, horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
+        heights = None
+        if distribution.heights is not None:
+            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
+        if self.backend == "numba" and heights is not None:
+            from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
+
+            self._trajectories = NumbaRefraction(self._gamma(noisy_prior), lower, upper, heights, *walls[2:])
+            return
         if self.backend == "numba":
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
@@ -104,9 +112,6 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             gamma = LowRankGamma(root, noise)
         else:
             gamma = DenseGamma(self._gamma(noisy_prior))
-        heights = None
-        if distribution.heights is not None:
-            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
         self._trajectories = EagerTrajectories(gamma, *walls, heights)
 
     def _gamma(self, noisy_prior: NoisyPrior) -> Tensor:

@@ -1,4 +1,4 @@
-"""Trajectories through walls of finite height, against importance sampling."""
+"""Trajectories through walls of finite height: against importance sampling, and compiled against eager ones."""
 
 import pytest
 import torch
@@ -77,6 +77,19 @@ def test_agrees_with_importance_sampling(answers: bool, closed: bool) -> None:
     assert float(info.num_evaluations.double().mean()) > 0
     if closed:
         assert bool((rows[..., 1] >= distribution.lower[1]).all())
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_compiled_trajectories_are_the_eager_ones(answers: bool) -> None:
+    pytest.importorskip("numba")
+    distribution = make(answers)
+    start = torch.zeros(5, 6, dtype=torch.double) + 0.2
+    ends = []
+    for backend in ("eager", "numba"):
+        sampler = ReflectiveEllipticalSliceSampler(distribution, backend=backend)
+        g = torch.Generator().manual_seed(7)
+        ends.append(sampler.run(sampler.init(start), 20, g)[1])
+    assert torch.allclose(*ends, atol=1e-9)
 
 
 def test_crossings_solve_their_equation_and_are_the_first() -> None:
