@@ -97,7 +97,8 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
         InputDataError: If `kind` is no dataclass of that sort, or `factory` no function.
 
     Example:
-        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(slip=0.05))
+        >>> class Guess(Binary): ...
+        >>> register_default_likelihood(Guess, lambda observation, context: ProbitLikelihood(slip=0.05))
     """
     if not (isinstance(kind, type) and issubclass(kind, Observation)):
         raise InputDataError(f"kind must be a subclass of Observation; got {kind!r}.")
