@@ -9,9 +9,10 @@ Every seed is a new function of three families in turn, with 2, 3, 4 or 6 inputs
 Judges see both values with noise in units of the function's standard deviation over the domain: none, .1 or .3. Those
 that slip have no noise, but draw 5 or 20 % of their answers evenly. Both methods get the same first duels, between
 `max(6, 2 d)` pairs of uniform points, and the same noise of the k-th answer. Then they ask about 40 pairs by
-`next_pair` with its usual search; hyperparameters are fitted before the first and after every second one, and stay as they were if
-a fit fails. Regret is that of the point with the largest posterior mean in the domain, as a share of what the maximiser
-gains over the function's mean; differences are of its decimal logarithm, with a floor of 1e-4, in pairs of runs.
+`next_pair` with its usual search; hyperparameters are fitted before the first and after every second one, and stay as
+they were if a fit fails. Regret is that of the point with the largest posterior mean in the domain, as a share of what
+the maximiser gains over the function's mean; differences are of its decimal logarithm, with a floor of 1e-4, in pairs
+of runs.
 
 Seeds below 100 are for choices of defaults. Those from 100 on are for reports, and were looked at once.
 """
