@@ -253,8 +253,8 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
     features = None if by is None else _own_features(values, prior, by)
     if by is not None and features is not None and _explain(features, of_values, values, prior):
-        root, label = _shared_by_judges(rows, features, by)
-        rows = replace(rows, noise_root=root, block=label)
+        shared, label = _shared_by_judges(rows, features, by)
+        rows = replace(rows, noise_root=shared, block=label)
         return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
     single, blocks, label = _judgements(rows, by)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
