@@ -121,9 +121,10 @@ class BorderedPrior(RowPrior):
         T = precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
         for N, t, tu in zip(blocks.gather(self.block_root), blocks.gather(T), blocks.gather(T * U), strict=True):
-            p = min(N.shape[-1], N.shape[-2])
-            if p < N.shape[-1]:  # a root that is padded for larger blocks
-                N = N[..., :p] if not bool(N[..., p:].any()) else torch.linalg.qr(N.mT, mode="r").R.mT
+            used = (N != 0).flatten(0, 1).any(0).nonzero()
+            N = N[..., : int(used[-1]) + 1 if len(used) else 1]  # a root that is padded for larger blocks
+            if N.shape[-1] > N.shape[-2]:
+                N = torch.linalg.qr(N.mT, mode="r").R.mT
             Q = N.mT @ (t * N)
             Q.diagonal(dim1=-2, dim2=-1).add_(1)
             L, info = torch.linalg.cholesky_ex(Q)
