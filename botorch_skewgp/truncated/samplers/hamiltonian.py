@@ -128,8 +128,6 @@ class HamiltonianSampler(Sampler):
         self, distribution: TruncatedNormal, approximation: ExpectationPropagation, tuning: Tuning = TUNING
     ) -> None:
         super().__init__(distribution)
-        if distribution.batch_shape:
-            raise ValueError("HamiltonianSampler draws from a single distribution; got a batch.")
         noisy = distribution.noise > 0
         if distribution.heights is not None and not bool(noisy.all()):
             raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
