@@ -56,7 +56,7 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 
 def normal_hazard(x: Tensor) -> Tensor:
     """The density over the cdf of a standard normal variable, with all digits in both tails."""
-    if bool((x < (-37.0 if x.dtype == torch.float64 else -12.5)).any()):  # where `erfc` underflows
+    if x.numel() and float(x.amin()) < (-37.0 if x.dtype == torch.float64 else -12.5):  # where `erfc` underflows
         return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
     hazard = x.square().mul_(-0.5).exp_().mul_(math.sqrt(2 / math.pi))
     return hazard.div_((x * -math.sqrt(0.5)).erfc_())
@@ -172,7 +172,7 @@ def tail_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     mean = -normal_hazard(x)
     variance = 1 + mean * (x - mean)
-    if bool((x < -1 / HARD).any()):
+    if x.numel() and float(x.amin()) < -1 / HARD:
         infinite = torch.full_like(x, torch.inf)
         variance, mean = _tail_moments(-infinite, x, infinite, mean, variance)
     return mean, variance
