@@ -48,30 +48,20 @@ FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to whi
 
 @dataclass(frozen=True)
 class SamplerCosts:
-    r"""What 2,048 draws cost by either sampler, in nanoseconds of one thread; `python -m benchmarks sizes` has seconds.
+    """What 2,048 draws cost by either sampler, in nanoseconds of one thread; `benchmarks sizes` has seconds."""
 
-    Args:
-        reflections: The number of trajectories.
-        of_event: The cost of a reflection in compiled code, and that for each row.
-        eager: How much more it costs in eager torch.
-        of_refraction: How much more trajectories cost whose walls have finite height.
-        gradients: The number of gradients of the potential, of all chains.
-        of_gradient: The cost of a gradient, that for each row and chain, and that for each entry of a matrix and chain.
-        two_sided: How much more a row costs there that may have two bounds.
-        most_ratio: The mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs
-            few rotations.
-        most_ratio_of_modes: Likewise of the prior's variance, where slips leave expectation propagation without a fixed
-            point: several explanations of the answers are then modes that Hamiltonian trajectories rarely leave.
-    """
-
-    reflections: float = 2300.0
-    of_event: tuple[float, float] = (100.0, 1.3)
-    eager: float = 30.0
-    of_refraction: float = 8.0
-    gradients: float = 220.0
+    reflections: float = 2300.0  # number of trajectories
+    of_event: tuple[float, float] = (100.0, 1.3)  # cost of a reflection in compiled code, and that for each row
+    eager: float = 30.0  # how much more it costs in eager torch
+    of_refraction: float = 8.0  # how much more trajectories cost whose walls have finite height
+    gradients: float = 220.0  # number of gradients of the potential, of all chains
+    # cost of a gradient, that for each row and chain, and that for each entry of a matrix and chain
     of_gradient: tuple[float, float, float] = (2e5, 20.0, 0.2)
-    two_sided: float = 4.0
+    two_sided: float = 4.0  # how much more a row costs there that may have two bounds
+    # mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs few rotations
     most_ratio: float = 30.0
+    # likewise of the prior's variance, where slips leave expectation propagation without a fixed point: several
+    # explanations of the answers are then modes that Hamiltonian trajectories rarely leave
     most_ratio_of_modes: float = 60.0
 
 
@@ -133,11 +123,10 @@ class DrawSettings:
             )
 
     def chains_of(self, side_by_side: bool) -> int:
-        r"""The number of chains.
+        """The number of chains.
 
-        Args:
-            side_by_side: Whether chains move as one matrix, so that a step's time hardly grows with their number. The
-                default is then up to `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
+        Where chains move side by side, as one matrix, a step's time hardly grows with their number: up to
+        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
         """
         if self.num_chains is not None:
             return self.num_chains

@@ -58,16 +58,9 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
 
 class SiteConditioned:
-    r"""A truncated normal without some of its rows, whose sites take their place.
+    """A truncated normal without some of its rows, whose sites take their place.
 
-    Args:
-        distribution: The truncated normal, in float64.
-        approximation: Its expectation propagation fixed point.
-        which: The rows to replace, a mask of length `m`; with noise if the covariance is a low-rank root.
-
-    Attributes:
-        given: All rows given the sites.
-        rest: The truncated normal of the other rows given the sites.
+    `given` are all rows given the sites of those replaced, `rest` the others given these. In double precision.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:

@@ -24,33 +24,22 @@ class RowConditionals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    r"""The distribution of `u = h + v` given `lower < u <= upper`, row by row.
+    """The distribution of `u = h + v` given `lower < u <= upper`, row by row.
 
     `h ~ N(mean, C)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
     Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`.
-
-    Args:
-        mean: A `batch_shape x m` tensor.
-        prior: The prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite.
-        lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
-        upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
-        noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
-        count: A `batch_shape x m` tensor of whole numbers: the number of rows that a row stands for, of the same `h`
-            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows
-            that stand for more than one.
-        heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`.
-
-    Raises:
-        ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
-            bound, if a noise variance is negative, or if counts or heights are given where they cannot be.
     """
 
-    mean: Tensor
-    prior: RowPrior
-    lower: Tensor
-    upper: Tensor
-    noise: Tensor
+    mean: Tensor  # `batch_shape x m`
+    prior: RowPrior  # prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite
+    lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
+    upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
+    noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed
+    # `batch_shape x m`, whole numbers: the number of rows that a row stands for, of the same `h` and
+    # bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows that stand
+    # for more than one
     count: Tensor | None = None
+    # probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`
     heights: Heights | None = None
 
     def __post_init__(self) -> None:

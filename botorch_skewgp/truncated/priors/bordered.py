@@ -26,15 +26,12 @@ MIN_SIZE = 4  # of a block after padding
 
 
 class BorderedPrior(RowPrior):
-    r"""A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
+    """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
 
     Products with sites are block by block. Latent coordinates are those that all rows share, and then those of each
     block; the *wide* form is that by their root as a matrix.
 
-    Args:
-        root: The `m x r` root `U`.
-        block_root: The `m x p` root `N`, whose columns are each block's own.
-        block: An `m`-dim integer tensor, the block of each row.
+    Roots are `m x r` and `m x p`, the latter's columns each block's own; `block` numbers the block of each row.
     """
 
     def __init__(self, root: Tensor, block_root: Tensor, block: Tensor) -> None:
@@ -144,12 +141,9 @@ class BorderedPrior(RowPrior):
 
 
 class Blocks:
-    r"""The rows of each block, in groups of blocks of about the same size.
+    """The rows of each block, in groups of blocks of about the same size.
 
-    Args:
-        block: An `m`-dim integer tensor, the block of each row.
-        shares: Whether a row shares anything with others of its block; the others are blocks of their own.
-        padded: Whether blocks of nearly the same size are one group, padded to the largest.
+    Rows that share nothing are blocks of their own; `padded` puts blocks of nearly the same size into one group.
     """
 
     def __init__(self, block: Tensor, shares: Tensor, padded: bool = True) -> None:
@@ -185,19 +179,12 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    r"""The covariance of rows given sites, `V + G A^-1 G^T`.
+    """The covariance of rows given sites, `V + G A^-1 G^T`."""
 
-    Args:
-        blocks: The rows of each block.
-        halves: For each group of blocks the `b x p x s` matrices `L^-1 N^T`, with `L L^T = Q`.
-        weight: The `m x r` matrix `G`.
-        cholesky: The lower factor of `A`, `r x r`.
-    """
-
-    blocks: Blocks
-    halves: list[Tensor]
-    weight: Tensor
-    cholesky: Tensor
+    blocks: Blocks  # rows of each block
+    halves: list[Tensor]  # for each group of blocks the `b x p x s` matrices `L^-1 N^T`, with `L L^T = Q`
+    weight: Tensor  # `m x r` matrix `G`
+    cholesky: Tensor  # lower factor of `A`, `r x r`
 
     def times(self, vector: Tensor) -> Tensor:
         r"""The covariance times a vector, `m`."""
@@ -219,18 +206,12 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class BorderedFactor(Factor):
-    r"""A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates.
-
-    Args:
-        single_sites: The sites, each that of a single row.
-        product: The covariance of the rows.
-        block_log_det: The blocks' part of half of the log determinant.
-    """
+    """A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates."""
 
     prior: BorderedPrior
-    single_sites: Sites
-    product: Product
-    block_log_det: Tensor
+    single_sites: Sites  # sites, each that of a single row
+    product: Product  # covariance of the rows
+    block_log_det: Tensor  # blocks' part of half of the log determinant
 
     @property
     def log_det(self) -> Tensor:

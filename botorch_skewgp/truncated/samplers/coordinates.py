@@ -127,12 +127,7 @@ def _sparse(
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
-    r"""The coordinates of a distribution's rows.
-
-    Args:
-        distribution: The truncated normal, in float64; a single one.
-        approximation: Its expectation propagation.
-    """
+    """The coordinates of a distribution's rows. In double precision."""
     prior, factor, centre = distribution.prior, approximation.factor, approximation.mean.to(distribution.mean)
     if isinstance(factor, BorderedFactor):
         assert isinstance(prior, BorderedPrior)

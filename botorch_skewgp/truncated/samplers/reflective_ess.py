@@ -58,17 +58,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     """
 
     def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, backend: str = "auto") -> None:
-        r"""
-        Args:
-            distribution: The truncated normal to draw from.
-            horizon: The length of a trajectory, in `(0, pi)`.
-            backend: "auto", "eager" or "numba". "auto" takes numba on CPU where it is installed, and eager torch
-                elsewhere, which does not build `Gamma` of a low-rank prior.
-
-        Raises:
-            ImportError: If a backend named here is not installed.
-            ValueError: If `horizon` is out of range, or the backend is unknown or does not run on the device.
-        """
+        """The horizon is in `(0, pi)`."""
         super().__init__(distribution)
         if not 0 < horizon < math.pi:
             raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
@@ -121,14 +111,11 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        r"""As `Sampler.run`.
+        """As `Sampler.run`.
 
-        Raises:
-            TooManyReflectionsError: If a trajectory has implausibly many reflections: more than `1000 (m + 10)`, plus
-                those of rows between close bounds.
-            SamplingError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
-                conditioned for the dtype.
-            ValueError: If `num_steps` is not positive.
+        Raises `TooManyReflectionsError` if a trajectory has implausibly many reflections: more than `1000 (m + 10)`,
+        plus those of rows between close bounds; and `SamplingError` if rows leave their bounds by more than rounding,
+        as they may if `Gamma` is too badly conditioned for the dtype.
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
