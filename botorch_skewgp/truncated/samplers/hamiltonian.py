@@ -276,8 +276,7 @@ class HamiltonianSampler(Sampler):
             cosine, sine = turn.cos(), turn.sin()
             return cosine * w + sine * p, cosine * p - sine * w
         left = (0.5 * turn).tan()
-        normals, squares = self._normals, self._normals.square().sum(-1, keepdim=True)
-        lower, upper = self._room
+        normals, (lower, upper) = self._normals, self._room
         below, above = self._sides
         while True:
             x, v = normals @ w, normals @ p
@@ -289,7 +288,7 @@ class HamiltonianSampler(Sampler):
             if not bool(hit.any()):
                 return w, p
             normal = normals[wall]  # k x p
-            along = (normal.mT * p).sum(0) / squares[wall].squeeze(-1)
+            along = (normal.mT * p).sum(0) / self._squares[wall]
             p = p - torch.where(hit, 2 * along, 0.0) * normal.mT
 
     def _set_wall_normals(self) -> None:
@@ -298,6 +297,7 @@ class HamiltonianSampler(Sampler):
         unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
         self._normals = self._stretch.pulled_back(self._coordinates.transposed_times(unit)).mT
+        self._squares = self._normals.square().sum(-1)
         zero = torch.zeros(self._coordinates.size, 1, dtype=torch.double, device=unit.device)
         centre = self._coordinates.times(self._stretch(zero))[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
@@ -375,19 +375,11 @@ class HamiltonianSampler(Sampler):
     def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Rows given their noiseless parts, `k x m`."""
         distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
-        if distribution.count is None:
-            rows = factor.draw_given(h, level)
-        else:
-            rows, single = torch.empty_like(h), distribution.count == 1
-            for mask in (single, ~single):
-                which = mask.nonzero().squeeze(-1)
-                if not len(which):
-                    continue
-                some = factor.map(lambda values: values[..., which])  # noqa: B023
-                count = distribution.count[which]
-                part = (h.index_select(-1, which), level.index_select(-1, which))
-                drawn = some.draw_given(*part) if mask is single else some.draw_mean_given(part[0], count, part[1])
-                rows.index_copy_(-1, which, drawn)
+        rows = factor.draw_given(h, level)
+        if distribution.count is not None:
+            which = (distribution.count > 1).nonzero().squeeze(-1)
+            some, count = factor.map(lambda values: values[..., which]), distribution.count[which]
+            rows[:, which] = some.draw_mean_given(h[:, which], count, level[:, which])
         if len(self._exact):
             inside = distribution.factor.clamp(h)  # rounding only
             rows[:, self._exact] = inside[:, self._exact]
