@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-GUESS, LAPSE, LEVEL = 0.5, 0.02, 0.75
+LEVEL = 0.75
 FIRST, TRIALS = 10, 80
 BAND = 0.9
 AT = torch.linspace(0.05, 0.95, 19, dtype=torch.double)  # frequencies at which thresholds are compared
-FUNCTIONS = ("audiogram", "ridge", "ellipse")
+RATES = {"audiogram": (0.5, 0.02), "ridge": (0.5, 0.02), "step": (0.05, 0.05), "ellipse": (0.5, 0.02)}  # guess, lapse
 HALF_AXES = (0.35, 0.3)  # of the ellipse, within which answers are right
 
 
@@ -21,12 +21,14 @@ def true_threshold(function: str, frequency: Tensor, seed: int) -> Tensor:
     if function == "audiogram":
         phase = 2 * math.pi * torch.rand(1, generator=torch.Generator().manual_seed(seed)).double()
         return 0.5 + 0.2 * torch.sin(5 * frequency + phase)
+    if function == "step":
+        return 0.25 + 0.5 * torch.sigmoid(15 * (frequency - 0.35 - 0.3 * (seed % 5) / 4))
     return 0.75 - 0.45 * (-((frequency - 0.2 - 0.6 * (seed % 7) / 6) / 0.25).square()).exp()
 
 
 def slope(function: str, frequency: Tensor) -> Tensor:
     """By how much the latent function rises with the level."""
-    return torch.full_like(frequency, 10.0) if function == "audiogram" else 8 + 8 * frequency
+    return 8 + 8 * frequency if function == "ridge" else torch.full_like(frequency, 10.0)
 
 
 class Observer:
@@ -44,6 +46,7 @@ class Observer:
         generator = torch.Generator().manual_seed(1000 + seed)
         self.uniform = torch.rand(TRIALS, generator=generator, dtype=torch.double)
         self.sobol = SobolEngine(2, scramble=True, seed=seed).draw(TRIALS, dtype=torch.double)
+        self.random = torch.rand(TRIALS, 2, generator=generator, dtype=torch.double)
         self.at_level = torch.special.ndtri(torch.tensor((LEVEL - guess) / (1 - guess - lapse)).double())
         self.is_closed = function == "ellipse"
         self.centre = 0.45 + 0.1 * torch.rand(2, generator=torch.Generator().manual_seed(seed), dtype=torch.double)

@@ -1,17 +1,20 @@
 """The documentation's tables, written into its pages from the stored results.
 
-A table in `docs/*.md` or `README.md` that comes after a comment such as
+A comment `<!-- table: NAME -->` in `README.md` or `docs/*.md` is followed by the table that `benchmarks/pages/NAME.md`
+describes, whose rows come from `benchmarks/results`:
 
-    <!-- stored steps by duels model
+    steps by duels model
+
+    | duels | PairwiseGP | SkewGP |
+    |---|---|---|
     | $ | {$ PairwiseGP[total_s]:.2f} s | {$ SkewGP[total_s]:.2f} s |
-    -->
 
-has its rows from `benchmarks/results/steps.csv`. The columns after `by` name an entry of the file, and braces stand for
-a cell of it, with Python's format. A line with `$` is repeated for every value of the first of these columns, or, as in
+The first line names a file of results, and after `by` the columns that name an entry of it. Braces stand for a cell of
+it, with Python's format. A row with `$` is repeated for every value of the first of these columns, or, as in
 `by functions labels | level`, for every combination of those before the bar, which are `$1`, `$2` and so on alone.
 `where`, as in `where noise=0.1, judge=consistent`, leaves out other entries. Braces may name another file:
-`{evidence by n: 1000[ep_error]:.2f}`; a comment that starts with `<!-- stored` alone has only such ones. A cell of the
-table is empty where its repeated entry is not in the file or has no value; a repeated line of empty cells is left out.
+`{evidence by n: 1000[ep_error]:.2f}`; a table without a first line has only such ones. A cell of the table is empty
+where its repeated entry is not in the file or has no value; a repeated row of empty cells is left out.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ import argparse
 import csv
 import re
 from functools import partial
+from pathlib import Path
 
 from benchmarks._reporting import RESULTS
 
-TABLE = re.compile(
-    r"(<!-- stored(?: ([\w/]+) by ([^\n]+?))?\n((?:\|.*\n)*)-->\n\n(?:\|.*\n){2})(?:\|.*\n)*(?:\n\*From .*\n)?"
-)
+TEMPLATES = Path(__file__).parent / "pages"
+TABLE = re.compile(r"<!-- table: ([\w/]+) -->\n(?:\n(?:\|.*\n)+(?:\n\*From .*\n)?)?")
+TEMPLATE = re.compile(r"(?:([\w/]+) by (.+)\n\n)?((?:\|.*\n){2})((?:\|.*\n)+)")
 CELL = re.compile(r"\{(?:([\w/]+) by ([^{}:]+): )?([^{}]+)\[([^\]]+)\](?::([^{}]*))?\}")
 COMMIT = re.compile(r"\b[0-9a-f]{7}\b")
 Entries = dict[str, dict[str, str]]
@@ -47,7 +51,22 @@ def run(options: argparse.Namespace) -> None:
 
 def written(page: str) -> str:
     """A page with its tables as the results have them."""
-    return TABLE.sub(_written, page)
+    return TABLE.sub(lambda found: f"<!-- table: {found[1]} -->\n\n{table(found[1])}", page)
+
+
+def table(name: str) -> str:
+    """A table with its sources, by the name of its template."""
+    found = TEMPLATE.fullmatch((TEMPLATES / f"{name}.md").read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError(f"benchmarks/pages/{name}.md is no selection and table; benchmarks/tables.py has an example.")
+    file, selection, head, rows = found.groups()
+    entries, each = _entries(file, selection) if file else ({}, [])
+    files: dict[str, list[str]] = {file: []} if file else {}
+    row = partial(_row, entries=entries, files=files, main=file)
+    lines = [row(line, values=values) for line in rows.splitlines() for values in (each if "$" in line else [[]])]
+    notes = {name: " ".join(line for line in _lines(name) if line[:1] == "#") for name in files}
+    sources = [f"`benchmarks/results/{name}.csv`{_commits(notes[name], made)}" for name, made in files.items()]
+    return head + "".join(lines) + f"\n*From {'; '.join(sources)}.*\n"
 
 
 def _lines(name: str) -> list[str]:
@@ -100,17 +119,6 @@ def _row(template: str, entries: Entries, values: list[str], files: dict[str, li
         template = template.replace(f"${number}", value)
     line = "|".join(map(cell, template.replace("$", " ".join(values)).split("|")))
     return f"{line}\n" if found_any else ""
-
-
-def _written(table: re.Match[str]) -> str:
-    head, name, selection, templates = table.groups()
-    entries, each = _entries(name, selection) if name else ({}, [])
-    files: dict[str, list[str]] = {name: []} if name else {}
-    row = partial(_row, entries=entries, files=files, main=name)
-    lines = [row(line, values=values) for line in templates.splitlines() for values in (each if "$" in line else [[]])]
-    notes = {file: " ".join(line for line in _lines(file) if line[:1] == "#") for file in files}
-    sources = [f"`benchmarks/results/{file}.csv`{_commits(notes[file], rows)}" for file, rows in files.items()]
-    return head + "".join(lines) + f"\n*From {'; '.join(sources)}.*\n"
 
 
 def _commits(head: str, of_rows: list[str]) -> str:

@@ -1,12 +1,15 @@
 """Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits.
 
-An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses. After ten Sobol
+An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses, or on the `step`,
+a threshold that rises like an S, yes or no, with 5 % lapses of either kind. After ten Sobol
 points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
 fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
 median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
 band's width. Seeds are paired: they share function, first points and the randomness of answers. On the `ellipse`
 answers are right within a closed curve: at ten frequencies its ends are estimated from below and from above.
 
+- `asked by ...`: a SkewGP by expectation propagation with the default prior of labels; points of trials are Sobol's,
+  uniform, or the maximiser of an acquisition function over the domain by `optimize_acqf`;
 - `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
   by sixteen draws of the hyperparameters with expectation propagation for each;
 - `rising`: the same, told by slopes that the probability of a right answer rises with the level;
@@ -31,21 +34,28 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
+from botorch.optim import optimize_acqf
+from botorch.utils.sampling import manual_seed
 from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks._runs import Runs
-from benchmarks._threshold_problem import AT, BAND, FIRST, FUNCTIONS, GUESS, LAPSE, LEVEL, TRIALS, Observer
+from benchmarks._threshold_problem import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import LevelSetInformation
+from botorch_skewgp.acquisition import (
+    LevelSetInformation,
+    PredictiveInformation,
+    SkewBayesianActiveLearningByDisagreement,
+)
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -54,7 +64,9 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.thresholds import PsychometricFunction, threshold
 
 REFIT, CANDIDATES, REFERENCE = 8, 160, 64
+DOMAIN = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Acquisition = Callable[[Model], Callable[[Tensor], Tensor]]
+Next = Callable[[Model, Tensor], Tensor]  # the point of the next trial, given those before
 Estimate = tuple[Tensor, Tensor | None, Tensor | None]  # thresholds at `AT`, and their bands if there are any
 
 
@@ -62,10 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--seeds", type=int, default=20, help="paired seeds")
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS), metavar="NAME")
+    parser.add_argument("--functions", nargs="+", choices=RATES, default=list(RATES), metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="NAME")
-    parser.add_argument("--guess", type=float, default=GUESS, help="guess rate of the observer and the models")
-    parser.add_argument("--lapse", type=float, default=LAPSE, help="lapse rate of the observer and the models")
     parser.add_argument("--aepsych", metavar="PYTHON", help="the Python of an environment with AEPsych")
 
 
@@ -78,17 +88,17 @@ def run(options: argparse.Namespace) -> None:
     for seed in range(seeds):  # seeds first: a run that is stopped has pairs
         for function in options.functions[:1] if options.quick else options.functions:
             for method in options.methods:
-                _store_run(runs, (function, options.guess, options.lapse, method, seed), options.aepsych)
+                _store_run(runs, (function, *RATES[function], method, seed), options.aepsych)
     table = Table(
         "thresholds",
         ("function", "method", "runs", "error", "error_se", "less_than_variational", "its_se", "covered", "covered_se",
          "width", "seconds"),
         notes=[environment(), f"load average at the end {load_average()}",
-               f"guess rate {options.guess:g}, lapse rate {options.lapse:g}, {TRIALS} trials; "
+               f"{TRIALS} trials, guess and lapse rates {RATES}; "
                "differences of errors are paired with 'variational, information'"],
     )  # fmt: skip
     for function in options.functions:
-        _summarise(table, runs, function, options)
+        _summarise(table, runs, function)
     publish([table], folder)
 
 
@@ -123,9 +133,9 @@ def _processor_seconds() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-def _summarise(table: Table, runs: Runs, function: str, options: argparse.Namespace) -> None:
+def _summarise(table: Table, runs: Runs, function: str) -> None:
     rows = [row for row in runs.rows if row["function"] == function]
-    rows = [row for row in rows if (float(row["guess"]), float(row["lapse"])) == (options.guess, options.lapse)]
+    rows = [row for row in rows if (float(row["guess"]), float(row["lapse"])) == RATES[function]]
     base = {row["seed"]: float(row["error"]) for row in rows if row["method"] == "variational, information"}
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
@@ -244,8 +254,12 @@ def _reference() -> Tensor:
     return SobolEngine(2, scramble=True, seed=99).draw(REFERENCE, dtype=torch.double)
 
 
-def _information(model: Model) -> Callable[[Tensor], Tensor]:
+def _level_set(model: Model) -> LevelSetInformation:
     return LevelSetInformation(model, LEVEL, _reference())
+
+
+def _predictions(model: Model) -> PredictiveInformation:
+    return PredictiveInformation(model, _reference())
 
 
 def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
@@ -261,12 +275,27 @@ def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
 # Methods
 
 
-def _next(acquisition: Acquisition, model: Model, X: Tensor) -> Tensor:
-    candidates = SobolEngine(2, scramble=True, seed=len(X)).draw(CANDIDATES, dtype=torch.double)
-    candidates[:16, 0] = candidates[:16, 0].round()  # optimisers see the edges
-    candidates[16:32, 1] = candidates[16:32, 1].round()
-    with torch.no_grad():
-        return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
+def _of_pool(acquisition: Acquisition) -> Next:
+    """The best of 160 candidates, which a model without gradients can choose from too."""
+
+    def choose(model: Model, X: Tensor) -> Tensor:
+        candidates = SobolEngine(2, scramble=True, seed=len(X)).draw(CANDIDATES, dtype=torch.double)
+        candidates[:16, 0] = candidates[:16, 0].round()  # optimisers see the edges
+        candidates[16:32, 1] = candidates[16:32, 1].round()
+        with torch.no_grad():
+            return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
+
+    return choose
+
+
+def _optimised(acquisition: Callable[[Model], Any]) -> Next:
+    """The best of the domain, as the example of each class has it."""
+
+    def choose(model: Model, X: Tensor) -> Tensor:
+        with manual_seed(len(X)):
+            return optimize_acqf(acquisition(model), DOMAIN, q=1, num_restarts=4, raw_samples=64)[0]
+
+    return choose
 
 
 def _estimate(model: Model, observer: Observer) -> Estimate:
@@ -278,9 +307,12 @@ def _estimate(model: Model, observer: Observer) -> Estimate:
     return median, lower, upper
 
 
-def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bool = False) -> Callable:
+def _of_skew_gp(
+    choose: Next | None, rising: bool = False, exact: bool = False, points: str = "sobol"
+) -> Callable[[Observer, str | None], dict[str, Estimate]]:
     def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
-        X = observer.sobol if acquisition is None else observer.sobol[:FIRST]
+        given = getattr(observer, points)
+        X = given if choose is None else given[:FIRST]
         y, state = observer.answer(X, 0), None
         while True:
             model = skew_gp(X, y, observer, rising)
@@ -289,9 +321,9 @@ def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bo
             if state is None or len(X) % REFIT == 0:
                 fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
                 state = model.state_dict()
-            if len(X) == TRIALS or acquisition is None:
+            if choose is None or len(X) == TRIALS:
                 break
-            X = torch.cat([X, _next(acquisition, model, X)])
+            X = torch.cat([X, choose(model, X)])
             y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
         found = {"": _estimate(model, observer)}
         if exact:
@@ -307,14 +339,14 @@ def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bo
     return method
 
 
-def _of_variational(acquisition: Acquisition | None) -> Callable:
+def _of_variational(choose: Next | None) -> Callable[[Observer, str | None], dict[str, Estimate]]:
     def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
-        X = observer.sobol if acquisition is None else observer.sobol[:FIRST]
+        X = observer.sobol if choose is None else observer.sobol[:FIRST]
         y = observer.answer(X, 0)
         model = Variational(skew_gp(X, y, observer), observer)
         model.update(X, y, 400)
-        while acquisition is not None and len(X) < TRIALS:
-            X = torch.cat([X, _next(acquisition, model, X)])
+        while choose is not None and len(X) < TRIALS:
+            X = torch.cat([X, choose(model, X)])
             y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
             model.update(X, y, 200 if len(X) % REFIT == 0 else 25)
         model.update(X, y, 400)
@@ -375,11 +407,15 @@ def _aepsych(observer: Observer, python: str | None) -> dict[str, Estimate]:
 
 
 METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
-    "SkewGP, information": _of_skew_gp(_information, exact=True),
-    "SkewGP, Sobol": _of_skew_gp(None),
-    "SkewGP, rising, information": _of_skew_gp(_information, rising=True),
-    "variational, information": _of_variational(_information),
-    "variational, straddle": _of_variational(_straddle),
+    "asked by Sobol": _of_skew_gp(None),
+    "asked at random": _of_skew_gp(None, points="random"),
+    "asked by LevelSetInformation": _of_skew_gp(_optimised(_level_set)),
+    "asked by PredictiveInformation": _of_skew_gp(_optimised(_predictions)),
+    "asked by BALD": _of_skew_gp(_optimised(SkewBayesianActiveLearningByDisagreement)),
+    "SkewGP, information": _of_skew_gp(_of_pool(_level_set), exact=True),
+    "SkewGP, rising, information": _of_skew_gp(_of_pool(_level_set), rising=True),
+    "variational, information": _of_variational(_of_pool(_level_set)),
+    "variational, straddle": _of_variational(_of_pool(_straddle)),
     "variational, Sobol": _of_variational(None),
     "probit curve, Sobol": _probit_curve,
     "psignifit": _psignifit,

@@ -16,7 +16,7 @@ from code_blocks import ROOT, markdown_blocks, public_modules, run
 from linear_operator.utils import errors as linear_operator_errors
 
 from benchmarks import tables
-from benchmarks.tables import TABLE, written
+from benchmarks.tables import TABLE, TEMPLATES, written
 from botorch_skewgp import SkewGP, exceptions, plots
 from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.likelihoods import PreferenceLikelihood
@@ -147,8 +147,13 @@ WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def test_tables_are_the_stored_ones():
     for page in WRITTEN:
         text = page.read_text()
-        assert text.count("<!-- stored") == len(TABLE.findall(text)), page.name
+        assert text.count("<!-- table") == len(TABLE.findall(text)), page.name
         assert text == written(text), f"{page.name} is not current: python -m benchmarks tables"
+
+
+def test_every_table_stands_on_a_page():
+    shown = {name for page in WRITTEN for name in TABLE.findall(page.read_text())}
+    assert {path.relative_to(TEMPLATES).with_suffix("").as_posix() for path in TEMPLATES.rglob("*.md")} == shown
 
 
 def test_tables_of_figures_are_stored_or_name_their_commit():
@@ -164,6 +169,7 @@ def test_tables_of_figures_are_stored_or_name_their_commit():
 
 def test_tables_choose_entries(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "TEMPLATES", tmp_path)
     (tmp_path / "one.csv").write_text(
         "# stored at commit abcdef0\nkind,size,method,seconds\n"
         'duels,10,a,1.25\nduels,10,b,2.5\nduels,20,a,nan\nlabels,10,a,3\n"x, y",10,b,4\n'
@@ -171,19 +177,22 @@ def test_tables_choose_entries(tmp_path, monkeypatch):
     (tmp_path / "two.csv").write_text('# commit 1234567\nkind,error\nduels,0.125\nlabels,0.5\n"x, y",1\n')
 
     def rows(selection: str, *lines: str) -> list[str]:
-        page = "\n".join([f"<!-- stored{selection}", *lines, "-->", "", "| head |", "|---|", "| old |", ""])
-        found = tables.written(page).partition("|---|\n")[2].splitlines()
+        head = [selection, ""] if selection else []
+        (tmp_path / "new.md").write_text("\n".join([*head, "| head |", "|---|", *lines, ""]))
+        new = tables.written("<!-- table: new -->\n\n| old |\n|---|\n| 0 |\n\n*From nowhere.*\n")
+        assert new == tables.written("<!-- table: new -->\n")
+        found = new.partition("|---|\n")[2].splitlines()
         assert found[-1].startswith("*From `benchmarks/results/")
         return found[:-2]
 
     a = "{$ a[seconds]:.1f}"
-    assert rows(" one by kind size method where kind=duels", "| {duels 10 a[seconds]:.1f} |") == ["| 1.2 |"]
-    assert rows(" one by kind size | method", f"| $2 $1 | {a} ({a}) |") == [
+    assert rows("one by kind size method where kind=duels", "| {duels 10 a[seconds]:.1f} |") == ["| 1.2 |"]
+    assert rows("one by kind size | method", f"| $2 $1 | {a} ({a}) |") == [
         "| 10 duels | 1.2 (1.2) |",
         "| 10 labels | 3.0 (3.0) |",
     ]
-    assert rows(" one by kind | method where kind=x, y, size=10", "| {$ b[seconds]} | {$ a[seconds]} |") == ["| 4 |  |"]
-    assert rows(" one by kind where size=10", "| $ | {two by kind: $[error]:.2f} |") == [
+    assert rows("one by kind | method where kind=x, y, size=10", "| {$ b[seconds]} | {$ a[seconds]} |") == ["| 4 |  |"]
+    assert rows("one by kind where size=10", "| $ | {two by kind: $[error]:.2f} |") == [
         "| duels | 0.12 |",
         "| labels | 0.50 |",
         "| x, y | 1.00 |",
@@ -191,13 +200,16 @@ def test_tables_choose_entries(tmp_path, monkeypatch):
     assert rows("", "| {two by kind: duels[error]} |") == ["| 0.125 |"]
     with pytest.raises(KeyError, match="no entry 'choices'"):
         rows("", "| {two by kind: choices[error]} |")
+    with pytest.raises(ValueError, match=r"new\.md is no selection and table"):
+        rows("one of kind", "| {$ a[seconds]} |")
 
 
 def test_tables_name_the_commits_of_their_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "TEMPLATES", tmp_path)
     (tmp_path / "one.csv").write_text("method,nats,commit\na,1,abcdef0\nb,2,1234567 abcdef0\nc,3,7654321\n")
-    page = "<!-- stored one by method\n| {a[nats]} | {b[nats]} |\n-->\n\n| head | |\n|---|---|\n"
-    assert tables.written(page).endswith("*From `benchmarks/results/one.csv`, run at abcdef0, 1234567.*\n")
+    (tmp_path / "new.md").write_text("one by method\n\n| head | |\n|---|---|\n| {a[nats]} | {b[nats]} |\n")
+    assert tables.table("new").endswith("*From `benchmarks/results/one.csv`, run at abcdef0, 1234567.*\n")
 
 
 def stored(name: str) -> list[dict[str, str]]:

@@ -9,7 +9,6 @@ from botorch.models import PairwiseGP, SingleTaskGP
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Log
 from matplotlib import pyplot
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from scipy import stats
@@ -33,23 +32,15 @@ from botorch_skewgp.observations import (
 from botorch_skewgp.plots import (
     COLORS,
     plot_agreement,
-    plot_draws,
-    plot_duels,
     plot_grades,
-    plot_interval_width,
     plot_map,
     plot_marginal,
-    plot_optimization_trace,
     plot_posterior,
-    plot_reliability,
     plot_segments,
-    plot_skewness,
     plot_slices,
     plot_slips,
     plot_tastes,
     plot_threshold,
-    plot_validity,
-    plot_win_probability,
 )
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -334,48 +325,45 @@ class TestMarginal:
 
 
 class TestMaps:
-    def test_skewness(self, square):
-        ax = plot_skewness(square, SQUARE, resolution=9)
-        X, values = grid(ax)
-        torch.testing.assert_close(values, square.posterior(X).skewness.squeeze(-1).detach())
-        low, high = ax.collections[0].get_clim()
-        assert low == -high == -values.abs().max()
-
-    def test_skewness_of_one_input(self, line):
-        ax = plot_skewness(line, LINE, resolution=9)
-        x, values = ax.lines[0].get_data()
-        np.testing.assert_allclose(values, line.posterior(tensor(x)[:, None]).skewness.squeeze(-1).detach())
-
-    def test_skewness_needs_some(self, numbers):
-        with pytest.raises(UnsupportedError, match="GPyTorchPosterior has no skewness"):
-            plot_skewness(numbers, LINE)
-
-    def test_interval_width(self, square):
-        X, values = grid(plot_interval_width(square, SQUARE, probability=0.8, resolution=9))
-        low, high = square.posterior(X).quantile(tensor([0.1, 0.9])).squeeze(-1).detach()
-        torch.testing.assert_close(values, high - low)
-
     @pytest.mark.parametrize("best", [None, tensor([0.5, 0.5])])
-    def test_duels(self, square, best):
-        ax = plot_duels(square, SQUARE, best=best, resolution=9)
+    def test_mean_and_duels(self, square, best):
+        ax = plot_map(square, SQUARE, best=best, resolution=9)
         X, values = grid(ax)
         torch.testing.assert_close(values, square.posterior(X).mean.squeeze(-1).detach())
         (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
         winners, losers = POINTS_2D[PAIRS].unbind(-2)
         np.testing.assert_allclose(np.stack([arrows.X, arrows.Y], -1), winners)
         np.testing.assert_allclose(np.stack([arrows.U, arrows.V], -1), losers - winners)
-        assert ("recommended" in labels(ax)) == (best is not None)
+        assert labels(ax) == ["points", "winner to loser"] + ([] if best is None else ["recommended"])
+        assert arrows.get_zorder() > labelled(ax, "points").get_zorder()
 
-    def test_duels_of_pairwise_gp_and_given_ones(self, square):
-        model = PairwiseGP(POINTS_2D, PAIRS)
-        points, pairs = tensor([[0.2, 0.1], [0.4, 0.3]]), torch.tensor([[1, 0]])
-        for options, start in (({}, POINTS_2D[PAIRS[:, 0]]), ({"points": points, "pairs": pairs}, points[[1]])):
-            ax = plot_duels(model, SQUARE, resolution=5, **options)
-            (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
-            np.testing.assert_allclose(np.stack([arrows.X, arrows.Y], -1), start)
+    def test_duels_of_a_pairwise_gp(self):
+        ax = plot_map(PairwiseGP(POINTS_2D, PAIRS), SQUARE, resolution=5)
+        (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
+        np.testing.assert_allclose(np.stack([arrows.X, arrows.Y], -1), POINTS_2D[PAIRS[:, 0]])
+
+    def test_skewness(self, square):
+        ax = plot_map(square, SQUARE, "skewness", resolution=9)
+        X, values = grid(ax)
+        torch.testing.assert_close(values, square.posterior(X).skewness.squeeze(-1).detach())
+        low, high = ax.collections[0].get_clim()
+        assert low == -high == -values.abs().max()
+
+    def test_skewness_of_one_input(self, line):
+        ax = plot_map(line, LINE, "skewness", resolution=9)
+        x, values = ax.lines[0].get_data()
+        np.testing.assert_allclose(values, line.posterior(tensor(x)[:, None]).skewness.squeeze(-1).detach())
+        np.testing.assert_allclose(labelled(ax, "points").get_xdata(), POINTS.flatten())
+
+    def test_width_of_an_interval(self, square):
+        ax = plot_map(square, SQUARE, "width", probability=0.8, resolution=9)
+        X, values = grid(ax)
+        low, high = square.posterior(X).quantile(tensor([0.1, 0.9])).squeeze(-1).detach()
+        torch.testing.assert_close(values, high - low)
+        assert "80 %" in ax.get_title()
 
     def test_validity(self, validity):
-        ax = plot_validity(validity, SQUARE, level=0.6, resolution=9)
+        ax = plot_map(validity, SQUARE, "valid", level=0.6, resolution=9)
         X, values = grid(ax)
         torch.testing.assert_close(values, LogProbabilityOfValidity(validity)(X.unsqueeze(-2)).exp().detach())
         assert ax.collections[0].get_clim() == (0, 1)
@@ -383,45 +371,84 @@ class TestMaps:
         np.testing.assert_allclose(np.stack(labelled(ax, "not valid").get_data(), -1), POINTS_2D[[2, 4]])
         (level,) = [artist for artist in ax.collections if getattr(artist, "levels", None) is not None][1:]
         assert list(level.levels) == [0.6]
+        assert "level 0.6" in labels(ax)
 
     def test_validity_of_one_input_and_labels(self):
         model = skew_gp(POINTS, Binary([1, 0, 0, 1, 1]))
-        ax = plot_validity(model, LINE, resolution=9)
+        ax = plot_map(model, LINE, "valid", resolution=9)
         x, values = ax.lines[0].get_data()
         probability = LogProbabilityOfValidity(model)(tensor(x)[:, None, None]).exp()
         np.testing.assert_allclose(values, probability.detach())
         np.testing.assert_allclose(labelled(ax, "label 1").get_data(), [POINTS[[0, 3, 4], 0], [1, 1, 1]])
         np.testing.assert_allclose(labelled(ax, "label 0").get_data(), [POINTS[[1, 2], 0], [0, 0]])
 
-    def test_any_function(self):
-        X, values = grid(plot_map(lambda X: X[:, 0] + 10 * X[:, 1], SQUARE, resolution=4))
-        torch.testing.assert_close(values, X[:, 0] + 10 * X[:, 1])
-        with pytest.raises(InputDataError, match="a finite value for each of the 16 points"):
-            plot_map(lambda X: X[:, 0] / 0, SQUARE, resolution=4)
-        plot_map(lambda X: torch.ones(len(X)), SQUARE)  # no level sets, no warning
+    def test_win_probability(self, line, square):
+        for model, bounds, points in ((line, LINE, POINTS), (square, SQUARE, POINTS_2D)):
+            ax = plot_map(model, bounds, "win", reference=points[3], resolution=7)
+            X, values = (
+                grid(ax) if model is square else (tensor(v) for v in (ax.lines[0].get_xdata(), ax.lines[0].get_ydata()))
+            )
+            X = X.reshape(len(values), -1)
+            expected = [model.predictive(torch.stack([x, points[3]])).probs for x in X]
+            torch.testing.assert_close(values, torch.stack(expected).detach(), rtol=1e-6, atol=1e-6)
+            at = labelled(ax, "reference").get_xydata()[0]
+            np.testing.assert_allclose(at, points[3] if model is square else [points[3, 0], 0.5], atol=1e-6)
 
-    @pytest.mark.parametrize("function", [plot_skewness, plot_interval_width, plot_duels, plot_validity])
-    def test_given_axes_and_wrong_dimension(self, square, validity, function):
-        model = validity if function is plot_validity else square
+    def test_win_probability_with_ties_is_that_of_the_first_outcome(self):
+        model = skew_gp(POINTS, [Preference(PAIRS), Tie([[0, 4]])])
+        line = plot_map(model, LINE, "win", reference=POINTS[3], resolution=5).lines[0]
+        duels = torch.stack([tensor(line.get_xdata())[:, None], POINTS[3].expand(5, 1)], -2)
+        expected = model.predictive(duels).probs
+        assert expected.shape == (5, 3)
+        np.testing.assert_allclose(line.get_ydata(), expected[:, 0].detach())
+
+    def test_ensembles_show_the_members_data(self, validity):
+        ax = plot_map(FullyBayesianSkewGP([validity, validity]), SQUARE, "valid", resolution=5)
+        assert labels(ax) == ["valid", "not valid"]
+        assert labels(plot_map(validity, SQUARE, "valid", data=False, resolution=5)) == []
+
+    def test_mixed_data_have_each_its_mark(self):
+        answers = [Binary([1, 0], index=[0, 1]), Numeric([0.1, 0.2, 0.3], index=[2, 3, 4])]
+        ax = plot_map(skew_gp(POINTS_2D, answers), SQUARE, resolution=5)
+        np.testing.assert_allclose(labelled(ax, "points").get_xydata(), POINTS_2D[2:])
+        np.testing.assert_allclose(labelled(ax, "label 0").get_xydata(), POINTS_2D[1:2])
+
+    def test_any_function(self, square):
+        X, values = grid(plot_map(None, SQUARE, lambda X: X[:, 0] + 10 * X[:, 1], resolution=4))
+        torch.testing.assert_close(values, X[:, 0] + 10 * X[:, 1])
+        ax = plot_map(square, SQUARE, lambda X: X[:, 0], label="first", title="One", limits=(0, 2), resolution=4)
+        assert (ax.get_title(), ax.collections[0].get_clim()) == ("One", (0, 2))
+        assert "points" in labels(ax)
+        with pytest.raises(InputDataError, match="a finite value for each of the 16 points"):
+            plot_map(None, SQUARE, lambda X: X[:, 0] / 0, resolution=4)
+        plot_map(None, SQUARE, lambda X: torch.ones(len(X)))  # no level sets, no warning
+
+    def test_given_axes(self, square):
         ax = Figure().subplots()
-        assert function(model, SQUARE, resolution=5, ax=ax) is ax
-        with pytest.raises(InputDataError, match="2 x 2, a column for each input"):
-            function(model, LINE)
-        three = SkewGP(torch.rand(3, 3, dtype=torch.float64), Preference([[0, 1]]))
-        with pytest.raises(UnsupportedError, match=r"got 3\. Hold others .*; plot_slices draws any number"):
-            function(three, tensor([[0.0] * 3, [1.0] * 3]))
+        assert plot_map(square, SQUARE, resolution=5, ax=ax) is ax
 
     def test_errors(self, square, numbers):
-        with pytest.raises(InputDataError, match="probability must be"):
-            plot_interval_width(square, SQUARE, probability=95)
-        with pytest.raises(InputDataError, match="level must be"):
-            plot_validity(square, SQUARE, level=1.0)
-        with pytest.raises(UnsupportedError, match="takes Validity or Binary"):
-            plot_validity(square, SQUARE)
-        with pytest.raises(InputDataError, match="best must have 2 elements"):
-            plot_duels(square, SQUARE, best=POINTS_2D)
-        with pytest.raises(InputDataError, match="this model does not store"):
-            plot_duels(SingleTaskGP(POINTS_2D, POINTS_2D[:, :1]), SQUARE)
+        for of, options, error, message in (
+            ("mean", {"best": POINTS_2D}, InputDataError, "best must have 2 elements"),
+            ("width", {"probability": 95}, InputDataError, "probability must be"),
+            ("valid", {}, UnsupportedError, "takes Validity or Binary"),
+            ("variance", {}, InputDataError, "of must be one of mean, skewness, width, win, valid"),
+            ("win", {}, InputDataError, "which needs it"),
+            ("mean", {"reference": POINTS_2D[0]}, InputDataError, "others are compared with"),
+            ("win", {"reference": POINTS_2D}, InputDataError, "reference must have 2 elements"),
+            ("win", {"reference": [0.5, float("nan")]}, InputDataError, "reference must hold finite numbers"),
+        ):
+            with pytest.raises(error, match=message):
+                plot_map(square, SQUARE, of, **options)
+        with pytest.raises(UnsupportedError, match="GPyTorchPosterior has no skewness"):
+            plot_map(numbers, LINE, "skewness")
+        with pytest.raises(InputDataError, match="2 x 2, a column for each input"):
+            plot_map(square, LINE)
+        with pytest.raises(InputDataError, match="duels"):
+            plot_map(skew_gp(POINTS, Binary([1, 0, 1, 0, 1])), LINE, "win", reference=POINTS[0])
+        with pytest.raises(InputDataError, match="model must be"):
+            plot_map(None, SQUARE)
+        assert pyplot.get_fignums() == []
 
 
 class TestPyplot:
@@ -443,31 +470,8 @@ class TestPyplot:
         mixed = skew_gp(POINTS, [Preference(PAIRS), Numeric([-1.0, 0.0, 0.5, 1.0, 1.5])])
         assert plot_posterior(mixed, LINE, resolution=5).get_ylabel() == "$f(x)$"
 
-    def test_heads_of_arrows_are_drawn_over_the_points(self, square):
-        ax = plot_duels(square, SQUARE, resolution=5)
-        (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
-        assert arrows.get_zorder() > max(line.get_zorder() for line in ax.lines)
 
-
-class TestOutcomes:
-    def test_win_probability(self, line, square):
-        for model, bounds, points in ((line, LINE, POINTS), (square, SQUARE, POINTS_2D)):
-            ax = plot_win_probability(model, bounds, points[3], resolution=7)
-            X, values = (
-                grid(ax) if model is square else (tensor(v) for v in (ax.lines[0].get_xdata(), ax.lines[0].get_ydata()))
-            )
-            X = X.reshape(len(values), -1)
-            expected = [model.predictive(torch.stack([x, points[3]])).probs for x in X]
-            torch.testing.assert_close(values, torch.stack(expected).detach(), rtol=1e-6, atol=1e-6)
-
-    def test_win_probability_with_ties_is_that_of_the_first_outcome(self):
-        model = skew_gp(POINTS, [Preference(PAIRS), Tie([[0, 4]])])
-        line = plot_win_probability(model, LINE, POINTS[3], resolution=5).lines[0]
-        duels = torch.stack([tensor(line.get_xdata())[:, None], POINTS[3].expand(5, 1)], -2)
-        expected = model.predictive(duels).probs
-        assert expected.shape == (5, 3)
-        np.testing.assert_allclose(line.get_ydata(), expected[:, 0].detach())
-
+class TestGrades:
     def test_grades(self):
         for seen in (
             Ordinal([0, 1, 2, 2, 1], 4),
@@ -487,34 +491,9 @@ class TestOutcomes:
             np.testing.assert_allclose(bottom, 1.0)
             assert labels(ax) == [f"grade {j}" for j in range(expected.shape[-1])]
 
-    def test_reliability(self):
-        probabilities = tensor([0.1] * 5 + [0.8] * 5)
-        occurred = torch.tensor([1] + [0] * 4 + [1] * 3 + [0] * 2)
-        shuffled = torch.randperm(10, generator=torch.Generator().manual_seed(0))
-        ax = plot_reliability(probabilities[shuffled], occurred[shuffled])
-        ((x, y),) = [line.get_data() for line in ax.lines if line.get_marker() == "o"]
-        np.testing.assert_allclose(x, [0.1, 0.8])
-        np.testing.assert_allclose(y, [0.2, 0.6])
-        bars = [segment[:, 1] for segment in ax.collections[0].get_segments()]
-        errors = np.sqrt(np.array([0.1 * 0.9, 0.8 * 0.2]) / 5)  # of the mean of five
-        np.testing.assert_allclose(np.diff(bars).squeeze(-1), 4 * errors)
-
-    def test_bad_input(self, line, square):
-        with pytest.raises(InputDataError, match="one entry for each prediction"):
-            plot_reliability(tensor([0.5, 0.6]), tensor([1.0]))
-        with pytest.raises(InputDataError, match="between 0 and 1"):
-            plot_reliability(tensor([0.5, 1.6]), tensor([1.0, 0.0]))
-        with pytest.raises(InputDataError, match="reference must have 2 elements"):
-            plot_win_probability(square, SQUARE, POINTS_2D)
-        with pytest.raises(InputDataError, match="reference must hold finite numbers"):
-            plot_win_probability(square, SQUARE, [0.5, float("nan")])
-        with pytest.raises(InputDataError, match="outcomes must be a tensor or a list of numbers"):
-            plot_reliability([0.5, 0.6], ["yes", "no"])
+    def test_grades_need_some(self, line):
         with pytest.raises(InputDataError, match="plot_grades needs a model of grades"):
             plot_grades(line, LINE)
-        with pytest.raises(InputDataError, match="duels"):
-            plot_win_probability(skew_gp(POINTS, Binary([1, 0, 1, 0, 1])), LINE, POINTS[0])
-        assert pyplot.get_fignums() == []
 
 
 def edges_of_stack(area, n):
@@ -525,71 +504,6 @@ def edges_of_stack(area, n):
         at.setdefault(round(float(x), 9), []).append(float(y))
     assert len(at) == n
     return np.array([[min(at[x]), max(at[x])] for x in sorted(at)]).T
-
-
-class TestOptimizationTrace:
-    RUNS = tensor([[1.0, 3.0, 2.0, 5.0], [2.0, 1.0, 4.0, 4.0], [0.0, 0.0, 0.0, 6.0]])
-
-    def test_best_value(self):
-        ax = plot_optimization_trace(self.RUNS, first=3, probability=0.9)
-        best = np.maximum.accumulate(self.RUNS.numpy(), axis=1)
-        x, median = labelled(ax, "median").get_data()
-        np.testing.assert_array_equal(x, [3, 4, 5, 6])
-        np.testing.assert_allclose(median, np.median(best, axis=0))
-        band = edges(labelled(ax, "90 % of runs"), x)
-        np.testing.assert_allclose(band, np.quantile(best, [0.05, 0.95], axis=0))
-        assert ax.get_yscale() == "linear"
-
-    def test_regret_of_a_minimisation_by_method(self):
-        ax = plot_optimization_trace({"a": self.RUNS, "b": self.RUNS[0]}, optimum=-1.0, maximize=False)
-        best = np.minimum.accumulate(self.RUNS.numpy(), axis=1) + 1
-        np.testing.assert_allclose(labelled(ax, "a").get_ydata(), np.median(best, axis=0))
-        np.testing.assert_allclose(labelled(ax, "b").get_ydata(), best[0])
-        assert ax.get_yscale() == "log"
-
-    def test_recommended_points(self):
-        ax = plot_optimization_trace(self.RUNS[0], best_so_far=False)
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), self.RUNS[0])
-        assert ax.get_ylabel() == "value"
-
-    def test_errors_and_given_axes(self):
-        ax = Figure().subplots()
-        assert plot_optimization_trace(self.RUNS, ax=ax) is ax
-        with pytest.raises(InputDataError, match=r"of .a. are beyond the optimum 5\.0 by up to 1"):
-            plot_optimization_trace({"a": self.RUNS}, optimum=5.0)
-        with pytest.raises(InputDataError, match="finite and n or runs x n"):
-            plot_optimization_trace(tensor([1.0, torch.nan]))
-        with pytest.raises(InputDataError, match="probability"):
-            plot_optimization_trace(self.RUNS, probability=1.0)
-
-
-class TestDraws:
-    def test_panels(self, line):
-        draws = line.draws
-        trace, correlation, sizes = plot_draws(line, row=1)
-        chains = draws.rows[:, 1].unflatten(0, (draws.num_chains, -1)).double().numpy()
-        for drawn, chain in zip(trace.lines, chains, strict=True):
-            np.testing.assert_array_equal(drawn.get_ydata(), chain)
-        for drawn, chain in zip(correlation.lines, chains, strict=False):
-            centred = chain - chains.mean()
-            expected = [centred[lag:] @ centred[: len(centred) - lag] / (centred @ centred) for lag in range(41)]
-            np.testing.assert_allclose(drawn.get_ydata(), expected, atol=1e-10)
-        np.testing.assert_array_equal(sizes.lines[0].get_data(), [draws.effective_size, draws.r_hat])
-
-    def test_worst_row_and_given_axes(self, line):
-        given = Figure().subplots(3)
-        panels = plot_draws(line.draws, ax=given)
-        assert list(panels) == list(given)
-        assert all(isinstance(ax, Axes) for ax in panels)
-        assert given[0].get_ylabel() in [f"row {i}" for i in range(len(PAIRS))]
-
-    def test_errors(self, line):
-        with pytest.raises(InputDataError, match="row must be an integer from 0 to 3; got 4"):
-            plot_draws(line, row=4)
-        with pytest.raises(UnsupportedError, match="There are no draws"):
-            plot_draws(skew_gp(POINTS, Numeric(POINTS)))
-        with pytest.raises(InputDataError, match="ax must hold 3 axes"):
-            plot_draws(line, ax=Figure().subplots(2))
 
 
 def test_judges_tastes_and_agreement_are_those_of_the_table():
@@ -605,6 +519,12 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
         assert np.allclose(points.get_xdata(), summary.mean[1:, i + 1])
         ends = np.array([segment[:, 0] for segment in bars.get_segments()])
         assert np.allclose(ends, torch.stack([summary.lower[1:, i + 1], summary.upper[1:, i + 1]], dim=-1))
+    told = {text.get_text() for text in panels[0].figure.legends[0].get_texts()}
+    assert told == {"90% band", "shared", "a judge, 90% interval"}
+    wide = plot_tastes(judge_summary(model, level=0.5), ax=Figure().subplots(2))
+    assert {text.get_text() for text in wide[0].get_legend().get_texts()} == {
+        "50% band", "shared", "a judge, 50% interval",
+    }  # fmt: skip
     ax = plot_agreement(summary, names=["ann", "bob"])
     assert np.allclose(ax.images[0].get_array(), summary.agreement)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["ann", "bob"]
@@ -638,6 +558,7 @@ def test_judges_lie_in_a_map_of_segments_where_the_table_says():
         sign = "-" if second[0] < 0 else "+"
         assert label.startswith(f"{first[0]:.1f} {first[1]} {sign} {abs(second[0]):.1f} {second[1]} (")
     assert f"({directions.share[0]:.0%} of variance)" in ax.get_xlabel()
+    assert labels(ax) == ["mean of judges", "a judge, 90% interval"]
     with pytest.raises(InputDataError, match="must hold 2 names"):
         plot_segments(summary, inputs=["sweet"])
 
@@ -665,10 +586,8 @@ def test_pictures_can_be_saved(line, square, validity, tmp_path):
             plot_posterior(line, LINE, gaussian=True, resolution=9),
             plot_slices(square, SQUARE, POINTS_2D[0], resolution=9)[0],
             plot_marginal(line, tensor([0.7])),
-            plot_duels(square, SQUARE, best=POINTS_2D[0], resolution=9),
-            plot_validity(validity, SQUARE, level=0.6, resolution=9),
-            plot_optimization_trace(TestOptimizationTrace.RUNS, optimum=7.0),
-            plot_draws(line)[0],
+            plot_map(square, SQUARE, best=POINTS_2D[0], resolution=9),
+            plot_map(validity, SQUARE, "valid", level=0.6, resolution=9),
         ]
     ):
         ax.figure.savefig(tmp_path / f"{i}.png", dpi=40)
@@ -724,19 +643,18 @@ class TestFixedInputs:
     def model(self, observations):
         return SkewGP(self.X, observations, input_transform=Normalize(3), approximation="ep")
 
-    @pytest.mark.parametrize("function", [plot_skewness, plot_interval_width, plot_validity, plot_duels])
-    def test_maps_are_those_of_the_plane(self, function):
-        labels = function is plot_validity
-        model = self.model(Binary([1, 0, 1, 0]) if labels else Preference([[0, 1], [2, 3], [3, 0]]))
-        ax = function(model, self.PLANE, resolution=3, inputs=self.NAMES, ax=Figure().subplots())
+    @pytest.mark.parametrize("of", ["skewness", "width", "valid", "mean"])
+    def test_maps_are_those_of_the_plane(self, of):
+        model = self.model(Binary([1, 0, 1, 0]) if of == "valid" else Preference([[0, 1], [2, 3], [3, 0]]))
+        ax = plot_map(model, self.PLANE, of, resolution=3, inputs=self.NAMES, ax=Figure().subplots())
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("heat", "salt")
         assert ax.get_legend() is not None
         marked = {tuple(xy) for line in ax.lines for xy in line.get_xydata().round(6).tolist()}
         assert marked == {(0.1, 1.0), (0.9, 1.0), (0.3, 0.2)}  # not that of another time
-        if labels or function is plot_duels:
+        if of in ("valid", "mean"):
             grid = torch.cartesian_prod(*(torch.linspace(0, top, 3, dtype=torch.float64) for top in (1, 2)))
             points = torch.stack([grid[:, 0], torch.full((9,), 0.4, dtype=torch.float64), grid[:, 1]], dim=-1)
-            values = model.predictive(points).probs if labels else model.posterior(points).mean
+            values = model.predictive(points).probs if of == "valid" else model.posterior(points).mean
             drawn = torch.tensor(ax.collections[0].get_array().reshape(3, 3).T.ravel())
             torch.testing.assert_close(drawn, values.detach().flatten())
 
@@ -750,23 +668,23 @@ class TestFixedInputs:
         torch.testing.assert_close(torch.tensor(mean.get_ydata()), model.posterior(points).mean.detach().flatten())
         winner = next(line for line in ax.lines if line.get_label() == "winner")
         assert winner.get_xdata().tolist() == [0.1]  # the other duel is elsewhere
-        ax = plot_validity(self.model(Binary([1, 0, 1, 0])), self.AXIS, inputs=self.NAMES, ax=Figure().subplots())
+        ax = plot_map(self.model(Binary([1, 0, 1, 0])), self.AXIS, "valid", inputs=self.NAMES, ax=Figure().subplots())
         assert ax.get_xlabel() == "heat"
         graded = self.model(Ordinal([0, 1, 2, 1], 3))
         assert plot_grades(graded, self.AXIS, inputs=self.NAMES, ax=Figure().subplots()).get_xlabel() == "heat"
         panels = plot_slices(model, torch.tensor([[0.0] * 3, [1.0] * 3]), self.X[0], inputs=self.NAMES)
         assert [panel.get_xlabel() for panel in panels] == [*self.NAMES]
         pyplot.close("all")
-        against = plot_win_probability(model, self.PLANE, self.X[0], resolution=3, ax=Figure().subplots())
+        against = plot_map(model, self.PLANE, "win", reference=self.X[0], resolution=3, ax=Figure().subplots())
         assert (against.get_xlabel(), against.get_ylabel()) == ("$x_{1}$", "$x_{3}$")
 
     def test_mistakes(self):
         model = self.model(Preference([[0, 1]]))
-        with pytest.raises(UnsupportedError, match=r"got 3\. Hold others fixed by equal bounds"):
-            plot_skewness(model, torch.tensor([[0.0] * 3, [1.0] * 3]))
+        with pytest.raises(UnsupportedError, match=r"got 3\. Hold others fixed by equal bounds; plot_slices"):
+            plot_map(model, torch.tensor([[0.0] * 3, [1.0] * 3]))
         with pytest.raises(InputDataError, match="lower ones below upper ones"):
-            plot_skewness(model, self.AXIS[:1].repeat(2, 1))
+            plot_map(model, self.AXIS[:1].repeat(2, 1))
         with pytest.raises(InputDataError, match="lower ones below upper ones"):
             plot_slices(model, self.PLANE, self.X[0])
         with pytest.raises(InputDataError, match="inputs must hold 3 names"):
-            plot_skewness(model, self.PLANE, inputs=["heat"])
+            plot_map(model, self.PLANE, inputs=["heat"])

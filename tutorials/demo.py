@@ -30,7 +30,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
-from botorch_skewgp.plots import plot_duels, plot_interval_width, plot_slices
+from botorch_skewgp.plots import plot_map, plot_slices
 
 CAMEL_BOUNDS = [(-2.0, 2.0), (-1.0, 1.0)]  # without the steep walls, beside which the humps would be small
 FUNCTIONS = {
@@ -184,8 +184,8 @@ def main() -> None:
     if utility.dim == 2:
         figure = Figure(figsize=(14, 3.8), dpi=120, layout="constrained")
         left, middle, right = figure.subplots(1, 3)
-        plot_duels(model, utility.bounds, best=point, ax=left)
-        plot_interval_width(model, utility.bounds, ax=middle)
+        plot_map(model, utility.bounds, best=point, ax=left)
+        plot_map(model, utility.bounds, "width", ax=middle)
         right.semilogy(range(num_duels - len(regrets) + 1, num_duels + 1), [max(value, 1e-6) for value in regrets])
         right.set(title="Progress", xlabel="duels", ylabel="regret of the recommended point")
     else:

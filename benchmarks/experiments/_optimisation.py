@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ from benchmarks.experiments._models import GaussianApproximation, MomentMatched,
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.papers.dueling import (
     DuelingThompsonSampling,
@@ -106,10 +108,11 @@ class Fitter:
         model: A name of `MODELS`. All but PairwiseGP are fitted by the evidence of expectation propagation and have the
             library's default priors; PairwiseGP by its own, with BoTorch's.
         smoke: Whether to be as small as runs at all.
+        likelihood: That of all models; by default the observations' own.
     """
 
-    def __init__(self, model: str, smoke: bool = False) -> None:
-        self.model = model
+    def __init__(self, model: str, smoke: bool = False, likelihood: RowLikelihood | None = None) -> None:
+        self.model, self.likelihood = model, likelihood
         self.num_draws = 16 if smoke else NUM_DRAWS
         self.options = {**FIT_OPTIONS, "optimizer_kwargs": {"options": {"maxiter": 1 if smoke else MOST_STEPS}}}
         self.fitted: Model | None = None
@@ -122,7 +125,8 @@ class Fitter:
         if self.model == "PairwiseGP":
             return self._pairwise(points, observations, due)
         if due:
-            fitted = build("SkewGP", points, observations, self.num_draws, **self._outcomes(observations))
+            given = {} if self.likelihood is None else {"likelihood": deepcopy(self.likelihood)}
+            fitted = build("SkewGP", points, observations, self.num_draws, **given, **self._outcomes(observations))
             if self.fitted is not None:
                 warm_start(fitted, self.fitted)
             fit_skew_gp(fitted, **self.options)
@@ -143,7 +147,8 @@ class Fitter:
 
     @staticmethod
     def _outcomes(observations: list[Observation]) -> dict[str, Any]:
-        return {"outcome_transform": Standardize(m=1)} if len(observations) > 1 else {}
+        has_numbers = any(isinstance(observation, Numeric) for observation in observations)
+        return {"outcome_transform": Standardize(m=1)} if has_numbers else {}
 
 
 ACQUISITIONS: dict[str, Callable[[Any, Tensor, int, int], AcquisitionFunction]] = {

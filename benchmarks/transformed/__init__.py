@@ -1,6 +1,6 @@
 """Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms.
 
-The error of nodes against a fine reference; predictions of IntSine, of synthetic sets of known warping and of diabetes
+The error of nodes, and of sparse grids, against a fine reference; predictions of IntSine, of synthetic sets of known warping and of diabetes
 measurements; how many evaluations bounds of quantiles save; what leaving one out costs in closed form and by refits;
 how long a model takes to get ready; how often quantiles hold for data of the prior; optimisation of functions whose
 values spread over orders of magnitude. Baselines of maximum likelihood are the same code with one node, the mode.
@@ -19,8 +19,9 @@ from benchmarks.transformed.loops import loops_tables
 from benchmarks.transformed.methods import WARPINGS
 from benchmarks.transformed.predictions import int_sine_table, sets_tables
 from benchmarks.transformed.quadrature import quadrature_tables
+from benchmarks.transformed.sparse_grids import figure_3
 
-PARTS = ("quadrature", "cost", "int_sine", "sets", "calibration", "loops")
+PARTS = ("quadrature", "figure_3", "cost", "int_sine", "sets", "calibration", "loops")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +52,8 @@ def _tables(part: str, notes: list[str], options: argparse.Namespace, folder: Pa
     nodes = options.nodes
     if part == "quadrature":
         return quadrature_tables(notes, *((1, 1) if options.quick else (options.sets, 2)), folder)
+    if part == "figure_3":
+        return [figure_3(notes, range(2, 3 if options.quick else 6), folder)]
     if part == "cost":
         return [timings(notes), bounds(notes, 1 if options.quick else 10), leave_one_out(notes)]
     if part == "int_sine":

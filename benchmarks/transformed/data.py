@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from botorch.test_functions import SixHumpCamel
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 DOUBLE = torch.float64
 
@@ -60,6 +62,14 @@ def levy(n: int, seed: int, num_test: int = 100) -> Data:
     y = torch.sin(math.pi * w).square() + (w - 1).square() * (1 + torch.sin(2 * math.pi * w).square()) + 1
     y = y + 0.1 * torch.randn(X.shape, generator=generator, dtype=DOUBLE)
     return Data(X[:n], y[:n], X[n:], y[n:].squeeze(-1))
+
+
+def camel(n: int, num_test: int) -> Data:
+    """The six-hump camel on [-1, 1] x [-2, 2] at Sobol points, and without noise at random ones."""
+    X = SobolEngine(2, scramble=True, seed=0).draw(n, dtype=DOUBLE)
+    X = torch.cat([X, torch.rand(num_test, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)])
+    y = SixHumpCamel(bounds=[(-1.0, 1.0), (-2.0, 2.0)], dtype=DOUBLE)(X.new_tensor([2.0, 4.0]) * (X - 0.5))
+    return Data(X[:n], y[:n].unsqueeze(-1), X[n:], y[n:])
 
 
 SETS: dict[str, Callable[[int], Data]] = {

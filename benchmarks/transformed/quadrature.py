@@ -9,6 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,15 +105,18 @@ def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, se
     return Nodes(u, -mixed, torch.ones_like(mixed))
 
 
+def _model(X: Tensor, Y: Tensor, warping: str, **settings: Any) -> BayesianTransformedGP:
+    return BayesianTransformedGP(X, Y, warping=WARPINGS[warping](), **settings)
+
+
 class Reference:
     """Models of one data set by a fine reference, made twice; they know their own difference."""
 
-    def __init__(self, warping: str, n: int, dim: int, seed: int) -> None:
-        X, Y, self.test_X = _data(seed, n, dim)
-        self.make = lambda **settings: BayesianTransformedGP(X, Y, warping=WARPINGS[warping](), **settings)
+    def __init__(self, make: Callable[..., BayesianTransformedGP], test_X: Tensor, tolerance: float = 1e-4) -> None:
+        self.test_X = test_X
         models = []
         for again in range(2):
-            model = self.make(tolerance=1e-4)
+            model = make(tolerance=tolerance)
             model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again))
             models.append(model)
         self.laws = [model.posterior(self.test_X) for model in models]
@@ -124,9 +128,8 @@ class Reference:
         self.gaps = float(gap.max()), abs(evidences[0] - evidences[1]), abs(sums[0] - sums[1])
 
     @torch.no_grad()
-    def scores(self, **settings: Any) -> list[float]:
-        """The errors of a model; the numbers of `VALUES`."""
-        model = self.make(**settings)
+    def scores(self, model: BayesianTransformedGP) -> dict[str, float | None]:
+        """The errors of a model, by the names of `VALUES`."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -135,13 +138,14 @@ class Reference:
                 left_out = float(model.leave_one_out().log_density.sum())
                 evidence = model.log_evidence
             except BotorchError:
-                return [math.nan] * 5 + [0.0, 1.0]
+                return {**dict.fromkeys(VALUES), "warned": 0.0, "refused": 1.0}
         warned = any(issubclass(warning.category, QuadratureWarning) for warning in caught)
         levels = sum(law.cdf(quantiles) for law in self.laws) / 2
         error = (levels - LEVELS.view(-1, 1, 1, 1)).abs()
         coverage = (levels[2] - levels[0]).min()
-        scores = [error.mean(), error.max(), coverage, evidence - self.evidence, left_out - self.leave_one_out, warned]
-        return [*map(float, scores), 0.0]
+        differences = evidence - self.evidence, left_out - self.leave_one_out
+        scores = (error.mean(), error.max(), coverage, *differences, warned, 0.0)
+        return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
 
 def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> list[Table]:
@@ -161,13 +165,15 @@ def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path
     gaps = torch.zeros(3, dtype=DOUBLE)
     for warping, n, dim in PROBLEMS:
         for data in range(data_sets):
+            X, Y, test_X = _data(data, n, dim)
+            make = partial(_model, X, Y, warping)
             reference = None
             for method, settings in METHODS.items():
                 for seed in range(1 if "grid" in method else seeds):
                     key = (warping, n, dim, data, method, seed)
                     if key not in runs:
-                        reference = Reference(warping, n, dim, data) if reference is None else reference
-                        runs.get(key, lambda r=reference, kw=settings, s=seed: r.scores(**kw, seed=s))
+                        reference = reference or Reference(make, test_X)
+                        runs.add(dict(zip(runs.keys, key, strict=True)) | reference.scores(make(seed=seed, **settings)))
             if reference is not None:
                 gaps = torch.maximum(gaps, torch.tensor(reference.gaps, dtype=DOUBLE))
             say(f"quadrature {warping} n={n} d={dim} set {data}")

@@ -82,6 +82,7 @@ class JudgeSummary:
             a constant.
         agreement: The share of pairs of points on which two judges have the same favourite, `J x J`.
         directions: The directions in which tastes differ, and each judge's scores.
+        level: The probability of intervals.
     """
 
     judges: tuple[int | str, ...]
@@ -92,6 +93,7 @@ class JudgeSummary:
     difference: Tensor
     agreement: Tensor
     directions: TasteDirections
+    level: float
 
     def columns(self, names: Sequence[str] | None = None, inputs: Sequence[str] | None = None) -> dict[str, list]:
         r"""The table as columns by name, for instance for `pandas.DataFrame`.
@@ -193,7 +195,8 @@ def judge_summary(
     agreement = 0.5 + 0.5 * sign.mT @ sign / len(sign)
     counts = torch.tensor([_num_answers(model, judge) for judge in judges])
     directions = TasteDirections.of(tastes[:, 1:, 1:] * X.std(0, correction=0).unsqueeze(-1), tail)
-    return JudgeSummary(tuple(judges), counts, tastes.mean(0).mT, lower, upper, difference, agreement, directions)
+    means = tastes.mean(0).mT
+    return JudgeSummary(tuple(judges), counts, means, lower, upper, difference, agreement, directions, level)
 
 
 def _known(judge: Any) -> Any:

@@ -145,7 +145,9 @@ def _table(
     columns["votes"] = number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
     index = pandas().Index([names[i] for i in order.tolist()], name="item", tupleize_cols=False)
-    return pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
+    table = pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
+    table.attrs["probability"] = probability  # for a plot's legend
+    return table
 
 
 def win_probabilities(

@@ -48,12 +48,19 @@ def plot_tastes(
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
-        panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0)
-        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="all")
-        panel.errorbar(mean[1:], place, xerr=[mean[1:] - low[1:], high[1:] - mean[1:]], fmt="o", color=BLUE, ms=4)
+        band = f"{summary.level:.0%} band" if i == 0 else None
+        panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0, label=band)
+        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared" if i == 0 else None)
+        bars = [mean[1:] - low[1:], high[1:] - mean[1:]]
+        label = f"a judge, {summary.level:.0%} interval" if i == 0 else None
+        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=label)
         panel.set_yticks(place.tolist(), labels=names)
         panel.set_ylim(len(names) - 0.5, -0.5)
         finish(panel, f"taste for {inputs[i]}", "", legend="none")
+    if ax is None:
+        panels[0].figure.legend(loc="outside upper center", frameon=False, fontsize=SMALL, ncols=3)
+    else:
+        panels[0].legend(frameon=False, fontsize=SMALL)
     return panels
 
 
@@ -125,16 +132,17 @@ def plot_segments(
     ax = new_axes(ax, (4.6, 4.2))
     width, *height = ([at - low, high - at] for at, low, high in zip(mean, lower, upper, strict=True))
     ax.errorbar(
-        x, y, xerr=width, yerr=height[0] if others else None, fmt="o", color=BLUE, ms=4, elinewidth=0.6, ecolor=SKY
-    )
+        x, y, xerr=width, yerr=height[0] if others else None, fmt="o", color=BLUE, ms=4, elinewidth=0.6, ecolor=SKY,
+        label=f"a judge, {summary.level:.0%} interval",
+    )  # fmt: skip
     for i, name in enumerate(names):
         ax.annotate(name, (x[i], y[i]), xytext=(3, 3), textcoords="offset points", fontsize=SMALL)
-    ax.axvline(0.0, color=VERMILLION, linewidth=1, zorder=0)
-    if not others:
+    ax.axvline(0.0, color=VERMILLION, linewidth=1, zorder=0, label="mean of judges")
+    if others:
+        ax.axhline(0.0, color=VERMILLION, linewidth=1, zorder=0)
+    else:
         ax.set_yticks([])
-        return finish(ax, first, "judges", legend="none")
-    ax.axhline(0.0, color=VERMILLION, linewidth=1, zorder=0)
-    return finish(ax, first, others[0], legend="none")
+    return finish(ax, first, others[0] if others else "judges")
 
 
 def _formula(weights: Sequence[float], inputs: Sequence[str]) -> str:

@@ -62,4 +62,6 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
         ax.annotate(text, (x, -1.0), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL, color=BLUE)
     ax.set_yticks(y, [str(name) for name in table.index])
     ax.set_ylim(len(table) - 0.4, -0.6)
-    return finish(ax, "utility beside the mean of all items", "", legend="none")
+    level = table.attrs.get("probability")
+    intervals = "intervals" if level is None else f"{level:.0%} intervals"
+    return finish(ax, f"utility beside the mean of all items, {intervals}; colours are tiers", "", legend="none")

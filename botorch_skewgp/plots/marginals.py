@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_names, as_position, as_tensor, check_class, check_parts
-from botorch_skewgp.protocols import MixturePosterior, is_latent_model, members_of
+from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model, members_of
 
 
 class Marginals:
@@ -182,15 +183,27 @@ def value_label(model: Model, name: str = "$f(x)$") -> str:
     return f"{name} (unit: noise of one answer)" if in_noise else name
 
 
-def known_points(model: Model) -> Tensor | None:
-    """The training points of a model, `n x d`, if it has them."""
-    points = getattr(model, "datapoints", None)
-    return points if isinstance(points, Tensor) else None
+def known_data(model: Model) -> tuple[Tensor | None, Sequence[Any]]:
+    """The training points of a model, `n x d`, if it has them, and its observations."""
+    first: Any = model.members[0] if isinstance(model, Ensemble) else model
+    points = getattr(first, "datapoints", None)
+    return (points if isinstance(points, Tensor) else None), getattr(first, "observations", ())
 
 
 def known_duels(model: Model) -> Tensor:
     """The comparisons of a model's data as pairs of points, winner first, `m x 2`."""
     if isinstance(model, PairwiseGP):
         return model.comparisons
-    pairs = [entry.duels.cpu() for entry in getattr(model, "observations", ())]
+    pairs = [entry.duels.cpu() for entry in known_data(model)[1]]
     return torch.cat([torch.empty(0, 2, dtype=torch.long), *pairs])
+
+
+def outcome_probabilities(model: Model, kind: type[Observation], X: Tensor, user: str) -> Tensor:
+    """The probabilities of the outcomes of one kind, averaged over an ensemble."""
+    with torch.no_grad():
+        each = [
+            member.answering_likelihood.for_kind(kind)(member.latent_posterior(X), scale=member.outcome_scale).probs
+            for member in members_of(model, user)
+        ]
+    average: Tensor = torch.stack(each).mean(0)
+    return average

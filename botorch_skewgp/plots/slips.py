@@ -20,6 +20,9 @@ def plot_slips(model: SkewGP, ax: Axes | None = None) -> Axes:
         model: A model whose likelihood has slips.
         ax: The axes to draw on; new ones if `None`.
 
+    Returns:
+        The axes.
+
     Raises:
         InputDataError: If the model is neither a SkewGP nor an ensemble.
     """
@@ -28,10 +31,9 @@ def plot_slips(model: SkewGP, ax: Axes | None = None) -> Axes:
     slips = array(model.slips())
     ax = new_axes(ax)
     doubtful = (slips > 0.5).nonzero()[0]
-    ax.vlines(range(len(slips)), 0, slips, color=BLUE, linewidth=1)
-    ax.plot(doubtful, slips[doubtful], "o", color=VERMILLION, markersize=4)
+    ax.vlines(range(len(slips)), 0, slips, color=BLUE, linewidth=1, label="answer")
+    ax.plot(doubtful, slips[doubtful], "o", color=VERMILLION, markersize=4, label="a slip rather than not")
     for i in doubtful:
         ax.annotate(str(i), (i, slips[i]), textcoords="offset points", xytext=(0, 3), ha="center", fontsize=7)
     ax.set_ylim(0, 1.08)
-    finish(ax, "answer", "probability of a slip", legend="none")
-    return ax
+    return finish(ax, "answer", "probability of a slip", legend="beside")

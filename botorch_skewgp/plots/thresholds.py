@@ -10,9 +10,9 @@ from botorch.models.model import Model
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from botorch_skewgp.plots.data import MARKERS
-from botorch_skewgp.plots.marginals import check_bounds, input_labels, known_points, linspace
-from botorch_skewgp.plots.style import BLACK, BLUE, VERMILLION, array, finish, new_axes
+from botorch_skewgp.plots.data import mark_points
+from botorch_skewgp.plots.marginals import check_bounds, input_labels, linspace
+from botorch_skewgp.plots.style import BLUE, array, finish, new_axes
 from botorch_skewgp.thresholds import threshold
 
 
@@ -71,21 +71,7 @@ def plot_threshold(
     median = torch.where(found.median.isfinite(), found.median, torch.nan)
     ax.plot(array(x), array(median), color=BLUE, linewidth=1.8, label="median", zorder=3)
     if data:
-        _draw_answers(ax, model, dim)
+        mark_points(ax, model, bounds, (other, dim))
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.set_ylim(low, high)
     return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")
-
-
-def _draw_answers(ax: Axes, model: Model, dim: int) -> None:
-    points = known_points(model)
-    if points is None:
-        return
-    for entry in getattr(model, "observations", ()):
-        for mark in entry.marks():
-            if mark.symbol in ("yes", "no") and len(mark.points):
-                at = points[mark.points.to(points.device)]
-                ax.plot(
-                    array(at[:, 1 - dim]), array(at[:, dim]), linestyle="", marker=MARKERS[mark.symbol], markersize=3.5,
-                    color=BLACK if mark.symbol == "yes" else VERMILLION, label=mark.label, zorder=4,
-                )  # fmt: skip

@@ -16,7 +16,7 @@ from torch.quasirandom import SobolEngine
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.quadrature import PROPOSAL_DF, WIDENING, Proposal, ProposalMixture
-from botorch_skewgp.transformed.sparse_grid import normal_grid
+from botorch_skewgp.transformed.sparse_grid import sparse_grid
 
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 
@@ -233,7 +233,7 @@ def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
 
 
 def _grid(mode: Mode, level: int) -> Nodes:
-    grid, weights = (x.to(mode.center) for x in normal_grid(len(mode.center), level))
+    grid, weights = (x.to(mode.center) for x in sparse_grid(len(mode.center), level))
     t = student_t.quantile(torch.special.ndtr(grid), PROPOSAL_DF)
     unit = math.sqrt(1 - 2 / PROPOSAL_DF)  # of a variable of unit variance
     log_density = student_t.log_density(t, PROPOSAL_DF).sum(-1) - (unit * mode.root.diagonal()).log().sum()

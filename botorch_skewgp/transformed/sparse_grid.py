@@ -11,10 +11,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
+
+Rule = Callable[[int], tuple[Tensor, Tensor]]  # from a level to nodes and weights of one dimension
 
 MAX_LEVEL = 8  # the largest rule has 9 nodes, and is exact up to the degree 15
 
@@ -45,41 +47,27 @@ def _nodes(num: int) -> Tensor:
 
 @functools.cache
 def normal_rule(level: int) -> tuple[Tensor, Tensor]:
-    r"""The smallest nested rule for the standard normal distribution that is exact up to the degree `2 level - 1`.
-
-    Args:
-        level: The level, from 1 to 8.
-
-    Returns:
-        Its 1, 3 or 9 nodes and their weights.
-    """
+    """The least nested rule for the standard normal exact up to degree `2 level - 1`: 1, 3 or 9 nodes, and weights."""
     x = _nodes(1 if level == 1 else 3 if level <= 3 else 9)
     powers = torch.arange(len(x), dtype=x.dtype).unsqueeze(-1)
     moments = torch.tensor([_moment(k) for k in range(len(x))], dtype=x.dtype)
     return x, torch.linalg.solve(x.pow(powers), moments)
 
 
-def normal_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
-    r"""The sparse grid of nested rules for the standard normal distribution ([Smolyak1963]_).
+def sparse_grid(dim: int, level: int, rule: Rule = normal_rule) -> tuple[Tensor, Tensor]:
+    """The grid of a rule in several dimensions, exact up to the total degree `2 level - 1` ([Smolyak1963]_).
 
-    It is exact for polynomials of total degree up to `2 level - 1`. Some weights are negative.
-
-    Args:
-        dim: The number of dimensions.
-        level: The level, from 1 to 8; at 1 there is one node, the center.
-
-    Returns:
-        The nodes, `S x dim`, and their weights, `S`, which sum to one.
+    Nodes, `S x dim`, and weights, `S`, which sum to one; some are negative. At level 1 there is one node.
     """
     nodes, weights = [], []
     for total in range(max(level - dim, 0), level):  # the levels beyond one, over all dimensions
         sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
         for extra in _compositions(total, dim):
-            rules = [normal_rule(1 + i) for i in extra]
+            rules = [rule(1 + i) for i in extra]
             nodes.append(torch.cartesian_prod(*(x for x, _ in rules)).reshape(-1, dim))
             products = torch.cartesian_prod(*(w for _, w in rules)).reshape(-1, dim)
             weights.append(sign * products.prod(-1))
-    x, which = torch.unique(torch.cat(nodes), dim=0, return_inverse=True)  # nested, hence equal to all digits
+    x, which = torch.unique(torch.cat(nodes), dim=0, return_inverse=True)  # nested ones are equal to all digits
     w = torch.zeros(len(x), dtype=x.dtype).index_add_(0, which, torch.cat(weights))
     is_used = w.abs() > 1e-14
     return x[is_used], w[is_used]

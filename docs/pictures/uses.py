@@ -24,7 +24,7 @@ from botorch_skewgp.acquisition import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Numeric, Observation, Preference, Validity
-from botorch_skewgp.plots import COLORS, plot_duels, plot_validity, plot_win_probability
+from botorch_skewgp.plots import COLORS, plot_map
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 SEARCH = {"num_restarts": 4, "raw_samples": 64}
@@ -66,9 +66,7 @@ def duel_loop(num_duels: int = 30) -> Figure:
             tastes.append(float(taste(best)))
     figure = Figure(figsize=(9.0, 3.4), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    plot_duels(model, SQUARE, best=best, ax=left).set_title(
-        f"{num_duels} duels, arrows to the losers", fontsize="medium"
-    )
+    plot_map(model, SQUARE, best=best, ax=left).set_title(f"{num_duels} duels, arrows to the losers", fontsize="medium")
     left.legend(fontsize="small", framealpha=0.85, loc="upper left")
     right.plot(range(6, num_duels + 1), [100 * value / 6 for value in tastes], color=COLORS[0], linewidth=1.8)
     right.axhline(100, color=GREY, linewidth=0.8, linestyle=":")
@@ -108,7 +106,7 @@ def failures(num_trials: int = 24) -> Figure:
         X = torch.cat([X, candidate])
     figure = Figure(figsize=(9.0, 3.4), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    plot_validity(validity, SQUARE, ax=left)
+    plot_map(validity, SQUARE, "valid", ax=left)
     left.set_title("Chance that a trial works", fontsize="medium")
     edge = torch.linspace(0, 1, 200, dtype=torch.double)
     left.plot(edge, (0.75 - 0.35 * torch.sin(5 * edge)).clamp(max=1.0), color="white", linestyle="--", linewidth=1)
@@ -142,7 +140,7 @@ def people(num_answers: int = 40) -> Figure:
     panels = figure.subplots(1, 3, sharey=True)
     who = {"Ann": 0, "Bob": 1, "a new person": "new"}
     for panel, (name, number), peak in zip(panels, who.items(), (*peaks.tolist(), None), strict=True):
-        plot_win_probability(model.for_judge(number), SQUARE[:, :1], torch.tensor([0.5]), ax=panel)
+        plot_map(model.for_judge(number), SQUARE[:, :1], "win", reference=torch.tensor([0.5]), data=False, ax=panel)
         if peak is not None:
             panel.axvline(peak, color=COLORS[2], linewidth=1, label="true favourite")
         panel.set(title=name, xlabel="sugar", ylabel="chance of being preferred\nto sugar 0.5" if number == 0 else "")

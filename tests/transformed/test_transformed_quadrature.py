@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from botorch_skewgp.transformed.quadrature import Proposal, ProposalMixture, effective_number, keep_largest
-from botorch_skewgp.transformed.sparse_grid import normal_grid, normal_rule
+from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
 
 DOUBLE = torch.float64
 
 
 @pytest.mark.parametrize(("dim", "level", "num_nodes"), [(7, 2, 15), (7, 3, 99), (7, 4, 421), (7, 5, 1485), (3, 4, 45)])
 def test_number_of_nodes_of_sparse_grids(dim, level, num_nodes):
-    nodes, weights = normal_grid(dim, level)
+    nodes, weights = sparse_grid(dim, level)
     assert len(nodes) == num_nodes
     assert weights.sum().item() == pytest.approx(1.0)
 
@@ -30,14 +30,14 @@ def test_rules_are_exact_and_nested(level):
 
 @pytest.mark.parametrize("powers", [(0, 0, 0), (2, 0, 0), (2, 2, 0), (4, 0, 0), (0, 1, 4), (1, 1, 1)])
 def test_sparse_grids_are_exact_for_polynomials(powers):
-    nodes, weights = normal_grid(3, 3)  # total degrees up to 5
+    nodes, weights = sparse_grid(3, 3)  # total degrees up to 5
     value = (weights * nodes.pow(torch.tensor(powers)).prod(-1)).sum()
     exact = math.prod(0.0 if k % 2 else math.prod(range(1, k, 2)) for k in powers)
     assert value.item() == pytest.approx(exact, abs=1e-12)
 
 
 def test_one_node_is_the_center():
-    nodes, weights = normal_grid(4, 1)
+    nodes, weights = sparse_grid(4, 1)
     assert nodes.tolist() == [[0.0] * 4]
     assert weights.tolist() == pytest.approx([1.0])
 

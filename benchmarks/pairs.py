@@ -1,0 +1,286 @@
+"""Which pair to ask about next: the default beside BoTorch's PairwiseGP with qEUBO, on functions nobody tuned on.
+
+Every seed is a new function of three families in turn, with 2, 3, 4 or 6 inputs (or 10, or 20), on the unit cube:
+
+- draws of a Gaussian process with a Matern-5/2 kernel and lengthscales of `0.2 sqrt(d)`;
+- three Gaussian bumps at random places on a random slope;
+- standard functions, reflected at random in each input and shifted by up to a tenth of its range.
+
+Judges see both values with noise in units of the function's standard deviation over the domain: none, .1 or .3. Those
+that slip have no noise, but draw 5 or 20 % of their answers evenly. Both methods get the same first duels, between
+`max(6, 2 d)` pairs of uniform points, and the same noise of the k-th answer. Then they ask about 40 pairs by
+`next_pair` with its usual search; hyperparameters are fitted before the first and after every second one, and stay as
+they were if a fit fails. Regret is that of the point with the largest posterior mean in the domain, as a share of what
+the maximiser gains over the function's mean; differences are of its decimal logarithm, with a floor of 1e-4, in pairs
+of runs.
+
+Seeds below 100 are for choices of defaults. Those from 100 on are for reports, and were looked at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from botorch.exceptions import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.model import Model
+from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.test_functions import (
+    Beale,
+    DixonPrice,
+    DropWave,
+    Levy,
+    Michalewicz,
+    Powell,
+    Rastrigin,
+    Shekel,
+    StyblinskiTang,
+    ThreeHumpCamel,
+)
+from botorch.utils.sampling import draw_sobol_samples
+from gpytorch.mlls import MarginalLogLikelihood
+from linear_operator.utils.errors import NanError, NotPSDError
+from torch import Tensor
+
+from benchmarks._race import Race, by_method, grid, paired, verdict
+from benchmarks._reporting import Cell, Table, add_common_arguments, environment, prepare, publish
+from benchmarks._runs import Row
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair, recommend
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Preference
+
+DUELS, LOOKS, REFIT, FLOOR = 40, (0, 10, 20, 30, 40), 2, 1e-4
+NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
+SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
+INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
+METHODS = ("default", "PairwiseGP")
+
+# Functions
+
+Function = Callable[[Tensor], Tensor]
+Made = tuple[Function, Tensor]  # with points that may be maximisers, `k x d`
+
+
+def _matern(d: int, generator: torch.Generator) -> Made:
+    """By 2,000 random features, whose frequencies have Student's t distribution of five degrees of freedom."""
+    squares = torch.randn(2000, 5, generator=generator, dtype=torch.float64).square().sum(-1, keepdim=True)
+    frequencies = torch.randn(2000, d, generator=generator, dtype=torch.float64) * (5 / squares).sqrt()
+    frequencies /= 0.2 * d**0.5
+    phases = 2 * math.pi * torch.rand(2000, generator=generator, dtype=torch.float64)
+    weights = torch.randn(2000, generator=generator, dtype=torch.float64) * (2 / 2000) ** 0.5
+    return lambda X: torch.cos(X @ frequencies.mT + phases) @ weights, frequencies[:0]
+
+
+def _bumps(d: int, generator: torch.Generator) -> Made:
+    centres = torch.rand(3, d, generator=generator, dtype=torch.float64)
+    widths, heights = torch.rand(2, 3, generator=generator, dtype=torch.float64)
+    widths = (0.12 + 0.18 * widths) * (d / 2) ** 0.5
+    slope = torch.randn(d, generator=generator, dtype=torch.float64)
+    slope = slope / (2 * slope.abs().sum())
+
+    def bumps(X: Tensor) -> Tensor:
+        squares = (X.unsqueeze(-2) - centres).square().sum(-1) / widths.square()
+        return ((0.5 + heights) * torch.exp(-0.5 * squares)).sum(-1) + X @ slope
+
+    return bumps, centres
+
+
+STANDARD: dict[int, tuple[Callable[[], Any], ...]] = {
+    2: (Beale, ThreeHumpCamel, DropWave, Michalewicz),
+    3: (lambda: StyblinskiTang(3), lambda: Rastrigin(3), lambda: DixonPrice(3)),
+    4: (lambda: Shekel(m=10), lambda: Powell(4), lambda: StyblinskiTang(4)),
+    6: (lambda: StyblinskiTang(6), lambda: DixonPrice(6), lambda: Rastrigin(6)),
+    10: (lambda: StyblinskiTang(10), lambda: Levy(10)),
+    20: (lambda: StyblinskiTang(20), lambda: Levy(20)),
+}
+
+
+def _standard(d: int, generator: torch.Generator) -> Made:
+    chosen = int(torch.randint(len(STANDARD[d]), (1,), generator=generator))
+    function = STANDARD[d][chosen]()
+    low, high = function.bounds.double()
+    flip = torch.rand(d, generator=generator) < 0.5
+    shift = 0.2 * torch.rand(d, generator=generator, dtype=torch.float64) - 0.1
+
+    def moved(X: Tensor) -> Tensor:
+        X = torch.where(flip, 1 - X, X) + shift
+        return -function._evaluate_true(low + (high - low) * X)  # noqa: SLF001  # beyond its bounds too
+
+    X = (function.optimizers.double() - low) / (high - low) - shift
+    return moved, torch.where(flip, 1 - X, X).clamp(0, 1)
+
+
+FAMILIES = {"matern": _matern, "bumps": _bumps, "standard": _standard}
+
+
+class Problem:
+    """A function on the unit cube with its largest value, mean and standard deviation there."""
+
+    def __init__(self, inputs: str, seed: int, number: int) -> None:
+        """The function of a seed for the judge of this number."""
+        every = list(itertools.product(INPUTS[inputs], FAMILIES))
+        self.dim, family = every[(seed + 5 * number) % len(every)]
+        self.name = f"{family} {self.dim}"
+        self.function, known = FAMILIES[family](self.dim, torch.Generator().manual_seed(1000 * seed + number))
+        X = draw_sobol_samples(unit_cube(self.dim), n=16384, q=1, seed=0).squeeze(-2)
+        values = self.function(X)
+        self.mean, self.deviation = float(values.mean()), float(values.std())
+        self.best = self._largest(torch.cat([X[values.topk(64).indices], known]))
+
+    def _largest(self, X: Tensor) -> float:
+        X = X.clone().requires_grad_(True)
+        optimizer = torch.optim.Adam([X], lr=1e-2)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.98)
+        best = -math.inf
+        for _ in range(300):
+            optimizer.zero_grad()
+            values = self.function(X)
+            best = max(best, float(values.max()))
+            (-values.sum()).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+            with torch.no_grad():
+                X.clamp_(0, 1)
+        return best
+
+    def regret(self, x: Tensor) -> float:
+        """Of one point; below zero only if it is better than what was found here."""
+        return (self.best - float(self.function(x.reshape(1, -1)))) / (self.best - self.mean)
+
+
+def unit_cube(d: int) -> Tensor:
+    """The bounds of the domain."""
+    return torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
+
+
+# Models
+
+
+Fitted = tuple[Model, MarginalLogLikelihood]
+
+
+def _skew_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
+    """With the last hyperparameters, from which it is fitted."""
+    model = SkewGP(X, Preference(duels))
+    model.load_state_dict(state, strict=False)
+    return model, SkewGPMarginalLogLikelihood(model.likelihood, model)
+
+
+def _pairwise_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
+    """With the last hyperparameters, or as its own defaults, from which alone it can be fitted."""
+    model = PairwiseGP(X, duels)
+    if not fits:
+        model.load_state_dict(state, strict=False)
+    return model, PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+
+
+def _run(case: Row, method: str, seed: int) -> dict[str, Cell]:
+    """A search, whose row has the regret after some of its duels."""
+    judges = [*NOISES, *SLIPS]
+    problem = Problem(case["inputs"], seed, judges.index(case["judge"]))
+    noise, slips = NOISES.get(case["judge"], 0.0) * problem.deviation, SLIPS.get(case["judge"], 0.0)
+    answers = torch.Generator().manual_seed(seed)
+    X = torch.empty(0, problem.dim, dtype=torch.float64)
+    duels: list[list[int]] = []
+
+    def answer(pair: Tensor) -> None:
+        nonlocal X
+        rows = []
+        for point in pair:
+            same = (point == X).all(-1).nonzero()
+            if not len(same):
+                X = torch.cat([X, point.unsqueeze(0)])
+            rows.append(int(same[0]) if len(same) else len(X) - 1)
+        values = problem.function(pair) + noise * torch.randn(2, generator=answers, dtype=torch.float64)
+        slip, first = torch.rand(2, generator=answers).tolist()
+        wins = first < 0.5 if slip < slips else bool(values[0] > values[1])
+        duels.append(rows if wins else rows[::-1])
+
+    firsts = torch.Generator().manual_seed(10_000 + seed)
+    for pair in torch.rand(max(6, 2 * problem.dim), 2, problem.dim, generator=firsts, dtype=torch.float64):
+        answer(pair)
+    bounds, build = unit_cube(problem.dim), _skew_gp if method == "default" else _pairwise_gp
+    state: dict[str, Tensor] = {}
+    failures = 0
+    row: dict[str, Cell] = {"problem": problem.name}
+    began = time.process_time()
+    for k in range(DUELS + 1):
+        fits = k % REFIT == 0
+        model, mll = build(X, torch.tensor(duels), state, fits)
+        if fits:
+            try:
+                fit_gpytorch_mll(mll)
+            except (ModelFittingError, NanError, NotPSDError):
+                failures += 1
+                model, _ = build(X, torch.tensor(duels), state, fits=False)
+            state = {name: value.detach().clone() for name, value in model.named_parameters() if value.numel()}
+        model.eval()
+        if k in LOOKS:
+            best, _ = recommend(model, bounds)
+            row[f"regret_{k}"] = problem.regret(best.detach())
+        if k < DUELS:
+            pair, _ = next_pair(model, bounds)
+            answer(pair.detach())
+    return {**row, "failed_fits": failures, "seconds": time.process_time() - began}
+
+
+CASES = [
+    *grid(inputs=["2 to 6"], judge=NOISES),
+    *grid(inputs=["10", "20"], judge=NOISES),
+    *grid(inputs=["2 to 6"], judge=SLIPS),
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=list(INPUTS))
+    parser.add_argument("--judges", nargs="+", choices=[*NOISES, *SLIPS], default=[*NOISES, *SLIPS])
+    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 20], metavar=("FIRST", "LAST"), help="last excluded")
+    parser.add_argument("--seconds", type=float, help="no run begins later than this")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    cases = [case for case in CASES if case["inputs"] in options.inputs and case["judge"] in options.judges]
+    seeds = range(*options.seeds)
+    race = Race("pairs_runs", cases[:1] if options.quick else cases, METHODS, seeds[:1] if options.quick else seeds,
+                _run, ("problem", *(f"regret_{k}" for k in LOOKS), "failed_fits", "seconds"))  # fmt: skip
+    publish([_table(race.rows(folder, seconds=options.seconds))], folder)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """Medians and paired differences for each judge and number of inputs."""
+    table = Table(
+        "pairs",
+        ("inputs", "judge", "duels", "runs", "median", "pairwise_median", "log10_difference", "standard_error",
+         "verdict", "seconds", "pairwise_seconds"),
+        notes=[environment(), "log10_difference: of regret, the default's less PairwiseGP's (below zero the default is "
+               f"ahead), floored at {FLOOR:g}; seconds: medians of a whole run"],
+    )  # fmt: skip
+    groups = [("2 to 6", tuple(NOISES)), *(("2 to 6", (judge,)) for judge in (*NOISES, *SLIPS)),
+              *((inputs, tuple(NOISES)) for inputs in ("10", "20"))]  # fmt: skip
+    for (inputs, judges), duels in itertools.product(groups, LOOKS):
+        here = [row for row in rows if row["inputs"] == inputs and row["judge"] in judges]
+        logs = by_method(here, f"regret_{duels}", lambda regret: math.log10(max(regret, FLOOR)))
+        ours, theirs = (logs.get(method, {}) for method in METHODS)
+        both = [key for key in ours if key in theirs]
+        if not both:
+            continue
+        difference, error = paired(ours, theirs)
+        medians = [10 ** float(torch.tensor([values[key] for key in both]).median()) for values in (ours, theirs)]
+        seconds = [float(torch.tensor([*by_method(here, "seconds")[method].values()]).median()) for method in METHODS]
+        table.add(
+            inputs=inputs, judge=judges[0] if len(judges) == 1 else "all", duels=duels, runs=len(both),
+            median=medians[0], pairwise_median=medians[1], log10_difference=difference, standard_error=error,
+            verdict=verdict(difference, error), seconds=seconds[0], pairwise_seconds=seconds[1],
+        )  # fmt: skip
+    return table

@@ -1,0 +1,145 @@
+"""Sparse grids beside quasi-Monte Carlo (Zhu et al., figure 3): the six-hump camel, 30 points, seven parameters.
+
+All rules know the same mode. `QMC, adapted` and `Genz-Keister, t` are the package's; `Gauss-Legendre, box` is the
+paper's grid and `QMC, box` what it compares with, both in a box of 2.5 of Laplace's standard deviations.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from botorch.exceptions.errors import BotorchError
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from benchmarks._reporting import Table, say
+from benchmarks._runs import Runs
+from benchmarks.transformed.data import DOUBLE, camel
+from benchmarks.transformed.methods import WARPINGS
+from benchmarks.transformed.quadrature import Reference
+from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.transformed.nodes import Mode, Nodes, find_modes, smolyak_nodes, widened
+from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
+from botorch_skewgp.truncated.univariate import gauss_rule
+
+NUM_POINTS, NUM_TEST, BOX, SEEDS = 30, 50, 2.5, 3
+VALUES = ("evaluations", "kernels", "condition", "mean_error", "evidence", "mse")
+Rule = Callable[[BayesianTransformedGP, Mode, int, int], Nodes | None]  # from a level and a seed; none: the model's own
+
+
+def _size(dim: int, level: int) -> int:
+    """The evaluations that all rules of a level have: those of the nested grid."""
+    return len(sparse_grid(dim, level)[0])
+
+
+def _in_box(mode: Mode, grid: Tensor, weights: Tensor) -> Nodes:
+    """Nodes in the box around a mode from those in the cube [-1, 1]^D, whose weights sum to one."""
+    log_volume = (2 * BOX * mode.root.diagonal()).log().sum()
+    return Nodes(mode.center + BOX * grid @ mode.root.mT, weights.abs().log() + log_volume, weights.sign())
+
+
+def _legendre(model: BayesianTransformedGP, mode: Mode, level: int, seed: int) -> Nodes:
+    dim = len(mode.center)  # of these grids, that with the nearest number of nodes
+    grids = [sparse_grid(dim, own, lambda num: gauss_rule("legendre", num)) for own in range(2, level + 1)]
+    return _in_box(mode, *min(grids, key=lambda grid: abs(math.log(len(grid[0]) / _size(dim, level)))))
+
+
+def _laplace(model: BayesianTransformedGP, mode: Mode, level: int, seed: int) -> Nodes:
+    grid, weights = sparse_grid(len(mode.center), level, normal_rule)
+    log_density = -0.5 * (grid.square() + math.log(math.tau)).sum(-1) - mode.root.diagonal().log().sum()
+    return Nodes(mode.center + grid @ mode.root.mT, weights.abs().log() - log_density, weights.sign())
+
+
+def _student_t(model: BayesianTransformedGP, mode: Mode, level: int, seed: int) -> Nodes:
+    return smolyak_nodes([widened(model.log_posterior, mode)], level)._replace(coarser=())
+
+
+def _uniform(model: BayesianTransformedGP, mode: Mode, level: int, seed: int) -> Nodes:
+    dim = len(mode.center)
+    grid = 2 * SobolEngine(dim, scramble=True, seed=seed).draw(_size(dim, level), dtype=DOUBLE) - 1
+    return _in_box(mode, grid, torch.full((len(grid),), 1 / len(grid), dtype=DOUBLE))
+
+
+RULES: dict[str, Rule] = {
+    "Gauss-Legendre, box": _legendre,
+    "Genz-Keister, Laplace": _laplace,
+    "Genz-Keister, t": _student_t,
+    "QMC, box": _uniform,
+    "QMC, adapted": lambda model, mode, level, seed: None,
+}
+
+
+@torch.no_grad()
+def figure_3(notes: list[str], levels: range, folder: Path | None) -> Table:
+    """Errors of rules against evaluations, and against the kernels that are kept."""
+    data = camel(NUM_POINTS, NUM_TEST)
+    test_X, test_y = data.test_X.unsqueeze(-2), data.test_y
+
+    def make(**settings: float) -> BayesianTransformedGP:
+        return BayesianTransformedGP(data.X, data.Y, warping=WARPINGS["L-SA"](), **settings)  # type: ignore[arg-type]
+
+    model = make()
+    start = model.coordinates()
+    along = torch.tensor(["lengthscale" in name for name in model.parameter_names()]).to(start)
+    mode = find_modes(model.log_posterior, start, 4, 0, along)[0]
+    reference: Reference | None = None
+    runs = Runs("transformed_figure_3_runs", ("rule", "level", "seed"), VALUES, folder)
+    for level in levels:
+        for name, rule in RULES.items():
+            for seed in range(SEEDS if name.startswith("QMC") else 1):
+                if (name, level, seed) in runs:
+                    continue
+                reference = reference or Reference(make, test_X, tolerance=1e-3)
+                nodes = rule(model, mode, level, seed)
+                if nodes is None:
+                    own = make(num_nodes=_size(len(start), level), least_effective=0.0, seed=seed)
+                else:
+                    own = make()
+                    own.use_nodes(nodes)
+                score = dict.fromkeys(VALUES) | _score(own, reference, test_y)
+                runs.add({"rule": name, "level": level, "seed": seed, **score})
+                say(f"figure 3, {name}, level {level}, {score}")
+    table = Table(
+        "transformed_figure_3",
+        ("rule", "level", "runs", "refused", *VALUES),
+        notes=[
+            *notes,
+            f"camel, {NUM_POINTS} points, {NUM_TEST} test points, affine and sinh-arcsinh; means over seeds",
+            "mean_error: |F - p| at own quantiles p = .025, .5, .975; kernels: of the nodes kept at a tolerance of 1 %",
+            "condition: of all weights, the sum of sizes over the sum; evidence: the difference in nats",
+            "mse: of medians against the function, as in the paper; that of the reference is under its name",
+        ],
+    )
+    if reference is not None:
+        mse = (reference.laws[0].quantile(0.5).flatten() - test_y).square().mean()
+        runs.add({"rule": "reference", "level": 0, "seed": 0, **dict.fromkeys(VALUES), "mse": float(mse)})
+        table.notes.append("two references differ by at most {:.4f} (F), {:.3f} (evidence)".format(*reference.gaps))
+    for name, level in dict.fromkeys((row["rule"], row["level"]) for row in runs.rows):
+        rows = [row for row in runs.rows if (row["rule"], row["level"]) == (name, level)]
+        found = torch.tensor([[float(row[key] or "nan") for key in VALUES] for row in rows], dtype=DOUBLE)
+        means = dict(zip(VALUES, found.nanmean(0).tolist(), strict=True))
+        table.add(rule=name, level=int(level), runs=len(rows), refused=int(found[:, -1].isnan().sum()), **means)
+    return table
+
+
+def _score(model: BayesianTransformedGP, reference: Reference, test_y: Tensor) -> dict[str, float | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            median = model.posterior(reference.test_X).quantile(0.5).flatten()
+        except BotorchError:
+            return {}
+        errors = reference.scores(model)
+    given = model._nodes  # noqa: SLF001
+    assert given is not None
+    full = model._data.weigh(given.u)  # noqa: SLF001
+    weight = given.sign * torch.softmax(full.log_weight + given.log_weight, 0)
+    return {
+        "evaluations": len(given.u), "kernels": len(model.weighted_nodes.of_kernels),
+        "condition": float(1 / weight.sum()), "mean_error": errors["mean_error"], "evidence": errors["evidence"],
+        "mse": float((median - test_y).square().mean()),
+    }  # fmt: skip
