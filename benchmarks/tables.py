@@ -1,6 +1,6 @@
 """The documentation's tables, written into its pages from the stored results.
 
-A comment `<!-- table: NAME -->` in `README.md` or `docs/*.md` is followed by the table that `benchmarks/pages/NAME.md`
+A comment `<!-- table: NAME -->` in `README.md`, `docs` or `docs/measurements` is followed by the table that `benchmarks/pages/NAME.md`
 describes, whose rows come from `benchmarks/results`:
 
     steps by duels model
@@ -41,12 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the tables of all pages."""
-    root = RESULTS.parents[1]
-    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+    for path in pages():
         page = path.read_text(encoding="utf-8")
         if (new := written(page)) != page:
             path.write_text(new, encoding="utf-8")
             print(path.name)
+
+
+def pages() -> list[Path]:
+    """README.md, the guides and the pages of measurements."""
+    root = RESULTS.parents[1]
+    return [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/measurements").glob("*.md"))]
 
 
 def written(page: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="the notebooks are run with the extra `tutorials`")
 
 TUTORIALS = sorted((Path(__file__).parents[1] / "tutorials").glob("*.ipynb"))
-MOST_LINES = 30  # of a code cell
-MOST_BYTES = 400_000  # of a notebook with its pictures
+MAX_LINES = 30  # of a code cell
+MAX_BYTES = 400_000  # of a notebook with its pictures
 
 # The code cells as one script; a warning is an error, as in all tests, and a cell's name is in the traceback. Those let
 # pass are linear_operator's when it is imported, and matplotlib's of pictures that nobody sees or closes.
@@ -63,9 +63,9 @@ def test_is_stored_with_outputs(path):
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert all(not cell.metadata for cell in notebook.cells)
     text = path.read_text()
-    assert len(text) < MOST_BYTES
+    assert len(text) < MAX_BYTES
     assert not [place for place in ("/home/", "/tmp/", "/work/", "/root/", "/Users/") if place in text]
-    assert max(len(cell.source.splitlines()) for cell in code) <= MOST_LINES
+    assert max(len(cell.source.splitlines()) for cell in code) <= MAX_LINES
 
 
 def test_begins_with_the_problem(path):

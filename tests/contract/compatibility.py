@@ -1,4 +1,4 @@
-"""Write docs/compatibility.md: `python tests/contract/compatibility.py`."""
+"""Write docs/measurements/compatibility.md: `python tests/contract/compatibility.py`."""
 
 from __future__ import annotations
 
@@ -15,33 +15,14 @@ from contract_cases import KINDS, Case, case
 from contract_checks import CHECKS, run
 from contract_registry import IMPOSSIBLE, Entry, entries
 
-TARGET = Path(__file__).parents[2] / "docs" / "compatibility.md"
+TARGET = Path(__file__).parents[2] / "docs" / "measurements" / "compatibility.md"
 OTHERS = ("BayesianTransformedGP", "PairwiseGP", "SingleTaskGP")
-HEAD = """# Compatibility with BoTorch
+HEAD = """# Compatibility with BoTorch, function by function
 
 Made by `python tests/contract/compatibility.py` with BoTorch {version}; `tests/contract` runs the same checks. Every
 acquisition function, objective and posterior transform of BoTorch is built on a fitted `SkewGP` of four kinds
 (preferences; labels; numbers and preferences; numbers under a skew prior), then checked:
-{checks}.
-
-- **works**: the function sees the skewed posterior, through draws or conditioning.
-- **works on mean and variance**: BoTorch's formula treats mean and variance as those of a Gaussian, and ignores the
-  skewness. Use Monte Carlo functions or those of `botorch_skewgp.acquisition` where that matters.
-- **works through MomentMatchedModel**: the function is Gaussian by construction. Pass
-  `MomentMatchedModel(model)` in place of the model.
-
-If fantasies are comparisons (look-ahead with the preference model), a fantasy needs two candidates: `q` is at least
-2. `qNegIntegratedPosteriorVariance` makes one fantasy by default, since BoTorch assumes that the variance does not
-depend on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so it needs two of them.
-
-Functions that are Gaussian by construction refuse the skewed model, with an error about the missing `distribution` or
-`mvn`. One exception: `qLowerBoundMaxValueEntropy` of one candidate without pending points looks at mean and variance
-only and takes either model, with the same value.
-
-For several outcomes use a `ModelList`, as all functions of several outcomes below do. Sample paths are the exception:
-BoTorch draws them only for a `ModelListGP` (`draw_matheron_paths`, `PathwiseThompsonSampling`), whose posteriors need
-Gaussian models and refuse a SkewGP. So put the same models into a `ModelListGP` for paths and into a `ModelList` for
-posteriors.
+{checks}. [](../compatibility.md) says what the entries mean.
 
 In the columns of other models, "yes" means that value and gradient pass for the same arguments. A
 `BayesianTransformedGP` is built with `num_moments=2` here, so that means and variances exist; its posterior is a
