@@ -102,7 +102,7 @@ def test_latent_coordinates_of_a_dense_covariance(generator):
     distribution, _ = random_rows(generator, m=5, r=5)
     ep = expectation_propagation(distribution)
     assert torch.allclose(distribution.noiseless(ep.latent_mean.unsqueeze(-2)).squeeze(-2), ep.mean, rtol=1e-9)
-    precision = torch.linalg.inv(distribution.prior.covariance) + torch.diag(ep.site_precision)
+    precision = torch.linalg.inv(distribution.prior.covariance) + torch.diag(ep.sites.precision)
     spread = distribution.prior.times(ep.latent_root.mT).mT
     assert torch.allclose(spread @ spread.mT, torch.linalg.inv(precision), rtol=1e-7, atol=1e-9)
     assert torch.allclose((spread @ spread.mT).diagonal(), ep.variance, rtol=1e-7)
@@ -132,7 +132,7 @@ def test_warm_start_reaches_the_same_fixed_point_sooner(generator):
     fresh = expectation_propagation(near)
     assert warm.num_iterations < fresh.num_iterations
     assert torch.allclose(warm.log_normalizer, fresh.log_normalizer, rtol=0, atol=1e-9)
-    assert torch.allclose(warm.site_precision, fresh.site_precision, rtol=1e-6)
+    assert torch.allclose(warm.sites.precision, fresh.sites.precision, rtol=1e-6)
     assert expectation_propagation(distribution, initial_sites=cold.sites).num_iterations == 1
 
 
