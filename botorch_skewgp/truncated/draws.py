@@ -181,11 +181,6 @@ class Draws:
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
 
-    @property
-    def autocorrelation_time(self) -> Tensor:
-        """Draws per effective draw of every functional diagnosed, `k`; 1 for independent draws."""
-        return self.num_draws / self.effective_size
-
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
     r"""The mean number of reflections of a trajectory.

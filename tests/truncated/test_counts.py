@@ -1,5 +1,7 @@
 """Rows that stand for several equal ones."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from scipy import stats
@@ -11,6 +13,7 @@ from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
+from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf
@@ -107,3 +110,21 @@ def test_what_cannot_be(generator):
     with pytest.raises(ValueError, match="single rows"):
         draw(distribution_of(root, mean, noise), DrawSettings(sampler="reflective"))
     assert not gaussian_rows(expectation_propagation(distribution_of(root, mean, noise))).any()
+
+
+@pytest.mark.parametrize("may_slip", [False, True])
+def test_rows_that_all_stand_for_one_are_drawn_like_single_ones(may_slip, generator):
+    root, mean, noise = parts(generator)
+    heights = Heights(torch.full_like(mean, 0.05), torch.full_like(mean, 0.9)) if may_slip else None
+    settings = DrawSettings(num_draws=256, sampler="hamiltonian")
+    draws = [
+        draw(
+            replace(
+                distribution_of(root, mean, noise, count, upper=torch.where(LOWER.isfinite(), INF, UPPER)),
+                heights=heights,
+            ),
+            settings,
+        )
+        for count in (torch.ones_like(mean), None)
+    ]
+    assert torch.equal(draws[0].rows, draws[1].rows)

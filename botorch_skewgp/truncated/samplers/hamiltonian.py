@@ -376,7 +376,7 @@ class HamiltonianSampler(Sampler):
         """Rows given their noiseless parts, `k x m`."""
         distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
         rows = factor.draw_given(h, level)
-        if distribution.count is not None:
+        if distribution.count is not None and bool((distribution.count > 1).any()):
             which = (distribution.count > 1).nonzero().squeeze(-1)
             some, count = factor.map(lambda values: values[..., which]), distribution.count[which]
             rows[:, which] = some.draw_mean_given(h[:, which], count, level[:, which])
