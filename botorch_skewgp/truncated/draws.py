@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -409,7 +410,10 @@ def draw(
 def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
     """Raise an error if a sampler cannot draw from a distribution."""
     if distribution.count is not None and name != "hamiltonian":
-        raise ValueError(f"The {name} sampler draws single rows; these stand for several; use 'hamiltonian'.")
+        raise UnsupportedError(
+            f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "
+            "weights; use DrawSettings(sampler='hamiltonian'), or None."
+        )
     if distribution.heights is not None and name == "linear":
         raise ValueError(
             f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."

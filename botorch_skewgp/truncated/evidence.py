@@ -102,7 +102,7 @@ def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagat
     """Log of likelihood over sites at values of `h`, `batch_shape x k x m`; `-inf` beyond a noise-free row's bounds."""
     tau, nu = approximation.site_precision.unsqueeze(-2), approximation.site_shift.unsqueeze(-2)
     ratio = distribution.factor_of_draws.log_likelihood(h) + 0.5 * tau * h.square() - nu * h
-    return (ratio if distribution.count is None else ratio * distribution.count.unsqueeze(-2)).sum(-1)
+    return (ratio if distribution.copies is None else ratio * distribution.copies.unsqueeze(-2)).sum(-1)
 
 
 def _size(values: Tensor, num_chains: int) -> Tensor:
