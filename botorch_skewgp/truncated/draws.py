@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning
+from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
 from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.exceptions import UnsupportedError
 from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
 from botorch_skewgp.truncated.univariate import legendre
 
