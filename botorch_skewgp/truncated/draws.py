@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning
+from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
 from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
@@ -379,7 +379,10 @@ def draw(
 def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
     """Raise an error if a sampler cannot draw from a distribution."""
     if distribution.count is not None and name != "hamiltonian":
-        raise ValueError(f"The {name} sampler draws single rows; these stand for several; use 'hamiltonian'.")
+        raise UnsupportedError(
+            f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "
+            "weights; use DrawSettings(sampler='hamiltonian'), or None."
+        )
     if distribution.heights is not None and name == "linear":
         raise ValueError(
             f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
