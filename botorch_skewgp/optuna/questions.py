@@ -91,7 +91,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     if data is not None and (known := data.power_transformed().observed()):
         with seeded(0), suppress_irrelevant_warnings():
             model = fitted_model(known, space, [Preference])
-            pool = torch.cat([data.X[data.feasible], space.spread(NUM_SPREAD)]).unique(dim=0)
+            pool = torch.cat([data.X[data.feasible], space.domain.spread(NUM_SPREAD)]).unique(dim=0)
             sizes = [k for k in prices if k <= len(pool)]
             if not sizes:
                 raise InputDataError(

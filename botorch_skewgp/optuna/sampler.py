@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.hosts.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna.internals import (
@@ -24,7 +23,6 @@ from botorch_skewgp.optuna.internals import (
     study_of,
     was_interrupted,
 )
-from botorch_skewgp.optuna.mixed_search import best_mixed_point, tolerance
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (
     END,
@@ -42,8 +40,6 @@ from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trial
 
 _logger = logging.get_logger(__name__)
 
-NUM_RESTARTS, RAW_SAMPLES, MOST_ITERATIONS = 8, 256, 100
-MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
 
 
@@ -183,7 +179,7 @@ class SkewGPSampler(BaseSampler):
                 acquisition = model.acquisition(seed, data.X[data.pending])
                 if acquisition is None:
                     return {}
-                point = best_point(acquisition, space, data.X, torch.Generator().manual_seed(seed))
+                point = best_point(acquisition, space.domain, data.X, torch.Generator().manual_seed(seed))
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
@@ -223,51 +219,6 @@ class SkewGPSampler(BaseSampler):
         """A seed for a trial, or a parameter of it."""
         digest = hashlib.sha256(f"{self._seed} {trial.number} {name}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
-
-
-def best_point(
-    acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Tensor, generator: torch.Generator
-) -> Tensor:
-    r"""The point of a search space at which an acquisition function is largest, `dim`.
-
-    Args:
-        acquisition: The function, of single points.
-        space: The search space.
-        X_avoid: An `n x dim` tensor of points that are not to come again as long as a discrete space has others.
-        generator: The source of randomness of searches over values; those of free coordinates take the global one.
-    """
-    if space.num_points is not None and space.num_points <= MOST_POINTS:
-        return _best_new(acquisition, space.all_points(), X_avoid)
-    point = _searched(acquisition, space, X_avoid, generator)
-    if space.num_points is not None and _is_among(point.unsqueeze(0), X_avoid).all():
-        return _best_new(acquisition, torch.cat([space.beside(point), space.spread(RAW_SAMPLES)]), X_avoid)
-    return point
-
-
-def _searched(
-    acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor, generator: torch.Generator
-) -> Tensor:
-    """The best point found by climbing, with coordinates of many values taken for free ones and rounded."""
-    if space.dims_of_few_values:
-        return best_mixed_point(acquisition, space, X_seen, generator)
-    common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each, **tolerance()}
-    point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
-    return point[0]
-
-
-def _best_new(acquisition: AcquisitionFunction, choices: Tensor, X_avoid: Tensor) -> Tensor:
-    """The best of some points, of those that were not seen as long as there are any."""
-    new = ~_is_among(choices, X_avoid)
-    choices = choices[new] if new.any() else choices
-    point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
-    return point[0]
-
-
-def _is_among(X: Tensor, others: Tensor) -> Tensor:
-    """Which points are among others, up to rounding."""
-    return (X.unsqueeze(1) - others).abs().amax(-1).lt(1e-9).any(-1)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:

@@ -249,7 +249,7 @@ class StudyModel:
             return improvement
         models = ModelList(*self.objectives)
         weights = torch.eye(len(self.objectives), dtype=baseline.dtype)
-        reference = plausible_reference_point(models, torch.cat([baseline, self.space.spread(256)]), weights)
+        reference = plausible_reference_point(models, torch.cat([baseline, self.space.domain.spread(256)]), weights)
         with without_compilation():
             return qLogNoisyExpectedHypervolumeImprovement(
                 models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
