@@ -14,6 +14,7 @@ from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
 from botorch_skewgp.ax.comparisons import (
     attach_censored,
+    attach_choice,
     attach_comparison,
     recorded_bounds,
     recorded_comparisons,
@@ -40,6 +41,7 @@ __all__ = [
     "SkewGPGenerators",
     "ValidityMetric",
     "attach_censored",
+    "attach_choice",
     "attach_comparison",
     "compare_outcomes",
     "complete_pair",

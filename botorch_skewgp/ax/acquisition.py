@@ -163,9 +163,7 @@ class SkewGPAcquisition(Acquisition):
             **from_points,
         )
 
-    def _optimize_mixed(
-        self, n: int, domain: MixedDomain, options: dict[str, Any]
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise by the search of all hosts, of whose options there are `raw_samples` and `num_restarts`."""
         effort = Effort(options.pop("raw_samples", NUM_SPREAD), options.pop("num_restarts", NUM_CLIMBS))
         if options:

@@ -34,10 +34,11 @@ from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_compa
 from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
-from botorch_skewgp.hosts.entries import Comparison
+from botorch_skewgp.hosts.data import kind_of
+from botorch_skewgp.hosts.entries import Judgement
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 Failures = Literal["constraint", "objective", "ignore"]
@@ -92,7 +93,7 @@ class SkewGPAdapter(TorchAdapter):
         self.feasibility_threshold = feasibility_threshold
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
-        self._comparisons: list[Comparison] = []
+        self._comparisons: list[Judgement] = []
         self._bounds: list[Bound] = []
         self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
@@ -198,7 +199,7 @@ class SkewGPAdapter(TorchAdapter):
         if any(entry.metric == outcome for entry in self._bounds):
             kinds.append(Censored)
         if outcome in self._objectives():
-            kinds += [Tie if entry.tie else Preference for entry in self._comparisons]
+            kinds += [kind_of(entry) for entry in self._comparisons]
             if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
                 kinds.append(Validity)
         return list(dict.fromkeys(kinds))

@@ -24,7 +24,7 @@ from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, as_rows
 from botorch_skewgp.hosts.data import validity as validity_labels
 from botorch_skewgp.hosts.ends import End, Says
-from botorch_skewgp.hosts.entries import Comparison, Unreadable, warn_of
+from botorch_skewgp.hosts.entries import Judgement, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
@@ -98,7 +98,7 @@ def with_every_trial(
     objectives: Sequence[str],
     validity: str | None,
     labels: Sequence[str],
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[Judgement],
     bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
@@ -206,13 +206,13 @@ def _end(trial: BaseTrial) -> End | None:
     return ends.NOT_FETCHED if trial.status_reason in unfetched else ends.RAISED
 
 
-def _compared_arms(experiment: Experiment, comparisons: Sequence[Comparison]) -> list[ArmOfTrial]:
+def _compared_arms(experiment: Experiment, comparisons: Sequence[Judgement]) -> list[ArmOfTrial]:
     """The first trial of every compared arm."""
     first: dict[str, int] = {}
     for trial in experiment.trials.values():
         for arm in trial.arms:
             first.setdefault(arm.name, trial.index)
-    return [(first[name], name) for entry in comparisons for name in (entry.winner, entry.loser)]
+    return [(first[name], name) for entry in comparisons for name in entry.items]
 
 
 def _with_validity(
@@ -274,7 +274,7 @@ def make_dataset(
     sem: Tensor,
     *,
     valid: Tensor | None,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[Judgement],
     kinds: Sequence[type[Observation]],
     minimize: bool,
     feature_names: list[str],
@@ -305,7 +305,6 @@ def make_dataset(
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
-    compared = as_rows(comparisons, row_of)
     limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
     lower, upper = torch.tensor(
         [limits.get(key, (-math.inf, math.inf)) for key in index], dtype=mean.dtype, device=mean.device
@@ -319,7 +318,7 @@ def make_dataset(
         constraints=mean.new_empty(len(X), 0),
         valid=mean * math.nan if valid is None else valid,
         pending=torch.zeros_like(mean, dtype=torch.bool),
-        **compared._asdict(),
+        judgements=as_rows(comparisons, row_of),
         labels=Binary in kinds,
     )
     known = data.observed(with_validity=valid is not None)

@@ -98,7 +98,7 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
             "The search space has no second point to compare with; two different points could not be generated."
         )
     if not objective_is_known(experiment):
-        named = [name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)]
+        named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
         return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
     adapter = fitted_adapter(client)
     assert experiment.optimization_config is not None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from ax.adapter.registry import Generators
@@ -26,7 +26,7 @@ from botorch_skewgp.ax.internals import experiment_of, user_input_errors
 from botorch_skewgp.ax.pairs import get_next_pair
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
-from botorch_skewgp.hosts.questions import NUM_SPREAD, as_price, choose_question
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -78,7 +78,8 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
             is then as before.
     """
-    prices = _prices(costs)
+    with user_input_errors():
+        prices: dict[Ask, float] = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
     experiment = experiment_of(client)
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
@@ -99,14 +100,6 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     else:
         index, arms = get_next_pair(client)
     return AxQuestion(ask, index, arms, value, prices[ask])
-
-
-def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
-    kinds = get_args(Ask)
-    if not isinstance(costs, Mapping) or not costs or not set(costs) <= set(kinds):
-        raise UserInputError(f"costs must be a price for each of {kinds} that may be asked; got {costs!r}.")
-    with user_input_errors():
-        return {name: as_price(given, f"a {name}") for name, given in costs.items()}
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:

@@ -19,7 +19,7 @@ def known_arms(experiment: Experiment) -> list[str]:
     """
     config, data = experiment.optimization_config, experiment.lookup_data().df
     wanted = set() if config is None else set(config.objective.metric_names)
-    compared = {name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)}
+    compared = {name for entry in recorded_comparisons(experiment) for name in entry.items}
     known = {(entry.trial_index, entry.arm_name, entry.metric) for entry in recorded_bounds(experiment)}
     known |= {
         (index, arm, name)

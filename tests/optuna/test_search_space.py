@@ -69,7 +69,10 @@ def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(spac
 def test_points_of_the_optimiser_become_values(space):
     """Whatever is between the bounds becomes a value of each distribution."""
     generator = torch.Generator().manual_seed(0)
-    X = space.domain.bounds[0] + (space.domain.bounds[1] - space.domain.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
+    X = (
+        space.domain.bounds[0]
+        + (space.domain.bounds[1] - space.domain.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
+    )
     for point in X:
         for name, value in space.params(point).items():
             entry = DISTRIBUTIONS[name]
