@@ -31,7 +31,7 @@ from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Censored, Numeric, Observation, Preference
+from botorch_skewgp.observations import Censored, ChoiceOrNone, Numeric, Observation, Preference
 
 Ask = Literal["number", "comparison"]
 KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
@@ -78,8 +78,7 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
             is then as before.
     """
-    with user_input_errors():
-        prices: dict[Ask, float] = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
+    prices = _prices(costs)
     experiment = experiment_of(client)
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
@@ -89,7 +88,8 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
         with suppress_irrelevant_warnings():
-            kinds = [KINDS[name] for name in prices]
+            beside_none = ChoiceOrNone in adapter.objective_dataset.kinds
+            kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
             model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
             questions = list(map(Question, kinds))
             place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_good)
@@ -100,6 +100,11 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     else:
         index, arms = get_next_pair(client)
     return AxQuestion(ask, index, arms, value, prices[ask])
+
+
+def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
+    with user_input_errors():
+        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:

@@ -15,7 +15,7 @@ from botorch_skewgp.acquisition import Question
 from botorch_skewgp.hosts.entries import readable
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
 from botorch_skewgp.optuna.best_trial import best_number
 from botorch_skewgp.optuna.internals import (
@@ -91,6 +91,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     size, value = min(prices, key=prices.__getitem__), math.nan
     if data is not None and (known := data.power_transformed().observed()):
         with seeded(0), suppress_irrelevant_warnings():
+            beside_none = any(isinstance(entry, ChoiceOrNone) for entry in known.observations)
             model = fitted_model(known, space, [Preference])
             pool = torch.cat([data.X[data.feasible], space.domain.spread(NUM_SPREAD)]).unique(dim=0)
             sizes = [k for k in prices if k <= len(pool)]
@@ -99,7 +100,8 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
                     f"costs has prices for {min(prices)} trials together or more, and a question is about {len(pool)} "
                     "points of this study at most; add a price for fewer."
                 )
-            asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in sizes]
+            several = ChoiceOrNone if beside_none else Choice
+            asked = [Question(Preference) if k == 2 and not beside_none else Question(several, k) for k in sizes]
             each = [prices[k] for k in sizes]
             place, value = choose_question(model, asked, each, pool, data.power_transform)
             size = sizes[place]
