@@ -46,13 +46,7 @@ NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
 
 
 class Prospects(NamedTuple):
-    """What is expected of arms.
-
-    Args:
-        goodness: The mean of the only objective, the larger the better, on a scale of the model; `n`-dim.
-        feasible: The probability that all constraints are met, `n`-dim.
-        feasible_if_measured: The same where constraints that an arm's own numbers meet are taken to be met.
-    """
+    """What is expected of arms."""
 
     goodness: Tensor
     feasible: Tensor
@@ -282,11 +276,7 @@ class SkewGPAdapter(TorchAdapter):
         return model
 
     def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
-        r"""The joint posterior of the latent function of the only objective, minimised or maximised.
-
-        Args:
-            features: The points, in the units of the search space.
-        """
+        """The joint posterior of the latent function of the only objective, minimised or maximised."""
         return self.objective_model.latent_posterior(self.transform_observation_features(features))
 
     @property
@@ -296,11 +286,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @torch.no_grad()
     def prospects(self, arms: Sequence[Arm]) -> Prospects:
-        r"""What the models say of arms: how good they are, and whether they meet the constraints.
-
-        Args:
-            arms: The arms.
-        """
+        """What the models say of arms: how good they are, and whether they meet the constraints."""
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
         _, config = self._get_transformed_model_gen_args(
             arguments.search_space,

@@ -337,7 +337,7 @@ def _record(client: Client, experiment: Experiment, kind: str, recorded: list[An
 
 def check_one_objective(experiment: Experiment) -> None:
     r"""Raise `UserInputError` if the experiment has several objectives: a comparison is about a single one."""
-    advice = "To compare vectors of outcomes, use configure_preference_exploration."
+    advice = "To compare vectors of outcomes, see tutorials/ax/preference_exploration.py."
     entries.check_one_objective(_objectives(experiment), UserInputError, advice)
 
 

@@ -101,23 +101,11 @@ def with_every_trial(
     comparisons: Sequence[Judgement],
     bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
-    r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
+    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
     A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is
     added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
     learning curves the last numbers count, once the trial has ended.
-
-    Args:
-        experiment: The experiment.
-        experiment_data: Its data as Ax loads them.
-        objectives: The signatures of the metrics of the objective.
-        validity: The name of the metric of validity; `None` to leave failed trials out.
-        labels: The names of all metrics whose values are 0 or 1.
-        comparisons: The comparisons.
-        bounds: The bounds, with the signatures of metrics.
-
-    Raises:
-        UserInputError: If a number is NaN, a standard error is negative or not finite, or a label neither 0 nor 1.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -281,26 +269,10 @@ def make_dataset(
     outcome: str,
     bounds: Sequence[Bound] = (),
 ) -> ObservationDataset | None:
-    r"""The dataset of one outcome, with the arms that have observations of it.
+    """The dataset of one outcome, with the arms that have observations of it.
 
     An arm of several trials is one point with several observations: `Y` has their mean, `group_indices` the first
     trial.
-
-    Args:
-        X: An `n x d` tensor of points.
-        index: The trial and arm of each row.
-        mean: An `n`-dim tensor of numbers or labels, NaN where there is none.
-        sem: An `n`-dim tensor of standard errors, NaN where they are not known.
-        valid: An `n`-dim tensor of labels of this outcome's own function; `None` if there are none.
-        comparisons: Comparisons by this outcome.
-        kinds: The kinds of observations of the whole experiment.
-        minimize: Whether low numbers are good.
-        feature_names: The names of the columns of `X`.
-        outcome: The name of the outcome.
-        bounds: Bounds of all outcomes, with the signatures of metrics.
-
-    Returns:
-        The dataset, or `None` without observations.
     """
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):

@@ -42,22 +42,10 @@ class Observed(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExperimentData:
-    r"""The data of an experiment: a row for each trial, or each arm of a trial.
+    """The data of an experiment: a row for each trial, or each arm of a trial.
 
     Rows of equal points are one point of a model with several observations, as equal points make its covariance
     singular.
-
-    Args:
-        X: An `n x d` tensor of points.
-        numbers: An `n x m` tensor of the objectives' numbers, or labels 0 and 1; NaN where there is none.
-        variances: An `n x m` tensor of the numbers' noise variances, NaN where unknown; `None` if all are unknown.
-        lower: An `n x m` tensor: lower bounds of numbers, `-inf` or NaN where unknown. `None` for none.
-        upper: The same for upper bounds, `inf` or NaN where unknown.
-        constraints: An `n x c` tensor of constraints, at most 0 where they are met, NaN where unknown.
-        valid: An `n`-dim tensor: 1 for valid trials, 0 for failed ones, NaN where unknown.
-        pending: Whether each trial is running, `n`.
-        judgements: Judgements of rows, by numbered judges.
-        labels: Whether numbers are labels.
     """
 
     X: Tensor

@@ -113,26 +113,14 @@ class SkewGPSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial that begins.
-        """
+        """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler."""
         if END in trial.system_attrs or may_be_failed_by_others(study_of(study)):
             set_trial_system_attr(study_of(study), trial, END, UNHEARD)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Marks how a failed trial ended; passed on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial, which is still running.
-            state: The state that it ends in.
-            values: Its values.
-        """
+        """Marks how a failed trial ended; passed on to the independent sampler."""
         interrupted = state == TrialState.FAIL and was_interrupted()
         if interrupted or END in trial.system_attrs:
             set_trial_system_attr(study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
@@ -142,23 +130,13 @@ class SkewGPSampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters that all completed trials have, with the same distributions and more than one value; those of
         failed and pruned trials as long as none was completed.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
         """
         return modelled_parameters(study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next point, by name; empty if there are too few data for a model.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
-            search_space: The parameters to choose.
-        """
+        """The next point, by name; empty if there are too few data for a model."""
         if not search_space:
             return {}
         study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
@@ -194,14 +172,7 @@ class SkewGPSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value of one parameter that the model does not include.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
-            param_name: The name of the parameter.
-            param_distribution: Its distribution.
-        """
+        """A value of one parameter that the model does not include."""
         if self._warn_independent_sampling and param_name not in self._warned_of:
             known = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
             if len(known) >= self._num_startup_trials and not param_distribution.single():

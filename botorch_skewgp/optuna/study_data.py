@@ -38,14 +38,7 @@ UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 
 
 class StoredFit(NamedTuple):
-    """The hyperparameters of a function's model, stored with the trial that the model has chosen.
-
-    Args:
-        function: The function's name.
-        data: A digest of the data that they were fitted to.
-        values: The values of all parameters, one after another.
-        has_ended: Whether the trial has ended.
-    """
+    """The hyperparameters of a function's model, stored with the trial that the model has chosen."""
 
     function: str
     data: str
@@ -55,16 +48,9 @@ class StoredFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyData(ExperimentData):
-    r"""What is known of a study's trials, one row for each that has all parameters of a search space.
+    """What is known of a study's trials, one row for each that has all parameters of a search space.
 
     Numbers and bounds are those of objectives whose large values are good.
-
-    Args:
-        trials: The number of each row's trial.
-        shown: Which trials of a preferential study the next one will be compared with: those that have lost to no
-            other yet. None in other studies.
-        preferential: Whether the study is one of optuna-dashboard's.
-        fits: What is stored of former fits, the latest last.
     """
 
     trials: tuple[int, ...]
@@ -92,17 +78,11 @@ class StudyData(ExperimentData):
 def read_study(
     study: Study, space: SearchSpace, failures: Failures = "constraint", leave_out: Iterable[int] = ()
 ) -> StudyData:
-    r"""Read what a study knows.
+    """Read what a study knows.
 
     What a trial without a number says is in `botorch_skewgp.hosts.ends`; a constraint that is infinite or has no square
     counts as such a number. The zeros that the dashboard stores for trials that were compared are no numbers. Entries
     that cannot be read are left out with a warning.
-
-    Args:
-        study: The study.
-        space: The search space.
-        failures: `"ignore"` to leave out failed and pruned trials, except for their comparisons.
-        leave_out: The numbers of further trials to leave out.
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
