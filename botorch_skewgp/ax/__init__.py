@@ -2,8 +2,8 @@
 
 `strategy` and `transformed` make generation strategies, with the `transition` from Sobol points to models. `adapter`
 and `data` turn an experiment into observations, `comparisons` records what people say, `models` is the model that Ax
-builds, `transforms` its transforms of numbers, `acquisition`, `categories` and `noisy_improvement` its search. `pairs`,
-`questions` and `preference_exploration` ask people, `best_arm` answers. `metrics` lets Ax run trials.
+builds, `transforms` its transforms of numbers, `acquisition` and `noisy_improvement` its search. `pairs` and
+`questions` ask people, `best_arm` answers. `metrics` lets Ax run trials.
 `registry` registers these classes with Ax, and `internals` alone reads names of Ax with an underscore.
 
 Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
@@ -14,6 +14,7 @@ from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
 from botorch_skewgp.ax.comparisons import (
     attach_censored,
+    attach_choice,
     attach_comparison,
     recorded_bounds,
     recorded_comparisons,
@@ -24,7 +25,6 @@ from botorch_skewgp.ax.comparisons import (
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
-from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
 from botorch_skewgp.ax.questions import AxQuestion, get_next_question
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
@@ -40,10 +40,9 @@ __all__ = [
     "SkewGPGenerators",
     "ValidityMetric",
     "attach_censored",
+    "attach_choice",
     "attach_comparison",
-    "compare_outcomes",
     "complete_pair",
-    "configure_preference_exploration",
     "get_best_arm",
     "get_next_pair",
     "get_next_question",

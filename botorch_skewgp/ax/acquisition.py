@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from ax.adapter.transforms.one_hot import OH_PARAM_INFIX
 from ax.core.search_space import SearchSpaceDigest
 from ax.exceptions.core import UnsupportedError
 from ax.generators.torch.botorch_modular.acquisition import Acquisition
@@ -15,16 +16,22 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.models.model import Model
-from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
-from botorch_skewgp.acquisition.search_domain import mixed_search_options
-from botorch_skewgp.ax.categories import CategoryCoordinates, Constraints, NumberedAcquisition, categories_of
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
 from botorch_skewgp.hosts.compilation import without_compilation
+from botorch_skewgp.hosts.mixed_search import (
+    NUM_CLIMBS,
+    NUM_SPREAD,
+    Constraints,
+    Effort,
+    Factor,
+    MixedDomain,
+    best_points,
+)
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
@@ -121,66 +128,6 @@ class SkewGPAcquisition(Acquisition):
         self._objective_thresholds = inferred if given is None else torch.where(given.isnan(), inferred, given)
 
     def optimize(
-        self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """As Ax does, with fewer starts in few dimensions, and in mixed spaces always alternating between discrete and
-        continuous parameters. Pairs are optimised jointly, or one after the other among discrete points, tried ones
-        included.
-        """
-        from_points = any(kwargs.get(name) is not None for name in ("candidate_set", "sampling_strategy"))
-        categories = None if from_points else categories_of(search_space_digest)
-        if categories is not None:
-            return self._optimize_numbered(categories, n, *args, **kwargs)
-        dim = len(search_space_digest.feature_names) * (n if self._asks_for_pair else 1)
-        is_mixed = not from_points and _is_mixed(search_space_digest, kwargs.get("fixed_features"))
-        effort = _effort(dim, starts_in_each=1 if is_mixed else 2)
-        has_values = search_space_digest.ordinal_features or search_space_digest.categorical_features
-        if not (from_points or has_values):
-            effort |= ONCE
-        kwargs["optimizer_options"] = effort | (kwargs.get("optimizer_options") or {})
-        if is_mixed:
-            return self._optimize_mixed(n, search_space_digest, *args, **kwargs)
-        if not self._asks_for_pair:
-            return super().optimize(n, search_space_digest, *args, **kwargs)
-        if not has_values:
-            kwargs["optimizer_options"] = {"sequential": False, **kwargs["optimizer_options"]}
-            return super().optimize(n, search_space_digest, *args, **kwargs)
-        tried = self.X_observed, self.X_pending  # Ax's discrete optimisers do not return these
-        self.X_observed = self.X_pending = None
-        try:
-            return super().optimize(n, search_space_digest, *args, **kwargs)
-        finally:
-            self.X_observed, self.X_pending = tried
-
-    def _optimize_numbered(
-        self,
-        categories: CategoryCoordinates,
-        n: int,
-        inequality_constraints: Constraints | None = None,
-        equality_constraints: Constraints | None = None,
-        fixed_features: dict[int, float] | None = None,
-        rounding_func: Callable[[Tensor], Tensor] | None = None,
-        **kwargs: Any,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise with one coordinate for each unordered choice."""
-        before = self.acqf, self.X_observed, self.X_pending
-        self.acqf = NumberedAcquisition(self.acqf, categories)
-        self.X_observed, self.X_pending = (None if X is None else categories.numbered(X) for X in before[1:])
-        try:
-            candidates, values, weights = self.optimize(
-                n,
-                categories.digest,
-                inequality_constraints=categories.constraints(inequality_constraints),
-                equality_constraints=categories.constraints(equality_constraints),
-                fixed_features=categories.fixed_features(fixed_features),
-                rounding_func=categories.rounding(rounding_func),
-                **kwargs,
-            )
-        finally:
-            self.acqf, self.X_observed, self.X_pending = before
-        return categories.one_hot(candidates), values, weights
-
-    def _optimize_mixed(
         self,
         n: int,
         search_space_digest: SearchSpaceDigest,
@@ -189,49 +136,73 @@ class SkewGPAcquisition(Acquisition):
         fixed_features: dict[int, float] | None = None,
         rounding_func: Callable[[Tensor], Tensor] | None = None,
         optimizer_options: dict[str, Any] | None = None,
-        **unused: None,
+        **from_points: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise by turns in the discrete and the continuous parameters, from feasible random points.
-
-        With up to ten combinations of discrete values Ax searches the continuous parameters for each of them; with
-        linear constraints it starts from points of a random walk, one at a time. Points as good take a fifth of the
-        time here.
+        """As Ax does, with fewer starts in few dimensions, where all parameters are continuous; else by the search of
+        all hosts. Pairs are optimised jointly, or one point after the other where some parameter has a list of values,
+        tried points included.
         """
-        bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
-        choices = {i: list(values) for i, values in search_space_digest.discrete_choices.items()}
-        kwargs = dict(optimizer_options or {})
-        candidates, values = optimize_acqf_mixed_alternating(
-            acq_function=self.acqf,
-            bounds=bounds,
-            discrete_dims={i: choices[i] for i in search_space_digest.ordinal_features},
-            cat_dims={i: choices[i] for i in search_space_digest.categorical_features},
-            options=mixed_search_options(self.acqf, bounds) | kwargs.pop("options", {}),
-            q=n,
-            post_processing_func=rounding_func,
-            fixed_features=fixed_features,
-            inequality_constraints=inequality_constraints,
-            equality_constraints=equality_constraints,
-            **kwargs,
+        options = dict(optimizer_options or {})
+        factors = _factors(search_space_digest, self.dtype, self.device)
+        is_from_points = any(value is not None for value in from_points.values())
+        if factors and not (equality_constraints or is_from_points or self.acq_function_sequence):
+            bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
+            domain = MixedDomain(bounds, factors, inequality_constraints, rounding_func)
+            return self._optimize_mixed(n, domain.with_fixed(fixed_features or {}), options)
+        if not factors:
+            options = _effort(len(search_space_digest.bounds) * (n if self._asks_for_pair else 1)) | ONCE | options
+            options = {"sequential": False, **options} if self._asks_for_pair else options
+        return super().optimize(
+            n,
+            search_space_digest,
+            inequality_constraints,
+            equality_constraints,
+            fixed_features,
+            rounding_func,
+            options,
+            **from_points,
         )
-        assert values is not None
-        return candidates, values, torch.ones(len(candidates), dtype=self.dtype)
+
+    def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+        """Optimise by the search of all hosts, of whose options there are `raw_samples` and `num_restarts`."""
+        effort = Effort(options.pop("raw_samples", NUM_SPREAD), options.pop("num_restarts", NUM_CLIMBS))
+        if options:
+            raise UnsupportedError(f"Where a parameter has a list of values, leave out {', '.join(options)}.")
+        known = [X for X in (self.X_observed, self.X_pending) if X is not None]
+        X_seen = torch.cat(known) if known else domain.bounds[:0]
+        generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
+        found = best_points(self.acqf, domain, n, X_seen, generator, may_repeat=self._asks_for_pair, effort=effort)
+        with torch.no_grad():
+            values = self.acqf(found.unsqueeze(1))
+        return found, values, torch.ones(n, dtype=self.dtype)
 
 
-def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[int, float] | None) -> bool:
-    """Whether some but not all free parameters have a list of values, one of them so short that BoTorch does not treat
-    it as continuous.
+def _factors(digest: SearchSpaceDigest, dtype: torch.dtype, device: torch.device) -> tuple[Factor, ...]:
+    """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`.
+
+    A search over continuous columns would end between the values, where the acquisition function may be large and no
+    point exists.
     """
-    chosen = set(range(len(search_space_digest.feature_names))) - set(fixed_features or ())
-    ordinal, categorical = set(search_space_digest.ordinal_features), set(search_space_digest.categorical_features)
-    choices = search_space_digest.discrete_choices
-    has_few = any(len(choices[i]) <= MAX_DISCRETE_VALUES for i in chosen & ordinal) or bool(chosen & categorical)
-    return has_few and not chosen <= ordinal | categorical
+    groups: dict[str, list[int]] = {}
+    for column, name in enumerate(digest.feature_names):
+        parameter, infix, _ = name.rpartition(OH_PARAM_INFIX)
+        if infix:
+            groups.setdefault(parameter, []).append(column)
+    like = {"dtype": dtype, "device": device}
+    lists = {i: digest.discrete_choices[i] for i in (*digest.ordinal_features, *digest.categorical_features)}
+    return (
+        *(
+            Factor([i], torch.tensor(values, **like).unsqueeze(-1), i in digest.categorical_features)
+            for i, values in lists.items()
+        ),
+        *(Factor(columns, torch.eye(len(columns), **like), True) for columns in groups.values()),
+    )
 
 
-def _effort(dim: int, starts_in_each: int) -> dict[str, int]:
+def _effort(dim: int) -> dict[str, int]:
     """The numbers of starts and of raw points."""
     return {
-        "num_restarts": min(max(starts_in_each * dim, MIN_RESTARTS), MAX_RESTARTS),
+        "num_restarts": min(max(2 * dim, MIN_RESTARTS), MAX_RESTARTS),
         "raw_samples": min(max(128 * dim, MIN_RAW_SAMPLES), MAX_RAW_SAMPLES),
     }
 

@@ -34,10 +34,11 @@ from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_compa
 from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
-from botorch_skewgp.hosts.entries import Comparison
+from botorch_skewgp.hosts.data import kind_of
+from botorch_skewgp.hosts.entries import Judgement
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 Failures = Literal["constraint", "objective", "ignore"]
@@ -45,13 +46,7 @@ NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
 
 
 class Prospects(NamedTuple):
-    """What is expected of arms.
-
-    Args:
-        goodness: The mean of the only objective, the larger the better, on a scale of the model; `n`-dim.
-        feasible: The probability that all constraints are met, `n`-dim.
-        feasible_if_measured: The same where constraints that an arm's own numbers meet are taken to be met.
-    """
+    """What is expected of arms."""
 
     goodness: Tensor
     feasible: Tensor
@@ -92,7 +87,7 @@ class SkewGPAdapter(TorchAdapter):
         self.feasibility_threshold = feasibility_threshold
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
-        self._comparisons: list[Comparison] = []
+        self._comparisons: list[Judgement] = []
         self._bounds: list[Bound] = []
         self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
@@ -198,7 +193,7 @@ class SkewGPAdapter(TorchAdapter):
         if any(entry.metric == outcome for entry in self._bounds):
             kinds.append(Censored)
         if outcome in self._objectives():
-            kinds += [Tie if entry.tie else Preference for entry in self._comparisons]
+            kinds += [kind_of(entry) for entry in self._comparisons]
             if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
                 kinds.append(Validity)
         return list(dict.fromkeys(kinds))
@@ -281,11 +276,7 @@ class SkewGPAdapter(TorchAdapter):
         return model
 
     def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
-        r"""The joint posterior of the latent function of the only objective, minimised or maximised.
-
-        Args:
-            features: The points, in the units of the search space.
-        """
+        """The joint posterior of the latent function of the only objective, minimised or maximised."""
         return self.objective_model.latent_posterior(self.transform_observation_features(features))
 
     @property
@@ -295,11 +286,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @torch.no_grad()
     def prospects(self, arms: Sequence[Arm]) -> Prospects:
-        r"""What the models say of arms: how good they are, and whether they meet the constraints.
-
-        Args:
-            arms: The arms.
-        """
+        """What the models say of arms: how good they are, and whether they meet the constraints."""
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
         _, config = self._get_transformed_model_gen_args(
             arguments.search_space,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,18 @@ from ax.utils.common.constants import Keys
 
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
 from botorch_skewgp.hosts import entries
-from botorch_skewgp.hosts.entries import Comparison, Unreadable, as_number, readable_comparisons, warn_of
+from botorch_skewgp.hosts.entries import (
+    Comparison,
+    Judgement,
+    Selected,
+    Unreadable,
+    as_number,
+    as_value,
+    check_judge,
+    readable,
+    warn_of,
+    without_pair,
+)
 from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
@@ -33,8 +44,8 @@ class Bound(NamedTuple):
     upper: float
 
 
-def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
-    r"""All comparisons of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
+def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
+    r"""All judgements of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
     `pairwise_pref_query`, with values 1 and 0, or equal ones for a tie. Unreadable entries are left out with a warning,
     as are all if there are several objectives.
 
@@ -44,7 +55,7 @@ def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
     Raises:
         UserInputError: If it is no experiment.
     """
-    comparisons, unreadable = readable_comparisons(_entries(experiment, COMPARISONS), experiment.arms_by_name)
+    judgements, unreadable = readable(_entries(experiment, COMPARISONS), experiment.arms_by_name)
     data = experiment.lookup_data().df
     if not data.empty:
         answers = data[data["metric_name"] == Keys.PAIRWISE_PREFERENCE_QUERY.value].dropna(subset=["mean"])
@@ -52,13 +63,13 @@ def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
             if len(trial) == 2:
                 arms = sorted(zip(trial["arm_name"], trial["mean"], strict=True), key=lambda x: -x[1])
                 (first, a), (second, b) = arms
-                comparisons.append(Comparison(first, second, tie=a == b))
+                judgements.append(Comparison(first, second, tie=a == b))
     if len(_objectives(experiment)) > 1:
         reason = f"is no use. {entries.SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(COMPARISONS, entry, reason) for entry in comparisons]
-        comparisons = []
+        unreadable += [Unreadable(COMPARISONS, entry, reason) for entry in judgements]
+        judgements = []
     _warn_of(experiment, unreadable)
-    return comparisons
+    return judgements
 
 
 def recorded_bounds(experiment: Experiment) -> list[Bound]:
@@ -133,21 +144,60 @@ def attach_comparison(
             there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
             experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
     """
-    experiment = experiment_of(client)
-    check_one_objective(experiment)
-    names = [_arm_name(experiment, entry) for entry in (winner, loser)]
-    if names[0] == names[1]:
-        raise UserInputError(
-            f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
-        )
+    experiment, names = _judged(client, [winner, loser], judge)
     if not isinstance(tie, bool | np.bool_):
         raise UserInputError(f"tie must be True or False; got {tie!r}.")
-    entry: dict[str, Any] = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
-    if judge is not None:
-        if not entries.is_judge(judge):
-            raise UserInputError(f"judge must be a name, or a number from 0 on; got {judge!r}.")
-        entry["judge"] = judge
-    _add(client, experiment, COMPARISONS, entry)
+    _add(client, experiment, COMPARISONS, as_value(Comparison(*names, tie=bool(tie), judge=judge)))
+
+
+def attach_choice(
+    client: Client,
+    winner: int | str | None,
+    losers: Sequence[int | str],
+    judge: int | str | None = None,
+    or_none: bool = False,
+) -> None:
+    r"""Record which of several trials was the best, or that all of them are bad, in a single answer.
+
+    Example:
+        >>> attach_choice(client, winner=3, losers=[1, 4])
+        >>> attach_choice(client, winner=None, losers=[5, 6])  # all of these are bad
+
+    Args:
+        client: The client of the experiment.
+        winner: The best one, a trial or arm as in `attach_comparison`; `None` if all are bad.
+        losers: The other ones.
+        judge: The judge who chose, see `attach_comparison`.
+        or_none: Whether "all are bad" was an answer too: the best is then good enough, one trial may be judged alone,
+            and the answers tell the level of the objective (`ChoiceOrNone`).
+
+    Raises:
+        UserInputError: As `attach_comparison`, or if there are no losers. The experiment is then as before.
+    """
+    with user_input_errors():
+        checks.check_flags(or_none=or_none)
+    is_alone = or_none and winner is not None
+    if not isinstance(losers, Sequence) or isinstance(losers, str) or not (losers or is_alone):
+        raise UserInputError(f"losers must be a list of the trials that were not chosen; got {losers!r}.")
+    experiment, names = _judged(client, [*losers] if winner is None else [winner, *losers], judge)
+    best, others = (None, names) if winner is None else (names[0], names[1:])
+    or_none = or_none or winner is None
+    _add(client, experiment, COMPARISONS, as_value(Selected(best, tuple(others), or_none=or_none, judge=judge)))
+
+
+def _judged(client: Client, trials: Sequence[int | str], judge: int | str | None) -> tuple[Experiment, list[str]]:
+    """The experiment of a client, and the names of the arms of a judgement."""
+    experiment = experiment_of(client)
+    check_one_objective(experiment)
+    names = [_arm_name(experiment, entry) for entry in trials]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            first, second = trials[names.index(name)], trials[number]
+            raise UserInputError(
+                f"{first!r} and {second!r} are the same arm, {name}; a comparison needs two different ones."
+            )
+    check_judge(judge, UserInputError)
+    return experiment, names
 
 
 def attach_censored(
@@ -210,13 +260,19 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
         UserInputError: If the two were not compared, or one is not in the experiment, which is then as before.
     """
     experiment = experiment_of(client)
-    names = {_arm_name(experiment, entry) for entry in (first, second)}
-
-    def is_of_pair(entry: Any) -> bool:
-        found, _ = readable_comparisons([("", entry, False)], experiment.arms_by_name)
-        return any({comparison.winner, comparison.loser} == names for comparison in found)
-
-    _take_back(client, experiment, COMPARISONS, is_of_pair, f"{first!r} and {second!r} were not compared")
+    pair = {_arm_name(experiment, entry) for entry in (first, second)}
+    before = [entry for _, entry, _ in _entries(experiment, COMPARISONS)]
+    after = []
+    for entry in before:
+        found, _ = readable([("", entry, False)], experiment.arms_by_name)
+        left = without_pair(found[0], pair) if found else None
+        if not found or left == found[0]:
+            after.append(entry)
+        elif left is not None:
+            after.append(as_value(left))
+    if after == before:
+        raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
+    _record(client, experiment, COMPARISONS, after)
 
 
 def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
@@ -230,13 +286,17 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
     Raises:
         UserInputError: If there are none. The experiment is then as before.
     """
+    experiment = experiment_of(client)
+    before = [entry for _, entry, _ in _entries(experiment, CENSORED)]
 
     def is_meant(entry: Any) -> bool:
         meant = checks.is_whole(trial_index) and isinstance(entry, dict)
         return meant and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
 
-    missing = f"Trial {trial_index} has no bounds of {metric!r}"
-    _take_back(client, experiment_of(client), CENSORED, is_meant, missing)
+    kept = [entry for entry in before if not is_meant(entry)]
+    if len(kept) == len(before):
+        raise UserInputError(f"Trial {trial_index} has no bounds of {metric!r}; there is nothing to take back.")
+    _record(client, experiment, CENSORED, kept)
 
 
 def withdraw_unreadable(client: Client) -> None:
@@ -252,9 +312,7 @@ def withdraw_unreadable(client: Client) -> None:
     for kind in (COMPARISONS, CENSORED):
         entries_of_kind = _entries(experiment, kind)
         _, unreadable = (
-            readable_comparisons(entries_of_kind, experiment.arms_by_name)
-            if kind == COMPARISONS
-            else _readable_bounds(experiment)
+            readable(entries_of_kind, experiment.arms_by_name) if kind == COMPARISONS else _readable_bounds(experiment)
         )
         if unreadable:
             keys = {entry.key for entry in unreadable}
@@ -263,16 +321,6 @@ def withdraw_unreadable(client: Client) -> None:
 
 def _add(client: Client, experiment: Experiment, kind: str, entry: dict[str, Any]) -> None:
     _record(client, experiment, kind, [*(known for _, known, _ in _entries(experiment, kind)), entry])
-
-
-def _take_back(
-    client: Client, experiment: Experiment, kind: str, is_meant: Callable[[Any], bool], missing: str
-) -> None:
-    known = [entry for _, entry, _ in _entries(experiment, kind)]
-    kept = [entry for entry in known if not is_meant(entry)]
-    if len(kept) == len(known):
-        raise UserInputError(f"{missing}; there is nothing to take back.")
-    _record(client, experiment, kind, kept)
 
 
 def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
@@ -289,7 +337,7 @@ def _record(client: Client, experiment: Experiment, kind: str, recorded: list[An
 
 def check_one_objective(experiment: Experiment) -> None:
     r"""Raise `UserInputError` if the experiment has several objectives: a comparison is about a single one."""
-    advice = "To compare vectors of outcomes, use configure_preference_exploration."
+    advice = "To compare vectors of outcomes, see tutorials/ax/preference_exploration.py."
     entries.check_one_objective(_objectives(experiment), UserInputError, advice)
 
 

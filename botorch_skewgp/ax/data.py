@@ -24,7 +24,7 @@ from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, as_rows
 from botorch_skewgp.hosts.data import validity as validity_labels
 from botorch_skewgp.hosts.ends import End, Says
-from botorch_skewgp.hosts.entries import Comparison, Unreadable, warn_of
+from botorch_skewgp.hosts.entries import Judgement, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
@@ -98,26 +98,14 @@ def with_every_trial(
     objectives: Sequence[str],
     validity: str | None,
     labels: Sequence[str],
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[Judgement],
     bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
-    r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
+    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
     A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is
     added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
     learning curves the last numbers count, once the trial has ended.
-
-    Args:
-        experiment: The experiment.
-        experiment_data: Its data as Ax loads them.
-        objectives: The signatures of the metrics of the objective.
-        validity: The name of the metric of validity; `None` to leave failed trials out.
-        labels: The names of all metrics whose values are 0 or 1.
-        comparisons: The comparisons.
-        bounds: The bounds, with the signatures of metrics.
-
-    Raises:
-        UserInputError: If a number is NaN, a standard error is negative or not finite, or a label neither 0 nor 1.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -206,13 +194,13 @@ def _end(trial: BaseTrial) -> End | None:
     return ends.NOT_FETCHED if trial.status_reason in unfetched else ends.RAISED
 
 
-def _compared_arms(experiment: Experiment, comparisons: Sequence[Comparison]) -> list[ArmOfTrial]:
+def _compared_arms(experiment: Experiment, comparisons: Sequence[Judgement]) -> list[ArmOfTrial]:
     """The first trial of every compared arm."""
     first: dict[str, int] = {}
     for trial in experiment.trials.values():
         for arm in trial.arms:
             first.setdefault(arm.name, trial.index)
-    return [(first[name], name) for entry in comparisons for name in (entry.winner, entry.loser)]
+    return [(first[name], name) for entry in comparisons for name in entry.items]
 
 
 def _with_validity(
@@ -274,38 +262,21 @@ def make_dataset(
     sem: Tensor,
     *,
     valid: Tensor | None,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[Judgement],
     kinds: Sequence[type[Observation]],
     minimize: bool,
     feature_names: list[str],
     outcome: str,
     bounds: Sequence[Bound] = (),
 ) -> ObservationDataset | None:
-    r"""The dataset of one outcome, with the arms that have observations of it.
+    """The dataset of one outcome, with the arms that have observations of it.
 
     An arm of several trials is one point with several observations: `Y` has their mean, `group_indices` the first
     trial.
-
-    Args:
-        X: An `n x d` tensor of points.
-        index: The trial and arm of each row.
-        mean: An `n`-dim tensor of numbers or labels, NaN where there is none.
-        sem: An `n`-dim tensor of standard errors, NaN where they are not known.
-        valid: An `n`-dim tensor of labels of this outcome's own function; `None` if there are none.
-        comparisons: Comparisons by this outcome.
-        kinds: The kinds of observations of the whole experiment.
-        minimize: Whether low numbers are good.
-        feature_names: The names of the columns of `X`.
-        outcome: The name of the outcome.
-        bounds: Bounds of all outcomes, with the signatures of metrics.
-
-    Returns:
-        The dataset, or `None` without observations.
     """
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
-    compared = as_rows(comparisons, row_of)
     limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
     lower, upper = torch.tensor(
         [limits.get(key, (-math.inf, math.inf)) for key in index], dtype=mean.dtype, device=mean.device
@@ -319,7 +290,7 @@ def make_dataset(
         constraints=mean.new_empty(len(X), 0),
         valid=mean * math.nan if valid is None else valid,
         pending=torch.zeros_like(mean, dtype=torch.bool),
-        **compared._asdict(),
+        judgements=as_rows(comparisons, row_of),
         labels=Binary in kinds,
     )
     known = data.observed(with_validity=valid is not None)

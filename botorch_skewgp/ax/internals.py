@@ -17,11 +17,7 @@ from botorch.exceptions.errors import InputDataError
 
 @contextmanager
 def user_input_errors() -> Iterator[None]:
-    """A context in which checks of arguments raise Ax's class of errors.
-
-    Raises:
-        UserInputError: If a check fails.
-    """
+    """A context in which checks of arguments raise Ax's class of errors."""
     try:
         yield
     except InputDataError as error:
@@ -29,15 +25,7 @@ def user_input_errors() -> Iterator[None]:
 
 
 def metric_names_of(value: Any, name: str) -> list[str]:
-    r"""A list of names of metrics.
-
-    Args:
-        value: The argument.
-        name: Its name.
-
-    Raises:
-        UserInputError: If it is another.
-    """
+    """A list of names of metrics."""
     if isinstance(value, str):
         raise UserInputError(f"{name} must be a list of names; write [{value!r}] for a single one.")
     names = list(value) if isinstance(value, Iterable) else [value]
@@ -47,11 +35,7 @@ def metric_names_of(value: Any, name: str) -> list[str]:
 
 
 def experiment_of(client: Client) -> Experiment:
-    """The experiment behind a client.
-
-    Raises:
-        UserInputError: If it is no client, or has no experiment.
-    """
+    """The experiment behind a client."""
     if not isinstance(client, Client):
         raise UserInputError(f"client must be a Client of Ax; got {client!r}.")
     if client._maybe_experiment is None:
@@ -66,19 +50,10 @@ def generation_strategy_of(client: Client) -> GenerationStrategy:
 
 
 def properties_of(experiment: Experiment) -> dict[str, Any]:
-    """The properties that are stored with an experiment.
-
-    Raises:
-        UserInputError: If it is no experiment.
-    """
+    """The properties that are stored with an experiment."""
     if not isinstance(experiment, Experiment):
         raise UserInputError(f"experiment must be an Experiment of Ax; got {experiment!r}.")
     return experiment._properties
-
-
-def name_of(experiment: Experiment) -> str | None:
-    """The name of an experiment, `None` if it has none."""
-    return experiment._name
 
 
 def title_of(experiment: Experiment) -> str:

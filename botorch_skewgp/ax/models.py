@@ -84,11 +84,7 @@ class AxSkewGP(SkewGP):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        r"""The constructor's arguments for a dataset of the SkewGP adapter, or for any that `SkewGP` takes.
-
-        Args:
-            training_data: The dataset.
-        """
+        """The constructor's arguments for a dataset of the SkewGP adapter, or for any that `SkewGP` takes."""
         if not isinstance(training_data, ObservationDataset):
             return super().construct_inputs(training_data)
         failures = all(entry.tells_validity for entry in training_data.observations)
@@ -105,14 +101,8 @@ class AxSkewGP(SkewGP):
     def predictive(
         self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
     ) -> Any:
-        r"""The distribution of new observations at new points, as in `SkewGP`; low points win and are valid if the
+        """The distribution of new observations at new points, as in `SkewGP`; low points win and are valid if the
         metric is minimised.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            judge: As in `SkewGP`.
-            available: As in `SkewGP`.
-            none: As in `SkewGP`.
         """
         if not self.minimize or judge is not None:
             return super().predictive(X, judge, available, none)
@@ -121,17 +111,7 @@ class AxSkewGP(SkewGP):
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
     ) -> Self:
-        r"""A model with more data and the same hyperparameters, as in `SkewGP`.
-
-        Args:
-            X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
-            Y: Observations of the metric, or tensors of numbers or duels; the winner of a duel is the lower point where
-                the metric is minimised.
-            noise: Known noise variances of numbers.
-
-        Raises:
-            InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
-        """
+        """A model with more data and the same hyperparameters, as in `SkewGP`."""
         if not isinstance(Y, Tensor):
             Y = _of_function(Y, self.minimize)
         elif self.minimize and not Y.is_floating_point():
@@ -146,21 +126,7 @@ class AxSkewGP(SkewGP):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | None = None,
     ) -> Posterior:
-        r"""The posterior of the metric.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: The outputs wanted; all if `None`.
-            observation_noise: Whether to add noise to numbers; probabilities have none.
-            posterior_transform: A posterior transform.
-            judge: As in `SkewGP`.
-
-        Returns:
-            A `SkewGPPosterior`, or a `ProbabilityPosterior` of labels, or what the transform makes of it.
-
-        Raises:
-            UnsupportedError: If a label's probability has a transform that is no `ScalarizedPosteriorTransform`.
-        """
+        """The posterior of the metric."""
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         if not self.probability:
@@ -185,13 +151,10 @@ class AxSkewGP(SkewGP):
 
 
 def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
-    r"""The default likelihood of all kinds of an experiment, also of those that a part of its data lacks.
+    """The default likelihood of all kinds of an experiment, also of those that a part of its data lacks.
 
     Parts share parameters with the whole in cross-validation. Labels have the noise of validity, and the threshold of
     validity is learned; it starts at the worst number seen.
-
-    Args:
-        dataset: The data.
     """
     numbers = dataset.Y[~dataset.Y.isnan()]
     worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
@@ -211,13 +174,7 @@ def _of_function(observations: Observation | Sequence[Observation] | None, minim
 def fit_skew_gp_for_ax(
     model: SkewGP, mll_class: type[MarginalLogLikelihood], mll_options: dict[str, Any] | None = None
 ) -> None:
-    r"""Fit a SkewGP by its own evidence instead of Ax's default, which is for Gaussian data.
-
-    Args:
-        model: The model.
-        mll_class: The objective's class.
-        mll_options: Its options.
-    """
+    """Fit a SkewGP by its own evidence instead of Ax's default, which is for Gaussian data."""
     if mll_class is ExactMarginalLogLikelihood:
         mll_class = SkewGPMarginalLogLikelihood
     fit_gpytorch_mll(mll_class(model.likelihood, model, **(mll_options or {})))

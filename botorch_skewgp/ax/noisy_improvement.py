@@ -60,11 +60,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
         return joint, self.objective(joint, X=X)
 
     def compute_best_f(self, obj: Tensor) -> Tensor:
-        r"""The best feasible values of the samples at the baseline, to broadcast with `sample_shape x batch_shape`.
-
-        Args:
-            obj: Objectives at candidates, `sample_shape x batch_shape x q`.
-        """
+        """The best feasible values of the samples at the baseline, to broadcast with `sample_shape x batch_shape`."""
         if self._given is None:
             return super().compute_best_f(obj)
         return self._given.best_f.view(-1, *(1,) * (obj.ndim - 2))

@@ -21,6 +21,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from botorch_skewgp.ax.comparisons import (
     PAIR,
+    attach_choice,
     attach_comparison,
     check_one_objective,
     is_pair,
@@ -98,7 +99,7 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
             "The search space has no second point to compare with; two different points could not be generated."
         )
     if not objective_is_known(experiment):
-        named = [name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)]
+        named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
         return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
     adapter = fitted_adapter(client)
     assert experiment.optimization_config is not None
@@ -125,14 +126,17 @@ def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
             node.should_deduplicate = value
 
 
-def complete_pair(client: Client, trial_index: int, winner: str | None, judge: int | str | None = None) -> None:
+def complete_pair(
+    client: Client, trial_index: int, winner: str | None, judge: int | str | None = None, or_none: bool = False
+) -> None:
     r"""Answer a trial of `get_next_pair`, and mark it completed.
 
     Args:
         client: The client of the experiment.
         trial_index: The trial's index.
-        winner: The name of the better arm; `None` for a tie.
+        winner: The name of the better arm; `None` for a tie, or that both are bad where that was an answer.
         judge: The judge who compared them, see `attach_comparison`.
+        or_none: Whether "both are bad" was an answer too, see `attach_choice`; ties are none then.
 
     Raises:
         UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one
@@ -147,7 +151,10 @@ def complete_pair(client: Client, trial_index: int, winner: str | None, judge: i
     names = [arm.name for arm in trial.arms]
     if winner is not None and winner not in names:
         raise UserInputError(f"winner must be one of {names}, or None for a tie; got {winner!r}.")
-    first, second = names if winner != names[1] else reversed(names)
-    attach_comparison(client, first, second, tie=winner is None, judge=judge)
+    if or_none:
+        attach_choice(client, winner, [name for name in names if name != winner], judge, or_none=or_none)
+    else:
+        first, second = names if winner != names[1] else reversed(names)
+        attach_comparison(client, first, second, tie=winner is None, judge=judge)
     trial.mark_completed()
     save_trial(client, experiment, trial)

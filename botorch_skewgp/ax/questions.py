@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from ax.adapter.registry import Generators
@@ -26,12 +26,12 @@ from botorch_skewgp.ax.internals import experiment_of, user_input_errors
 from botorch_skewgp.ax.pairs import get_next_pair
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
-from botorch_skewgp.hosts.questions import NUM_SPREAD, as_price, choose_question
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Censored, Numeric, Observation, Preference
+from botorch_skewgp.observations import Censored, ChoiceOrNone, Numeric, Observation, Preference
 
 Ask = Literal["number", "comparison"]
 KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
@@ -88,7 +88,8 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
         with suppress_irrelevant_warnings():
-            kinds = [KINDS[name] for name in prices]
+            beside_none = ChoiceOrNone in adapter.objective_dataset.kinds
+            kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
             model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
             questions = list(map(Question, kinds))
             place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_good)
@@ -102,11 +103,8 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
 
 
 def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
-    kinds = get_args(Ask)
-    if not isinstance(costs, Mapping) or not costs or not set(costs) <= set(kinds):
-        raise UserInputError(f"costs must be a price for each of {kinds} that may be asked; got {costs!r}.")
     with user_input_errors():
-        return {name: as_price(given, f"a {name}") for name, given in costs.items()}
+        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:

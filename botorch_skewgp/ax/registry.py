@@ -69,14 +69,7 @@ class SkewGPGenerators(GeneratorRegistryBase):
 
 
 def skewgp_spec_of(client: Client) -> GeneratorSpec:
-    r"""The generator spec of SkewGPs in a client's strategy.
-
-    Args:
-        client: The client of an experiment with `skewgp_generation_strategy`.
-
-    Raises:
-        UserInputError: If the client has another strategy.
-    """
+    """The generator spec of SkewGPs in a client's strategy."""
     specs = [spec for node in generation_strategy_of(client).nodes_by_name.values() for spec in node.generator_specs]
     found = [spec for spec in specs if spec.generator_enum is SkewGPGenerators.SKEWGP]
     if not found:
@@ -88,11 +81,7 @@ def skewgp_spec_of(client: Client) -> GeneratorSpec:
 
 
 def fitted_adapter(client: Client) -> SkewGPAdapter:
-    r"""The adapter of a client's strategy, fitted to all data so far.
-
-    Args:
-        client: The client of an experiment with `skewgp_generation_strategy`.
-    """
+    """The adapter of a client's strategy, fitted to all data so far."""
     spec = skewgp_spec_of(client)
     spec.fit(experiment=experiment_of(client))
     adapter = spec.fitted_adapter

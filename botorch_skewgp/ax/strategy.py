@@ -14,6 +14,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig
+from ax.utils.common.constants import Keys
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.input_constructors import ACQF_INPUT_CONSTRUCTOR_REGISTRY as _CONSTRUCTED
 from botorch.models.transforms.outcome import Standardize
@@ -22,7 +23,6 @@ from botorch_skewgp.ax.acquisition import PAIRS_BY_UTILITY, SkewGPAcquisition
 from botorch_skewgp.ax.adapter import Failures
 from botorch_skewgp.ax.internals import metric_names_of, user_input_errors
 from botorch_skewgp.ax.models import AxSkewGP
-from botorch_skewgp.ax.preference_exploration import PAIRWISE
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -98,7 +98,9 @@ def skewgp_generation_strategy(
     )
     kwargs: dict[str, Any] = {
         "surrogate_spec": SurrogateSpec(
-            model_configs=[config], metric_to_model_configs={PAIRWISE: [config]}, allow_batched_models=False
+            model_configs=[config],
+            metric_to_model_configs={Keys.PAIRWISE_PREFERENCE_QUERY.value: [config]},
+            allow_batched_models=False,
         ),
         "failures": failures,
         "validity_metric": validity_metric,

@@ -18,12 +18,7 @@ from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 
 
 class _OfMetric(NamedTuple):
-    """The map of a metric, in the form of scikit-learn's transformers.
-
-    Args:
-        of_good: The map of numbers whose large values are good.
-        sign: -1 for a metric to minimise, else 1.
-    """
+    """The map of a metric, in the form of scikit-learn's transformers."""
 
     of_good: PowerTransform
     sign: float

@@ -12,14 +12,10 @@ from botorch_skewgp.hosts.data import LARGEST
 
 
 def known_arms(experiment: Experiment) -> list[str]:
-    r"""The names of arms that were compared and did not fail, or have a number or a bound of each objective.
-
-    Args:
-        experiment: The experiment.
-    """
+    """The names of arms that were compared and did not fail, or have a number or a bound of each objective."""
     config, data = experiment.optimization_config, experiment.lookup_data().df
     wanted = set() if config is None else set(config.objective.metric_names)
-    compared = {name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)}
+    compared = {name for entry in recorded_comparisons(experiment) for name in entry.items}
     known = {(entry.trial_index, entry.arm_name, entry.metric) for entry in recorded_bounds(experiment)}
     known |= {
         (index, arm, name)
@@ -37,11 +33,7 @@ def known_arms(experiment: Experiment) -> list[str]:
 
 
 def objective_is_known(experiment: Experiment) -> bool:
-    r"""Whether trials were compared, or one that did not fail has a number or a bound of each objective.
-
-    Args:
-        experiment: The experiment.
-    """
+    """Whether trials were compared, or one that did not fail has a number or a bound of each objective."""
     return bool(recorded_comparisons(experiment) or known_arms(experiment))
 
 

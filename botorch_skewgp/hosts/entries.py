@@ -1,18 +1,20 @@
-"""Comparisons in an experiment's storage, where anyone may write: unreadable entries are left out, with one warning."""
+"""Judgements in an experiment's storage, where anyone may write: unreadable entries are left out, with one warning."""
 
 from __future__ import annotations
 
 import functools
 import math
 import warnings
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from botorch.exceptions.warnings import InputDataWarning
 
-NO_COMPARISON = "does not name two different trials or arms of the experiment, or a judge by a name or a number"
-NO_CHOICE = "does not name a winner and losers, different trials of the experiment, or a judge by a name or a number"
+UNREADABLE = (
+    "does not name a winner and a loser or losers, different trials or arms of the experiment, or a judge by a name or "
+    "a number"
+)
 SHOWN = 80  # characters of an entry in a warning
 SEVERAL_OBJECTIVES = (
     "Comparisons need a single objective, since they say which trial is better overall; this experiment has several"
@@ -28,15 +30,66 @@ class Comparison:
     tie: bool = False
     judge: int | str | None = None
 
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The trials or arms."""
+        return self.winner, self.loser
+
+    @property
+    def losers(self) -> tuple[Any, ...]:
+        """Those that something is better than."""
+        return () if self.tie else (self.loser,)
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        """Those that are not good enough."""
+        return ()
+
+    def among(self, names: Mapping[Any, Any]) -> Comparison | None:
+        """What it says of trials or arms with other names; `None` if nothing."""
+        if self.winner not in names or self.loser not in names:
+            return None
+        return replace(self, winner=names[self.winner], loser=names[self.loser])
+
 
 @dataclass(frozen=True)
 class Selected:
-    """A judgement that one trial or arm is the best of several, or the worst; with the judge, if known."""
+    """A judgement that one trial or arm is the best of several, or the worst, or that none is good enough (`item` is
+    `None`), perhaps where that was an answer too; with the judge, if known.
+    """
 
     item: Any
     others: tuple[Any, ...]
     worst: bool = False
+    or_none: bool = False
     judge: int | str | None = None
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The trials or arms, the chosen one first."""
+        return self.others if self.item is None else (self.item, *self.others)
+
+    @property
+    def losers(self) -> tuple[Any, ...]:
+        """Those that something is better than."""
+        return (self.item,) if self.worst else self.others
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        """Those that are not good enough."""
+        return self.others if self.item is None else ()
+
+    def among(self, names: Mapping[Any, Any]) -> Selected | None:
+        """What it says of trials or arms with other names, some of which may be missing; `None` if nothing."""
+        others = tuple(names[other] for other in self.others if other in names)
+        if self.item is None:
+            return replace(self, others=others) if others else None
+        if self.item not in names or not (others or self.or_none):
+            return None
+        return replace(self, item=names[self.item], others=others)
+
+
+Judgement = Comparison | Selected
 
 
 class Unreadable(NamedTuple):
@@ -47,69 +100,71 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-def readable_comparisons(
+def readable(
     entries: Iterable[tuple[str, Any, bool]], known: Container[Any]
-) -> tuple[list[Comparison], list[Unreadable]]:
-    r"""Comparisons of two different known trials or arms, and the other entries.
-
-    Args:
-        entries: The key of each entry, its value, and whether it is a tie. A value is a pair, the better one first, or
-            a mapping with `winner`, `loser` and perhaps `tie` and `judge`.
-        known: The trials or arms.
+) -> tuple[list[Judgement], list[Unreadable]]:
+    """Judgements of different known trials or arms, and the other entries: of each entry its key, its value, and
+    whether it is a tie. A value is a pair, the better one first, or a mapping with `winner`, `loser` or `losers`, and
+    perhaps `tie`, `or_none` and `judge`.
     """
-    found, unreadable = [], []
+    found: list[Judgement] = []
+    unreadable = []
     for key, value, tie in entries:
-        pair, judge = value, None
-        if isinstance(value, Mapping):
-            pair, tie = (value.get("winner"), value.get("loser")), value.get("tie", tie)
-            judge = value.get("judge")
-        if isinstance(tie, bool) and _are_different(pair, known) and len(pair) == 2 and _may_judge(judge):
-            found.append(Comparison(pair[0], pair[1], tie, judge))
+        judgement = _read(value, tie)
+        if judgement is not None and _are_different(judgement.items, known):
+            found.append(judgement)
         else:
-            unreadable.append(Unreadable(key, value, NO_COMPARISON))
+            unreadable.append(Unreadable(key, value, UNREADABLE))
     return found, unreadable
 
 
-def readable_choices(
-    entries: Iterable[tuple[str, Any]], known: Container[Any]
-) -> tuple[list[Selected], list[Unreadable]]:
-    r"""Choices of the best among different known trials or arms, and the other entries.
-
-    Args:
-        entries: The key of each entry, and its value: a mapping with `winner`, a list of `losers` and perhaps `judge`.
-        known: The trials or arms.
-    """
-    found, unreadable = [], []
-    for key, value in entries:
-        entry = value if isinstance(value, Mapping) else {}
-        losers, judge = entry.get("losers"), entry.get("judge")
-        options = [entry.get("winner"), *losers] if isinstance(losers, list | tuple) else []
-        if _are_different(options, known) and _may_judge(judge):
-            found.append(Selected(options[0], tuple(options[1:]), judge=judge))
-        else:
-            unreadable.append(Unreadable(key, value, NO_CHOICE))
-    return found, unreadable
-
-
-def as_one_judgement(comparisons: list[Comparison]) -> Selected | None:
-    r"""The choice of the best or the worst of several that some comparisons are; `None` if they are no choice.
-
-    Args:
-        comparisons: What was reported at once.
-    """
-    winners, losers = {entry.winner for entry in comparisons}, {entry.loser for entry in comparisons}
-    judges, ties = {entry.judge for entry in comparisons}, any(entry.tie for entry in comparisons)
-    is_one = sorted((len(winners), len(losers))) == [1, len(comparisons)]  # and all comparisons differ
-    if len(comparisons) < 2 or not is_one or ties or len(judges) > 1:
+def _read(value: Any, tie: bool) -> Judgement | None:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return Comparison(*value, tie)
+    if not isinstance(value, Mapping):
         return None
-    first, worst = comparisons[0], len(losers) == 1
-    others = tuple(entry.winner if worst else entry.loser for entry in comparisons)
-    return Selected(first.loser if worst else first.winner, others, worst, first.judge)
+    judge, tie, or_none = (
+        value.get(name, default) for name, default in (("judge", None), ("tie", tie), ("or_none", False))
+    )
+    if not (isinstance(tie, bool) and isinstance(or_none, bool) and (judge is None or is_judge(judge))):
+        return None
+    winner, losers = value.get("winner"), value.get("losers")
+    if losers is None:
+        return Comparison(winner, value.get("loser"), tie, judge)
+    if not isinstance(losers, list | tuple) or not (losers or or_none):
+        return None
+    return Selected(winner, tuple(losers), or_none=or_none or winner is None, judge=judge)
 
 
-def _may_judge(value: Any) -> bool:
-    """Whether a value names a judge, or none."""
-    return value is None or is_judge(value)
+def as_value(judgement: Judgement) -> dict[str, Any]:
+    """The value of an entry that is read as a judgement, of the best or of none."""
+    judge = {} if judgement.judge is None else {"judge": judgement.judge}
+    if isinstance(judgement, Comparison):
+        return {"winner": judgement.winner, "loser": judgement.loser, "tie": judgement.tie, **judge}
+    or_none = {"or_none": True} if judgement.or_none else {}
+    return {"winner": judgement.item, "losers": list(judgement.others), **or_none, **judge}
+
+
+def as_one_judgement(comparisons: Sequence[Judgement]) -> Selected | None:
+    """The choice of the best or the worst of several that comparisons reported at once are; `None` if they are none."""
+    given = [entry for entry in comparisons if isinstance(entry, Comparison)]
+    winners, losers = {entry.winner for entry in given}, {entry.loser for entry in given}
+    judges, ties = {entry.judge for entry in given}, any(entry.tie for entry in given)
+    is_one = sorted((len(winners), len(losers))) == [1, len(comparisons)]  # and all comparisons differ
+    if len(given) < 2 or not is_one or ties or len(judges) > 1:
+        return None
+    first, worst = given[0], len(losers) == 1
+    others = tuple(entry.winner if worst else entry.loser for entry in given)
+    return Selected(first.loser if worst else first.winner, others, worst, judge=first.judge)
+
+
+def without_pair(judgement: Judgement, pair: set[Any]) -> Judgement | None:
+    """What a judgement says but of two trials or arms against each other; `None` if nothing is left."""
+    if isinstance(judgement, Comparison):
+        return None if set(judgement.items) == pair else judgement
+    if judgement.item not in pair:
+        return judgement
+    return judgement.among({item: item for item in judgement.items if item not in pair - {judgement.item}})
 
 
 def is_judge(value: Any) -> bool:
@@ -117,13 +172,16 @@ def is_judge(value: Any) -> bool:
     return (isinstance(value, str) and value != "") or (type(value) is int and value >= 0)
 
 
-def _are_different(value: Any, known: Container[Any]) -> bool:
-    """Whether a value is a list of two or more known trials or arms, all different."""
-    return (
-        isinstance(value, list | tuple)
-        and all(isinstance(entry, int | str) and not isinstance(entry, bool) and entry in known for entry in value)
-        and 2 <= len(value) == len(set(value))
-    )
+def check_judge(value: Any, error: type[Exception]) -> None:
+    """Raise an error unless a value names a judge, or none."""
+    if value is not None and not is_judge(value):
+        raise error(f"judge must be a name, or a number from 0 on; got {value!r}.")
+
+
+def _are_different(items: tuple[Any, ...], known: Container[Any]) -> bool:
+    """Whether trials or arms are known and all different."""
+    are_names = all(isinstance(item, int | str) and not isinstance(item, bool) and item in known for item in items)
+    return are_names and 0 < len(items) == len(set(items))
 
 
 def as_number(value: Any) -> float | None:
@@ -137,12 +195,7 @@ def as_number(value: Any) -> float | None:
 
 
 def warn_of(unreadable: Iterable[Unreadable], advice: str) -> None:
-    r"""Warn that entries are left out, once in a process for each of them.
-
-    Args:
-        unreadable: The entries.
-        advice: How to take them back.
-    """
+    """Warn that entries are left out, once in a process for each of them, with how to take them back."""
     for key, value, reason in unreadable:
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
@@ -154,13 +207,7 @@ def _warn_once(message: str) -> None:
     warnings.warn(message, InputDataWarning, stacklevel=3)
 
 
-def check_one_objective(objectives: list[str], error: type[Exception], advice: str = "") -> None:
-    r"""Raise an error if there are several objectives: a comparison is about a single one.
-
-    Args:
-        objectives: The names of the objectives.
-        error: The class of the error.
-        advice: A further sentence of the message.
-    """
+def check_one_objective(objectives: list[str], error: Callable[[str], Exception], advice: str = "") -> None:
+    """Raise an error, with a further sentence, if there are several objectives: a comparison is about a single one."""
     if len(objectives) > 1:
         raise error(f"{SEVERAL_OBJECTIVES}: {', '.join(objectives)}.{advice and ' ' + advice}")

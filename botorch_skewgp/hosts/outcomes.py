@@ -21,17 +21,11 @@ ROUNDING = 1e-9  # relative; numbers that differ by less are taken to be equal
 
 
 class PowerTransform(NamedTuple):
-    r"""An increasing map of numbers whose large values are good: numbers are winsorised at a floor, standardised, and
+    """An increasing map of numbers whose large values are good: numbers are winsorised at a floor, standardised, and
     mapped by [YeoJohnson2000power]_.
 
     Its inverse takes all numbers, as the power is between 0, where the upper tail is logarithmic, and 2, where the
     lower one is.
-
-    Args:
-        floor: The least number.
-        mean: The mean of numbers from the floor on.
-        scale: Their standard deviation.
-        power: The power; 1 for a linear map.
     """
 
     floor: float = -np.inf
@@ -68,17 +62,11 @@ class PowerTransform(NamedTuple):
 
 
 def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
-    r"""The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_.
+    """The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_.
 
     A few extremely bad numbers, such as those of runs that diverged, would leave the others all alike. The floor is
     therefore as far below the median as would be one normal number in three thousand; there is none where the median
     and the upper quartile are equal up to rounding.
-
-    Args:
-        numbers: Numbers whose large values are good, an array of any shape; NaN where there is none.
-
-    Returns:
-        The map of the largest likelihood; the identity for fewer than three different numbers.
     """
     known = numbers[~np.isnan(numbers)]
     largest = np.abs(known).max(initial=0.0)

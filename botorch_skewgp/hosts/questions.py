@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -23,6 +23,13 @@ class Asked(NamedTuple):
     value: float
 
 
+def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str) -> dict[Any, float]:
+    """Positive prices by what may be asked; raises `InputDataError`, which says what is wanted."""
+    if not isinstance(costs, Mapping) or not costs or not all(map(may_be_asked, costs)):
+        raise InputDataError(f"costs must be a price for each of {wanted}; got {costs!r}.")
+    return {asked: as_price(given, f"{asked!r}") for asked, given in costs.items()}
+
+
 def as_price(value: object, what: str) -> float:
     """A positive, finite price as a `float`; raises `InputDataError`."""
     price = as_number(value, f"The price of {what}")
@@ -34,14 +41,8 @@ def as_price(value: object, what: str) -> float:
 def choose_question(
     model: SkewGP, questions: Sequence[Question], prices: Sequence[float], pool: Tensor, transform: PowerTransform
 ) -> Asked:
-    r"""The question with the most information about the best point for its price.
-
-    Args:
-        model: A model of the objective, large values good, on the scale of `transform`.
-        questions: The questions.
-        prices: Their prices.
-        pool: An `n x d` tensor of the points that questions may be about.
-        transform: The map of the objective's numbers.
+    """The question about points of a pool, `n x d`, with the most information about the best one for its price, by a
+    model whose large values are good, on the scale of a transform.
     """
     found = next_question(model, None, questions, prices, X_candidates=pool)
     best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))

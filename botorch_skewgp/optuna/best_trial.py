@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 from optuna.trial import FrozenTrial
 
-from botorch_skewgp.hosts.entries import check_one_objective
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.optuna.internals import study_of
+from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import StudyData, read_study
 from botorch_skewgp.optuna.study_model import fitted_model
@@ -34,7 +34,7 @@ def get_best_trial(study: Any) -> FrozenTrial:
         UnsupportedError: If the study has several objectives.
     """
     study = study_of(study)
-    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+    check_single_objective(study)
     trials = study.get_trials(deepcopy=False)
     space = SearchSpace(modelled_parameters(trials))
     data = read_study(study, space) if space.dim else None

@@ -24,9 +24,6 @@ _CONSTRAINTS = "constraints"
 def study_of(study: Any) -> Study:
     """The study inside a preferential study of optuna-dashboard or a bracket of `HyperbandPruner`; a study itself as it
     is.
-
-    Raises:
-        InputDataError: If it is none of them.
     """
     found = getattr(study, "_study", study)
     if not isinstance(found, Study):

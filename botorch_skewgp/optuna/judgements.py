@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -22,14 +22,16 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from botorch_skewgp.hosts.entries import (
     SEVERAL_OBJECTIVES,
     Comparison,
+    Judgement,
     Selected,
     Unreadable,
     as_number,
     as_one_judgement,
+    as_value,
+    check_judge,
     check_one_objective,
-    is_judge,
-    readable_choices,
-    readable_comparisons,
+    readable,
+    without_pair,
 )
 from botorch_skewgp.observations import checks
 from botorch_skewgp.optuna.internals import (
@@ -65,58 +67,52 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int 
             number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    _report_best(study, [better, worse], judge)
+    _report(study, [better, worse], judge, lambda numbers: Comparison(*numbers, judge=judge))
 
 
-def report_choice(study: Any, best: AnyTrial, others: Sequence[AnyTrial], judge: int | str | None = None) -> None:
-    r"""Record that one trial is the best of several, in a single answer that says nothing of how the others compare.
+def report_choice(
+    study: Any,
+    best: AnyTrial | None,
+    others: Sequence[AnyTrial],
+    judge: int | str | None = None,
+    or_none: bool = False,
+) -> None:
+    r"""Record that one trial is the best of several, or that all of them are bad, in a single answer that says nothing
+    of how the others compare.
 
-    `withdraw_comparison` takes back that the best is better than one of them.
+    `withdraw_comparison` takes back that the best is better than one of them, `withdraw_reports` that one is bad.
 
     Example:
         >>> report_choice(study, best=3, others=[1, 4])
+        >>> report_choice(study, best=None, others=[5, 6])  # all of these are bad
 
     Args:
         study: A study, preferential or not. In a preferential one the others leave the page, unless a judge
             is named.
-        best: A trial, or its number.
+        best: A trial, or its number; `None` if all are bad.
         others: The other ones.
         judge: Who chose, as in `report_comparison`.
+        or_none: Whether "all are bad" was an answer too: the best is then good enough, one trial may be judged alone,
+            and the answers tell the level of the utility (`ChoiceOrNone`).
 
     Raises:
         InputDataError: If the study does not have one of the trials, one is named twice, there are no others, or the
             judge is no name or number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    if not isinstance(others, Sequence) or isinstance(others, str | bytes) or not others:
+    checks.check_flags(or_none=or_none)
+    is_alone = or_none and best is not None
+    if not isinstance(others, Sequence) or isinstance(others, str | bytes) or not (others or is_alone):
         raise InputDataError(f"others must be a list of the trials that were not chosen; got {others!r}.")
-    _report_best(study, [best, *others], judge)
+    or_none = or_none or best is None
 
+    def judged(numbers: list[int]) -> Judgement:
+        if len(numbers) == 2 and not or_none:
+            return Comparison(*numbers, judge=judge)
+        chosen, left = (None, numbers) if best is None else (numbers[0], numbers[1:])
+        return Selected(chosen, tuple(left), or_none=or_none, judge=judge)
 
-def _report_best(study: Any, entries: Sequence[AnyTrial], judge: int | str | None) -> None:
-    """Store that the first of some trials is the best of them."""
-    study = study_of(study)
-    _check_one_objective(study)
-    numbers = _numbers(study, *entries)
-    stored = _by_judge(numbers, judge)
-    if judge is None and system_attrs_of(study).get(PREFERENTIAL):
-        from optuna_dashboard.preferential import PreferentialStudy
-
-        trials = study.get_trials(deepcopy=False)
-        best, *others = (trials[number] for number in numbers)
-        PreferentialStudy(study).report_preference(best, others)
-    else:
-        study.set_user_attr(f"{BETTER if len(numbers) == 2 else CHOICE}{uuid.uuid4()}", stored)
-
-
-def _by_judge(numbers: list[int], judge: int | str | None) -> list[int] | dict[str, Any]:
-    """Trials, the best one first, as they are stored."""
-    if judge is not None and not is_judge(judge):
-        raise InputDataError(f"judge must be a name, or a number from 0 on; got {judge!r}.")
-    if len(numbers) == 2 and judge is None:
-        return numbers
-    losers = {"loser": numbers[1]} if len(numbers) == 2 else {"losers": numbers[1:]}
-    return {"winner": numbers[0], **losers} | ({} if judge is None else {"judge": judge})
+    _report(study, [*others] if best is None else [best, *others], judge, judged)
 
 
 def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str | None = None) -> None:
@@ -132,13 +128,34 @@ def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str |
         judge: Who compared them, as in `report_comparison`.
 
     Raises:
-        InputDataError: If the study does not have one of the trials, they are the same one, or the judge is no name or
-            number. Nothing is stored then.
-        UnsupportedError: If the study has several objectives. Nothing is stored then.
+        InputDataError: As `report_comparison`.
+        UnsupportedError: As `report_comparison`.
     """
+    _report(study, [first, second], judge, lambda numbers: Comparison(*numbers, tie=True, judge=judge))
+
+
+def _report(
+    study: Any, trials: Sequence[AnyTrial], judge: int | str | None, judged: Callable[[list[int]], Judgement]
+) -> None:
+    """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
     study = study_of(study)
-    _check_one_objective(study)
-    study.set_user_attr(f"{TIE}{uuid.uuid4()}", _by_judge(_numbers(study, first, second), judge))
+    check_single_objective(study)
+    numbers = _numbers(study, *trials)
+    check_judge(judge, InputDataError)
+    told, known = judged(numbers), study.get_trials(deepcopy=False)
+    is_pair = isinstance(told, Comparison)
+    on_page = judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
+    if on_page and told.losers and not (isinstance(told, Selected) and told.or_none):
+        from optuna_dashboard.preferential import PreferentialStudy
+
+        best, *others = (known[number] for number in numbers)
+        PreferentialStudy(study).report_preference(best, others)
+        return
+    key = CHOICE if not is_pair else TIE if told.tie else BETTER
+    study.set_user_attr(f"{key}{uuid.uuid4()}", numbers if is_pair and judge is None else as_value(told))
+    if on_page and not is_pair:  # the dashboard knows no "all are bad"
+        for number in told.losers:
+            skip_trial(study, known[number])
 
 
 def report_unusable(study: Any, trial: AnyTrial) -> None:
@@ -269,12 +286,13 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
     """
     study = study_of(study)
     pair = [_as_number(entry) for entry in (first, second)]
-    if not _keep(study, lambda value: _pair_of(value) not in (pair, pair[::-1])):
+    if not _keep(study, lambda judgement: without_pair(judgement, set(pair))):
         raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
 
 
 def withdraw_reports(study: Any, trial: AnyTrial) -> None:
-    r"""Take back what was reported of a single trial: its number, its bounds, and that it is unusable.
+    r"""Take back what was reported of a single trial: its number, its bounds, that it is unusable, and that
+    it is bad as all that were shown with it.
 
     What `report_unusable` did to a running trial, which it failed, stays.
 
@@ -291,7 +309,11 @@ def withdraw_reports(study: Any, trial: AnyTrial) -> None:
     study = study_of(study)
     number = _as_number(trial)
     keys = [key for prefix in (NUMBER, LOWER, UPPER, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
-    if not any(study.user_attrs[key] is not None for key in keys):
+    others = {i: i for i in range(len(study.get_trials(deepcopy=False))) if i != number}
+    changes = _keep(
+        study, lambda told: told.among(others) if isinstance(told, Selected) and told.item is None else told
+    )
+    if not changes and not any(study.user_attrs[key] is not None for key in keys):
         raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
     for key in keys:
         study.set_user_attr(key, None)
@@ -310,53 +332,40 @@ def withdraw_unreadable(study: Any) -> None:
         InputDataError: If it is no study.
     """
     study = study_of(study)
-    known = range(len(study.get_trials(deepcopy=False)))
-    _keep(study, lambda value: bool(readable_comparisons([("", value, False)], known)[0]))
+    _keep(study, lambda judgement: judgement, drops_unreadable=True)
     for entry in read_records(study).unreadable:
         if entry.key in study.user_attrs:
             study.set_user_attr(entry.key, None)
 
 
-def _keep(study: Study, is_kept: Callable[[Any], bool]) -> int:
-    """Keep some entries of comparisons, and pairs of choices; the number of changes."""
-    changes = 0
+def _keep(study: Study, kept: Callable[[Judgement], Judgement | None], drops_unreadable: bool = False) -> int:
+    """Store what is kept of each judgement; the number of changes."""
+    known, changes = range(len(study.get_trials(deepcopy=False))), 0
+
+    def left(value: Any) -> Any:
+        found, _ = readable([("", value, False)], known)
+        if not found:
+            return None if drops_unreadable else value
+        rest = kept(found[0])
+        return value if rest == found[0] else None if rest is None else as_value(rest)
+
     for key, entries in preferences_in(system_attrs_of(study)).items():
-        kept = [entry for entry in entries if is_kept(_as_list(entry))] if isinstance(entries, list | tuple) else []
-        if kept != entries:
-            set_study_system_attr(study, key, kept)
+        before = entries if isinstance(entries, list | tuple) else []
+        after = [entry for entry in before if left(entry) is not None]
+        if after != list(before) or before is not entries:
+            set_study_system_attr(study, key, after)
             changes += 1
     for key, value in study.user_attrs.items():
-        if key.startswith((BETTER, TIE)) and value is not None and not is_kept(_as_list(value)):
-            study.set_user_attr(key, None)
+        if key.startswith((BETTER, TIE, CHOICE)) and value is not None and (rest := left(value)) != value:
+            study.set_user_attr(key, rest)
             changes += 1
-    known = range(len(study.get_trials(deepcopy=False)))
-    for key, value in _starting(study.user_attrs, CHOICE):
-        for choice in readable_choices([(key, value)], known)[0]:
-            losers = [other for other in choice.others if is_kept([choice.item, other])]
-            if len(losers) < len(choice.others):
-                study.set_user_attr(key, value | {"losers": losers} if losers else None)
-                changes += 1
     return changes
-
-
-def _pair_of(value: Any) -> Any:
-    """The trials of an entry, which may name a judge."""
-    return [value.get("winner"), value.get("loser")] if isinstance(value, dict) else value
-
-
-def _as_list(value: Any) -> Any:
-    """A storage in memory keeps tuples, others make lists of them."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-# What was recorded, in the attributes of a study
 
 
 class Records(NamedTuple):
     """What people said of a study's trials, by number. Numbers and bounds are of the larger-is-better kind."""
 
-    comparisons: list[Comparison]
-    choices: list[Selected]
+    judgements: list[Judgement]
     unusable: set[int]
     numbers: dict[int, float]
     lower: dict[int, float]
@@ -365,31 +374,21 @@ class Records(NamedTuple):
 
 
 def read_records(study: Study) -> Records:
-    r"""What people said of a study's trials; entries that cannot be read are listed.
-
-    Args:
-        study: The study.
-    """
+    """What people said of a study's trials; entries that cannot be read are listed."""
     attrs, user_attrs = system_attrs_of(study), study.user_attrs  # before the trials, which then have those compared
     known = range(len(study.get_trials(deepcopy=False)))
     present = {key: value for key, value in user_attrs.items() if value is not None}
-    choices, unreadable = readable_choices(_starting(present, CHOICE), known)
-    comparisons: list[Comparison] = []
-    reports = [
-        [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
-        for key, pairs in preferences_in(attrs).items()
-    ]
-    reports += [[(key, pair, key.startswith(TIE))] for key, pair in _starting(present, BETTER, TIE)]
-    for report in reports:
-        told, others = readable_comparisons(report, known)
+    judgements: list[Judgement] = []
+    unreadable: list[Unreadable] = []
+    for report in _reports(attrs, present):
+        told, others = readable(report, known)
         unreadable += others
         choice = as_one_judgement(told)
-        choices += [choice] if choice else []
-        comparisons += [] if choice else told
+        judgements += [choice] if choice else told
     if len(study.directions) > 1:
-        entries = [*_starting(present, CHOICE), *(entry[:2] for report in reports for entry in report)]
+        entries = [entry[:2] for report in _reports(attrs, present) for entry in report]
         unreadable += [Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}") for key, value in entries]
-        comparisons, choices = [], []
+        judgements = []
     found: dict[str, dict[int, Any]] = {prefix: {} for prefix in (UNUSABLE, NUMBER, LOWER, UPPER)}
     for key, value in present.items():
         prefix = next((prefix for prefix in found if key.startswith(prefix)), None)
@@ -409,22 +408,28 @@ def read_records(study: Study) -> Records:
     for number in [i for i in found[LOWER] if found[LOWER][i] >= found[UPPER].get(i, math.inf)]:
         unreadable.append(Unreadable(f"{LOWER}{number}", found[LOWER].pop(number), "is not below the upper bound"))
     unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
-    return Records(comparisons, choices, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
+    return Records(judgements, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
 
 
-def _starting(attrs: dict[str, Any], *prefixes: str) -> list[tuple[str, Any]]:
-    """The entries whose keys start with one of some prefixes."""
-    return [(key, value) for key, value in attrs.items() if key.startswith(prefixes)]
+def _reports(attrs: Mapping[str, Any], user_attrs: Mapping[str, Any]) -> list[list[tuple[str, Any, bool]]]:
+    """The entries of each report: those of the dashboard, and one for each of this package's functions."""
+    reports = [
+        [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
+        for key, pairs in preferences_in(attrs).items()
+    ]
+    own = [(key, value) for key, value in user_attrs.items() if key.startswith((BETTER, TIE, CHOICE))]
+    return reports + [[(key, value, key.startswith(TIE))] for key, value in own]
 
 
-def _check_one_objective(study: Study) -> None:
+def check_single_objective(study: Study) -> None:
+    """Raise `UnsupportedError` if a study has several objectives."""
     check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
 
 
 def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction | None) -> tuple[Study, int, float, float]:
     """A study, the number of a trial, a value, the larger the better, and the sign that made it so."""
     study = study_of(study)
-    _check_one_objective(study)
+    check_single_objective(study)
     (number,) = _numbers(study, trial)
     own = None if system_attrs_of(study).get(PREFERENTIAL) else study.direction.name.lower()
     if direction is None and own is None:

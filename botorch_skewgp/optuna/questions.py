@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 from optuna import Study
 from optuna.trial import TrialState
 
 from botorch_skewgp.acquisition import Question
-from botorch_skewgp.hosts.entries import check_one_objective, readable_comparisons
-from botorch_skewgp.hosts.questions import NUM_SPREAD, as_price, choose_question
+from botorch_skewgp.hosts.entries import readable
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
 from botorch_skewgp.optuna.best_trial import best_number
 from botorch_skewgp.optuna.internals import (
@@ -28,6 +28,7 @@ from botorch_skewgp.optuna.internals import (
     system_attrs_of,
     trial_id_of,
 )
+from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import read_study
 from botorch_skewgp.optuna.study_model import fitted_model
@@ -81,7 +82,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         UnsupportedError: If the study has several objectives. The study is then as before.
     """
     study = study_of(study)
-    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+    check_single_objective(study)
     preferential = bool(system_attrs_of(study).get(PREFERENTIAL))
     shown = _on_page(study) if preferential else []
     prices = _prices(costs, len(shown))
@@ -90,15 +91,17 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     size, value = min(prices, key=prices.__getitem__), math.nan
     if data is not None and (known := data.power_transformed().observed()):
         with seeded(0), suppress_irrelevant_warnings():
+            beside_none = any(isinstance(entry, ChoiceOrNone) for entry in known.observations)
             model = fitted_model(known, space, [Preference])
-            pool = torch.cat([data.X[data.feasible], space.spread(NUM_SPREAD)]).unique(dim=0)
+            pool = torch.cat([data.X[data.feasible], space.domain.spread(NUM_SPREAD)]).unique(dim=0)
             sizes = [k for k in prices if k <= len(pool)]
             if not sizes:
                 raise InputDataError(
                     f"costs has prices for {min(prices)} trials together or more, and a question is about {len(pool)} "
                     "points of this study at most; add a price for fewer."
                 )
-            asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in sizes]
+            several = ChoiceOrNone if beside_none else Choice
+            asked = [Question(Preference) if k == 2 and not beside_none else Question(several, k) for k in sizes]
             each = [prices[k] for k in sizes]
             place, value = choose_question(model, asked, each, pool, data.power_transform)
             size = sizes[place]
@@ -113,12 +116,9 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
     """The prices of questions about as many trials as are shown already, or more."""
     if costs is None:
         costs = {k: float(k) for k in range(2, max(MOST_SHOWN, num_shown) + 1)}
-    if not isinstance(costs, Mapping) or not costs or not all(map(_is_number_shown, costs)):
-        raise InputDataError(
-            "costs must be a price for each number of trials, from 2 on, that may be shown together, such as "
-            f"{{2: 1.0, 4: 1.5}}; got {costs!r}."
-        )
-    prices = {int(size): as_price(given, f"{size} trials") for size, given in costs.items()}
+    sizes = "the numbers of trials, from 2 on, that may be shown together, such as {2: 1.0, 4: 1.5}"
+    prices = as_prices(costs, lambda size: is_whole(size) and size >= 2, sizes)
+    prices = {int(size): price for size, price in prices.items()}
     if max(prices) < num_shown:
         raise InputDataError(
             f"The page shows {num_shown} trials, and costs has prices for {max(prices)} at most; add one for "
@@ -127,17 +127,13 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
     return {size: price for size, price in prices.items() if size >= num_shown}
 
 
-def _is_number_shown(value: Any) -> bool:
-    return is_whole(value) and value >= 2
-
-
 def _on_page(study: Study) -> list[int]:
     """The numbers of the trials that optuna-dashboard's page shows: those that have lost no comparison."""
     attrs = system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
     reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
     entries = [("", pair, False) for pairs in reports for pair in pairs]
-    losers = {entry.loser for entry in readable_comparisons(entries, range(len(trials)))[0]}
+    losers = {loser for entry in readable(entries, range(len(trials)))[0] for loser in entry.losers}
     skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
     left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
     return [trial.number for trial in left if trial.number not in losers]

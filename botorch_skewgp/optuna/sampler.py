@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.hosts.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna.internals import (
@@ -24,7 +23,6 @@ from botorch_skewgp.optuna.internals import (
     study_of,
     was_interrupted,
 )
-from botorch_skewgp.optuna.mixed_search import best_mixed_point, tolerance
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (
     END,
@@ -42,8 +40,6 @@ from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trial
 
 _logger = logging.get_logger(__name__)
 
-NUM_RESTARTS, RAW_SAMPLES, MOST_ITERATIONS = 8, 256, 100
-MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
 
 
@@ -117,26 +113,14 @@ class SkewGPSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial that begins.
-        """
+        """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler."""
         if END in trial.system_attrs or may_be_failed_by_others(study_of(study)):
             set_trial_system_attr(study_of(study), trial, END, UNHEARD)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Marks how a failed trial ended; passed on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial, which is still running.
-            state: The state that it ends in.
-            values: Its values.
-        """
+        """Marks how a failed trial ended; passed on to the independent sampler."""
         interrupted = state == TrialState.FAIL and was_interrupted()
         if interrupted or END in trial.system_attrs:
             set_trial_system_attr(study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
@@ -146,23 +130,13 @@ class SkewGPSampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters that all completed trials have, with the same distributions and more than one value; those of
         failed and pruned trials as long as none was completed.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
         """
         return modelled_parameters(study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next point, by name; empty if there are too few data for a model.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
-            search_space: The parameters to choose.
-        """
+        """The next point, by name; empty if there are too few data for a model."""
         if not search_space:
             return {}
         study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
@@ -183,7 +157,7 @@ class SkewGPSampler(BaseSampler):
                 acquisition = model.acquisition(seed, data.X[data.pending])
                 if acquisition is None:
                     return {}
-                point = best_point(acquisition, space, data.X, torch.Generator().manual_seed(seed))
+                point = best_point(acquisition, space.domain, data.X, torch.Generator().manual_seed(seed))
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
@@ -198,14 +172,7 @@ class SkewGPSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value of one parameter that the model does not include.
-
-        Args:
-            study: The study.
-            trial: The trial to sample for.
-            param_name: The name of the parameter.
-            param_distribution: Its distribution.
-        """
+        """A value of one parameter that the model does not include."""
         if self._warn_independent_sampling and param_name not in self._warned_of:
             known = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
             if len(known) >= self._num_startup_trials and not param_distribution.single():
@@ -223,51 +190,6 @@ class SkewGPSampler(BaseSampler):
         """A seed for a trial, or a parameter of it."""
         digest = hashlib.sha256(f"{self._seed} {trial.number} {name}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
-
-
-def best_point(
-    acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Tensor, generator: torch.Generator
-) -> Tensor:
-    r"""The point of a search space at which an acquisition function is largest, `dim`.
-
-    Args:
-        acquisition: The function, of single points.
-        space: The search space.
-        X_avoid: An `n x dim` tensor of points that are not to come again as long as a discrete space has others.
-        generator: The source of randomness of searches over values; those of free coordinates take the global one.
-    """
-    if space.num_points is not None and space.num_points <= MOST_POINTS:
-        return _best_new(acquisition, space.all_points(), X_avoid)
-    point = _searched(acquisition, space, X_avoid, generator)
-    if space.num_points is not None and _is_among(point.unsqueeze(0), X_avoid).all():
-        return _best_new(acquisition, torch.cat([space.beside(point), space.spread(RAW_SAMPLES)]), X_avoid)
-    return point
-
-
-def _searched(
-    acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor, generator: torch.Generator
-) -> Tensor:
-    """The best point found by climbing, with coordinates of many values taken for free ones and rounded."""
-    if space.dims_of_few_values:
-        return best_mixed_point(acquisition, space, X_seen, generator)
-    common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each, **tolerance()}
-    point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
-    return point[0]
-
-
-def _best_new(acquisition: AcquisitionFunction, choices: Tensor, X_avoid: Tensor) -> Tensor:
-    """The best of some points, of those that were not seen as long as there are any."""
-    new = ~_is_among(choices, X_avoid)
-    choices = choices[new] if new.any() else choices
-    point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
-    return point[0]
-
-
-def _is_among(X: Tensor, others: Tensor) -> Tensor:
-    """Which points are among others, up to rounding."""
-    return (X.unsqueeze(1) - others).abs().amax(-1).lt(1e-9).any(-1)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, round_discrete_dims
-from botorch.utils.sampling import draw_sobol_samples
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
+
+from botorch_skewgp.hosts.mixed_search import Factor, MixedDomain
 
 Number = FloatDistribution | IntDistribution
 MOST_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
@@ -24,15 +24,11 @@ class SearchSpace:
     As in Optuna's `GPSampler`: numbers, or their logarithms where the parameter is on a log scale, are mapped to the
     unit interval; the values of a stepped one to the centres of cells of equal size (of a step each, before the
     logarithm). Categories are numbered; the distance between any two is the same, which is up to the kernel.
-
-    Args:
-        distributions: The distributions by the names of their parameters.
     """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
         self.distributions = dict(distributions)
-        self.names = list(distributions)
-        self.dim = len(self.names)
+        self.dim = len(self.distributions)
         self.discrete_dims: dict[int, list[float]] = {}
         self.cat_dims: dict[int, list[float]] = {}
         lower, upper = [0.0] * self.dim, [1.0] * self.dim
@@ -47,57 +43,12 @@ class SearchSpace:
                 values = (_nth_value(distribution, k) for k in range(_num_values(distribution)))
                 self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
                 lower[i], upper[i] = self.discrete_dims[i][0], self.discrete_dims[i][-1]  # the bounds as rounded there
-        self.bounds = torch.tensor([lower, upper], dtype=torch.double)
-
-    @property
-    def num_points(self) -> int | None:
-        """The number of points, `None` if some coordinate is free."""
-        values = [*self.discrete_dims.values(), *self.cat_dims.values()]
-        return math.prod(map(len, values)) if len(values) == self.dim else None
-
-    def all_points(self) -> Tensor:
-        """All points of a space in which no coordinate is free, `num_points x dim`."""
-        values = self.discrete_dims | self.cat_dims
-        columns = [torch.tensor(values[i], dtype=torch.double) for i in range(self.dim)]
-        return torch.cartesian_prod(*columns).reshape(-1, self.dim)
-
-    def beside(self, point: Tensor) -> Tensor:
-        """Points that differ from one in a single coordinate that is not free, `n x dim`."""
-        rows = []
-        for i, values in (self.discrete_dims | self.cat_dims).items():
-            rows.append(point.repeat(len(values), 1))
-            rows[-1][:, i] = torch.tensor(values, dtype=point.dtype)
-        X = torch.cat(rows)
-        return X[(point != X).any(-1)]
-
-    def spread(self, num_points: int) -> Tensor:
-        """Points spread over the space, `num_points x dim`; the same ones whenever asked."""
-        X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=0).squeeze(-2)
-        return self.rounded(X)
-
-    @property
-    def dims_of_few_values(self) -> list[int]:
-        """Categories, and coordinates whose values are few enough for each to be searched by itself."""
-        few = [i for i, values in self.discrete_dims.items() if len(values) <= MAX_DISCRETE_VALUES]
-        return sorted([*few, *self.cat_dims])
-
-    def spread_evenly(self, num_points: int, generator: torch.Generator) -> Tensor:
-        """Random points, `num_points x dim`, in which all combinations of few values come about equally often."""
-        seed = int(torch.randint(2**31, (1,), generator=generator))
-        X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2)
-        values = [(i, (self.discrete_dims | self.cat_dims)[i]) for i in self.dims_of_few_values]
-        num_combinations = math.prod(len(choices) for _, choices in values)
-        if num_combinations <= num_points:
-            # consecutive points of a Sobol sequence are spread in the free coordinates
-            number = torch.arange(num_points) * num_combinations // num_points
-            for i, choices in values:
-                X[:, i] = torch.tensor(choices, dtype=X.dtype)[number % len(choices)]
-                number = number // len(choices)
-        return self.rounded(X)
-
-    def rounded(self, X: Tensor) -> Tensor:
-        """Points, `... x dim`, at the nearest of their values."""
-        return round_discrete_dims(X, self.discrete_dims | self.cat_dims)
+        bounds = torch.tensor([lower, upper], dtype=torch.double)
+        values = sorted((self.discrete_dims | self.cat_dims).items())
+        self.domain = MixedDomain(
+            bounds,
+            tuple(Factor([i], bounds.new_tensor(of_dim).unsqueeze(-1), i in self.cat_dims) for i, of_dim in values),
+        )
 
     def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:
         """Whether a trial has all parameters of the space, with the same distributions."""
@@ -121,11 +72,8 @@ class SearchSpace:
 
 
 def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    r"""The parameters that all completed trials have, with the same distributions and more than one value; those of
+    """The parameters that all completed trials have, with the same distributions and more than one value; those of
     failed and pruned trials as long as none was completed, and of running ones, which may have been compared, before.
-
-    Args:
-        trials: All trials of a study.
     """
     if not any(entry.state == TrialState.COMPLETE for entry in trials):
         told = [entry for entry in trials if entry.distributions]

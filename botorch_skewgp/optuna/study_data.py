@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
 from botorch_skewgp.hosts.ends import End, Says
-from botorch_skewgp.hosts.entries import Unreadable, as_number, warn_of
+from botorch_skewgp.hosts.entries import Judgement, Selected, Unreadable, as_number, warn_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.optuna.internals import (
     PREFERENTIAL,
@@ -38,14 +38,7 @@ UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 
 
 class StoredFit(NamedTuple):
-    """The hyperparameters of a function's model, stored with the trial that the model has chosen.
-
-    Args:
-        function: The function's name.
-        data: A digest of the data that they were fitted to.
-        values: The values of all parameters, one after another.
-        has_ended: Whether the trial has ended.
-    """
+    """The hyperparameters of a function's model, stored with the trial that the model has chosen."""
 
     function: str
     data: str
@@ -55,16 +48,9 @@ class StoredFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyData(ExperimentData):
-    r"""What is known of a study's trials, one row for each that has all parameters of a search space.
+    """What is known of a study's trials, one row for each that has all parameters of a search space.
 
     Numbers and bounds are those of objectives whose large values are good.
-
-    Args:
-        trials: The number of each row's trial.
-        shown: Which trials of a preferential study the next one will be compared with: those that have lost to no
-            other yet. None in other studies.
-        preferential: Whether the study is one of optuna-dashboard's.
-        fits: What is stored of former fits, the latest last.
     """
 
     trials: tuple[int, ...]
@@ -92,29 +78,23 @@ class StudyData(ExperimentData):
 def read_study(
     study: Study, space: SearchSpace, failures: Failures = "constraint", leave_out: Iterable[int] = ()
 ) -> StudyData:
-    r"""Read what a study knows.
+    """Read what a study knows.
 
     What a trial without a number says is in `botorch_skewgp.hosts.ends`; a constraint that is infinite or has no square
     counts as such a number. The zeros that the dashboard stores for trials that were compared are no numbers. Entries
     that cannot be read are left out with a warning.
-
-    Args:
-        study: The study.
-        space: The search space.
-        failures: `"ignore"` to leave out failed and pruned trials, except for their comparisons.
-        leave_out: The numbers of further trials to leave out.
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
     system_attrs, trials = system_attrs_of(study), study.get_trials(deepcopy=False)
     preferential = bool(system_attrs.get(PREFERENTIAL, False))
     skipped = skipped_in(system_attrs)
-    ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable
+    refused = {number for entry in records.judgements if _is_beside_none(entry) for number in entry.items}
+    ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable - refused
     unreadable: list[Unreadable] = []
     tried_again = _tried_again(trials, unreadable)
     ignored |= set(leave_out)
-    compared = {number for entry in records.comparisons for number in (entry.winner, entry.loser)}
-    compared |= {number for entry in records.choices for number in (entry.item, *entry.others)}
+    compared = {number for entry in records.judgements for number in entry.items}
     constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
@@ -144,9 +124,7 @@ def read_study(
         constraints.append([value if abs(value) <= LARGEST else math.nan for value in row])
     warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
     numbers_of = {trial.number: row for row, trial in enumerate(kept)}
-    judged = as_rows(records.comparisons, numbers_of, records.choices)
-    losers = {entry.loser for entry in records.comparisons if not entry.tie}
-    losers |= {number for entry in records.choices for number in ([entry.item] if entry.worst else entry.others)}
+    losers = {number for entry in records.judgements for number in entry.losers}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
     valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
     shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
@@ -166,10 +144,15 @@ def read_study(
         pending=torch.tensor(pending, dtype=torch.bool),
         trials=tuple(trial.number for trial in kept),
         shown=torch.tensor(shown, dtype=torch.bool),
-        **judged._asdict(),
+        judgements=as_rows(records.judgements, numbers_of),
         preferential=preferential,
         fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
+
+
+def _is_beside_none(entry: Judgement) -> bool:
+    """Whether a judgement's losers left the page by being skipped, as optuna-dashboard knows no "all are bad"."""
+    return isinstance(entry, Selected) and entry.or_none
 
 
 def _fits(trial: FrozenTrial) -> list[StoredFit]:

@@ -55,12 +55,7 @@ CORRELATION = 0.5  # of functions of two categories
 
 
 class SumOfLogs(AcquisitionFunction):
-    r"""The sum of logarithmic acquisition functions of single points: the logarithm of a product.
-
-    Args:
-        terms: The functions.
-        X_baseline: An `n x d` tensor of points; BoTorch's optimisers start near the best of them.
-    """
+    """The sum of logarithmic acquisition functions of single points: the logarithm of a product."""
 
     _log = True
 
@@ -75,14 +70,11 @@ class SumOfLogs(AcquisitionFunction):
 
 
 class Fits:
-    r"""Fitted models, each kept while its data and search space are asked for.
+    """Fitted models, each kept while its data and search space are asked for.
 
     A fit depends on the observations, the search space, the seed and the hyperparameters that are stored with the
     study, from which it starts. Keeping models therefore only saves time. Threads take turns to fit and share the
     models, which they use in turns too, when they have seeded torch.
-
-    Args:
-        seed: The seed of starts at random, which a fit takes after it has failed from the default one.
     """
 
     def __init__(self, seed: int) -> None:
@@ -94,12 +86,7 @@ class Fits:
     def of(
         self, space: SearchSpace, stored: Sequence[StoredFit] = ()
     ) -> Iterator[Callable[[Observed, str], tuple[SkewGP, StoredFit]]]:
-        """A function that fits models, within a context at whose end all others are dropped.
-
-        Args:
-            space: The search space.
-            stored: What is stored of former fits, the latest last.
-        """
+        """A function that fits models, within a context at whose end all others are dropped."""
         with self._lock:
             used: dict[str, SkewGP] = {}
 
@@ -128,16 +115,7 @@ def fitted_model(
     is_fitted: bool = False,
     seed: int = 0,
 ) -> SkewGP:
-    r"""A model of one function, fitted.
-
-    Args:
-        known: The data about the function.
-        space: The search space.
-        kinds: Further kinds of observations that the model takes.
-        start: Hyperparameters to start from; the defaults where they are of another model.
-        is_fitted: Whether these are fitted to the same data.
-        seed: The seed of starts at random and of draws.
-    """
+    """A model of one function, fitted."""
     model = SkewGP(
         known.X,
         known.observations,
@@ -175,14 +153,9 @@ def _digest(space: SearchSpace, known: Observed) -> str:
 
 
 class StudyModel:
-    r"""The models of a study: of its objectives, of where trials work, and of constraints.
+    """The models of a study: of its objectives, of where trials work, and of constraints.
 
     Where trials fail is a function of its own. Comparisons and numbers share one: that of the objective.
-
-    Args:
-        data: The study's data.
-        space: The search space.
-        fits: Models fitted before; those whose data did not change are used again.
     """
 
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
@@ -207,16 +180,12 @@ class StudyModel:
             self.constraints = [model for k, known in enumerate(constraints) for model in of(known, f"constraint {k}")]
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
-        r"""What the next point is to maximise.
+        """What the next point is to maximise.
 
         The logarithm of the expected improvement over the best of the points that met all constraints, whichever of
         them that is ([Letham2019noisyei]_ in closed form; of several objectives, of the hypervolume), weighted by the
         probabilities that the trial works and meets the constraints. Where no point met them or nothing is known of the
         objective yet, these probabilities alone; `None` if there are none either.
-
-        Args:
-            seed: The seed of base samples.
-            X_pending: A `p x d` tensor of points that are being evaluated.
         """
         terms: list[AcquisitionFunction] = []
         baseline = self._baseline()
@@ -249,7 +218,7 @@ class StudyModel:
             return improvement
         models = ModelList(*self.objectives)
         weights = torch.eye(len(self.objectives), dtype=baseline.dtype)
-        reference = plausible_reference_point(models, torch.cat([baseline, self.space.spread(256)]), weights)
+        reference = plausible_reference_point(models, torch.cat([baseline, self.space.domain.spread(256)]), weights)
         with without_compilation():
             return qLogNoisyExpectedHypervolumeImprovement(
                 models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
@@ -257,14 +226,10 @@ class StudyModel:
 
 
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
-    r"""The default kernel of the observations, times one of the categories.
+    """The default kernel of the observations, times one of the categories.
 
     The mode of the prior is a correlation of one half between the functions of two categories. Were they nearly
     independent, what is learned in one category would say nothing of another.
-
-    Args:
-        space: The search space.
-        observations: The observations the model will be built from.
     """
     if all(entry.tells_validity for entry in observations):
         observations = []  # searches that weigh by what fails end higher with the prior of labels

@@ -15,14 +15,12 @@ import torch
 from ax.api.client import Client
 from ax.api.configs import StorageConfig
 from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
-from ax_cases import new_client, next_trial, small_strategy
+from ax_cases import new_client, next_trial
 from ax_cases import with_trials as attach
 
 from botorch_skewgp.ax import (
     attach_comparison,
-    compare_outcomes,
     complete_pair,
-    configure_preference_exploration,
     get_next_pair,
     recorded_comparisons,
 )
@@ -71,17 +69,6 @@ def two_objectives(client: Client) -> None:
             client.complete_trial(index, {"a": square(x), "b": square(x - 0.6)})
 
 
-def preference_exploration(client: Client) -> None:
-    configure_preference_exploration(client, ["speed", "comfort"])
-    client.set_generation_strategy(small_strategy())
-    outcomes = []
-    for index, x in zip(attach(client, POINTS), POINTS, strict=True):
-        outcomes.append({"speed": x, "comfort": 1 - square(x)})
-        client.complete_trial(index, outcomes[-1])
-    for winner, loser in [(1, 0), (1, 3), (2, 3), (1, 2)]:
-        compare_outcomes(client, winner=outcomes[winner], loser=outcomes[loser])
-
-
 EXPERIMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "failures": (failures, {}),
     "failures of the objective": (failures_and_comparisons, {"failures": "objective"}),
@@ -89,7 +76,6 @@ EXPERIMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "pairs": (pairs, {"objective": "utility"}),
     "labels": (labels, {"constraints": ["works >= 0.6"], "validity_metric": "works"}),
     "two objectives": (two_objectives, {"objective": "-a, -b"}),
-    "preference exploration": (preference_exploration, {}),
 }
 
 
@@ -149,8 +135,6 @@ def everything(action: str, folder: Path) -> dict[str, Any]:
     if action == "start":
         return {name: start(name, folder) for name in names}
     names.reverse()
-    if action == "json":
-        names.remove("preference exploration")  # its comparisons are in an auxiliary experiment, which JSON leaves out
     seed, resume = (1, from_json) if action == "json" else (2, from_sqlite)
     for seed_all in (random.seed, np.random.seed, torch.manual_seed):
         seed_all(seed)

@@ -131,7 +131,7 @@ def test_pairs_need_a_single_objective():
         get_next_pair(client)
     for x in (0.1, 0.2):
         client.attach_trial({"x": x})
-    with pytest.raises(UserInputError, match="configure_preference_exploration"):
+    with pytest.raises(UserInputError, match="see tutorials/ax/preference_exploration"):
         attach_comparison(client, 0, 1)
     assert snapshot(new_client(objective="a, b")) == before
     assert not recorded_comparisons(client._experiment)

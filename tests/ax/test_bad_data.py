@@ -33,7 +33,6 @@ from botorch_skewgp.ax import (
     attach_censored,
     attach_comparison,
     complete_pair,
-    configure_preference_exploration,
     get_best_arm,
     get_next_pair,
     recorded_bounds,
@@ -366,7 +365,6 @@ def test_odd_arguments(call, match):
     "call",
     [
         lambda client: attach_comparison(client, 1, 0),
-        lambda client: configure_preference_exploration(client, ["speed", "comfort"]),
         get_best_arm,
         get_next_pair,
         withdraw_unreadable,

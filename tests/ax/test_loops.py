@@ -5,15 +5,13 @@ import pytest
 pytest.importorskip("ax")
 
 import torch
-from ax_cases import GENERATES, new_client, next_trial, small_strategy
+from ax_cases import GENERATES, new_client, next_trial
 from botorch.utils.multi_objective import is_non_dominated
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 
 from botorch_skewgp.ax import (
     attach_comparison,
-    compare_outcomes,
     complete_pair,
-    configure_preference_exploration,
     get_best_arm,
     get_next_pair,
 )
@@ -114,28 +112,3 @@ def plain(frontier):
         (parameters, {name: value[0] if isinstance(value, tuple) else value for name, value in outcome.items()})
         for parameters, outcome, *_ in frontier
     ]
-
-
-def test_preference_exploration():
-    """Utility is the worse of two outcomes; only comparisons of it are told."""
-
-    def outcomes(x, y):
-        return {"speed": 3 * x - y**2, "comfort": 2 - 4 * (x - 0.3) ** 2 + y}
-
-    def utility(values):
-        return min(values["speed"], 0.8 * values["comfort"])
-
-    client = new_client(names="xy")
-    configure_preference_exploration(client, ["speed", "comfort"])
-    client.set_generation_strategy(small_strategy(initialization_budget=5))
-    seen = []
-    for _ in range(13):
-        index, p = next_trial(client)
-        seen.append(outcomes(**p))
-        client.complete_trial(index, seen[-1])
-        for other in seen[-4:-1]:
-            better, worse = sorted([seen[-1], other], key=utility, reverse=True)
-            compare_outcomes(client, winner=better, loser=worse)
-    steps = [i / 50 for i in range(51)]
-    best = max(utility(outcomes(x, y)) for x in steps for y in steps)
-    assert max(map(utility, seen)) > best - 0.1  # of a range of 2.7

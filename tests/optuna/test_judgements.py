@@ -12,6 +12,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
+from study_cases import choices, judges, preferences, ties
 
 from botorch_skewgp.observations import Choice, Preference, Ranking
 from botorch_skewgp.optuna import (
@@ -67,11 +68,11 @@ def test_comparisons_are_stored_and_taken_back(study):
     report_comparison(study, better=2, worse=study.trials[0])
     report_comparison(study, 1, 0)
     report_tie(study, 1, 2)
-    assert set(read(study).preferences) == {(2, 0), (1, 0)}
+    assert set(preferences(read(study))) == {(2, 0), (1, 0)}
     withdraw_comparison(study, 0, 2)
     withdraw_comparison(study, 2, 1)
     data = read(study)
-    assert (data.preferences, data.ties) == (((1, 0),), ())
+    assert (preferences(data), ties(data)) == (((1, 0),), ())
 
 
 def test_the_dashboard_sees_comparisons_of_its_studies():
@@ -144,7 +145,7 @@ def test_something_else_than_a_study(report, other):
 
 def test_numbers_of_trials_may_be_those_of_arrays(study):
     report_comparison(study, *np.array([2, 0]))
-    assert read(study).preferences == ((2, 0),)
+    assert preferences(read(study)) == ((2, 0),)
 
 
 @pytest.mark.parametrize("report", [report_number, report_at_least, report_at_most])
@@ -218,13 +219,13 @@ def test_judges_are_numbered_and_kept_apart(study):
     report_comparison(study, 0, 2, judge="ann")
     report_tie(study, 0, 1, judge=7)
     data = read(study)
-    assert dict(zip(data.preferences, data.preference_judges, strict=True)) == {(2, 0): 2, (1, 0): -1, (0, 2): 1}
-    assert (data.ties, data.tie_judges) == (((0, 1),), (0,))
+    assert judges(data) == {(2, 0): 2, (1, 0): None, (0, 2): 1, (0, 1): 0}
+    assert ties(data) == ((0, 1),)
     named = {type(entry).__name__: entry.judge for entry in data.observed().observations if entry.judge is not None}
     assert sorted(named["Preference"].tolist()) == [1, 2]
     assert named["Tie"].tolist() == [0]
     withdraw_comparison(study, 0, 2)
-    assert read(study).preferences == ((1, 0),)
+    assert preferences(read(study)) == ((1, 0),)
     for judge in (-1, "", 1.5, True):
         with pytest.raises(InputDataError, match="judge must be a name"):
             report_comparison(study, 1, 0, judge=judge)
@@ -246,8 +247,8 @@ def test_the_best_of_two_is_a_comparison(study):
     report_choice(study, 2, [0])
     report_choice(study, 1, [0], judge="ann")
     data = read(study)
-    assert set(zip(data.preferences, data.preference_judges, strict=True)) == {((2, 0), -1), ((1, 0), 0)}
-    assert data.choices == ()
+    assert judges(data) == {(2, 0): None, (1, 0): 0}
+    assert choices(data) == ()
 
 
 def test_the_worst_of_three_on_the_page_is_one_observation():
@@ -267,8 +268,8 @@ def test_pairs_of_one_report_without_a_common_trial_are_comparisons():
     study.ask().suggest_float("x", 0, 1)
     study.report_preference([study.trials[0], study.trials[1]], [study.trials[2], study.trials[3]])
     data = read(study)
-    assert set(data.preferences) == {(0, 2), (0, 3), (1, 2), (1, 3)}
-    assert data.choices == ()
+    assert set(preferences(data)) == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert choices(data) == ()
 
 
 @pytest.mark.parametrize(
@@ -279,14 +280,14 @@ def test_ties_other_judges_and_pairs_told_twice_make_no_choice(odd):
     study = study_of("preferential")
     set_study_system_attr(study._study, "preference:valuesodd", [[0, 2], odd])
     data = read(study)
-    assert data.choices == ()
-    assert len(data.preferences) + len(data.ties) == 2
+    assert choices(data) == ()
+    assert len(preferences(data)) + len(ties(data)) == 2
 
 
 def test_choices_are_taken_back_pair_by_pair(study):
     report_choice(study, 2, [0, 1])
     withdraw_comparison(study, 0, 2)
-    assert (*read(study).preferences, *(entry.rows for entry in read(study).choices)) == ((2, 1),)
+    assert (*preferences(read(study)), *choices(read(study))) == ((2, 1),)
     withdraw_comparison(study, 2, 1)
     assert read(study).observed() is None
     with pytest.raises(InputDataError, match="were not compared"):
@@ -308,4 +309,4 @@ def test_choices_of_judges_of_any_number_of_trials():
         (3, 1, 2, -1): 0,
     }
     withdraw_comparison(study, 0, 4)
-    assert {entry.rows for entry in read(study).choices} == {(4, 1, 2), (3, 1, 2)}
+    assert set(choices(read(study))) == {(4, 1, 2), (3, 1, 2)}

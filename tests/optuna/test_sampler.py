@@ -29,7 +29,6 @@ from botorch_skewgp.optuna import (
     withdraw_comparison,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr, set_trial_system_attr
-from botorch_skewgp.optuna.sampler import best_point
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import FITS, RELATIVE_PARAMS, read_study
 from botorch_skewgp.optuna.study_model import Fits, StudyModel, covar_module
@@ -462,79 +461,3 @@ def test_functions_of_two_categories_have_a_correlation_of_one_half_at_the_mode_
     with torch.no_grad():
         row = (kernel.double()(X).to_dense() / kernel.outputscale)[0]
     assert row.tolist() == pytest.approx([1.0, math.exp(-0.5 / 0.7**2), 0.5, 0.5, 0.25])
-
-
-class Bumps(torch.nn.Module):
-    """A wide hill, and a higher one in a corner of a single combination of fifty."""
-
-    model, X_pending, _log = None, None, True
-    X_baseline = torch.full((1, 3), 0.5).double()
-
-    def forward(self, X):
-        X = X.squeeze(-2)
-        wide = -(X[:, 0] - 0.3).square() - 0.1 * (X[:, 1] - 0.4).square()
-        is_there = ((X[:, 1] - SMALL.discrete_dims[1][8]).abs() < 1e-9) & (X[:, 2] == 3)
-        return torch.where(is_there, 2 * (X[:, 0] - 0.8), wide)
-
-
-SMALL = SearchSpace(
-    {"x": FloatDistribution(0, 1), "k": IntDistribution(0, 9), "c": CategoricalDistribution(tuple("abcde"))}
-)
-
-
-def test_a_corner_of_one_combination_of_values_is_found():
-    point = best_point(Bumps(), SMALL, Bumps.X_baseline, torch.Generator())
-    assert SMALL.params(point) == {"x": pytest.approx(1.0), "k": 8, "c": "d"}
-
-
-@pytest.mark.parametrize("values", [2, 500])
-def test_many_hills_at_few_values_and_coordinates_of_many_values(values):
-    space = SearchSpace(
-        {"x": FloatDistribution(0, 1), "k": IntDistribution(1, values), "c": CategoricalDistribution("ab")}
-    )
-    top = space.discrete_dims[1][int(0.7 * values)]
-
-    class Hills(torch.nn.Module):
-        model, X_pending, _log = None, None, True
-        X_baseline = torch.tensor([[0.5, top, 0.0]]).double()
-
-        def forward(self, X):
-            X = X.squeeze(-2)
-            return (12 * X[:, 0]).cos() - 4 * (X[:, 0] - 0.5).square() - 9 * (X[:, 1] - top).square() + X[:, 2]
-
-    point = best_point(Hills(), space, Hills.X_baseline, torch.Generator())
-    assert space.params(point) == {"x": pytest.approx(0.5206, abs=1e-2), "k": int(0.7 * values) + 1, "c": "b"}
-
-
-def test_best_point_is_on_the_grid():
-    space = SearchSpace(
-        {"x": FloatDistribution(0, 1), "c": CategoricalDistribution(("a", "b", "c")), "k": IntDistribution(0, 2)}
-    )
-
-    class Peak(torch.nn.Module):
-        model, X_pending, _log = None, None, False
-        X_baseline = torch.tensor([[0.9, 0.0, space.discrete_dims[2][0]]]).double()
-
-        def forward(self, X):
-            target = torch.tensor([0.3, 2.0, space.discrete_dims[2][1]]).double()
-            return 10 - (X.squeeze(-2) - target).square().sum(-1)
-
-    point = best_point(Peak(), space, torch.empty(0, 3).double(), torch.Generator())
-    assert space.params(point) == {"x": pytest.approx(0.3, abs=1e-3), "c": "c", "k": 1}
-
-
-@pytest.mark.filterwarnings("ignore:Failed to sample around previous best points")  # of no model
-def test_no_point_comes_twice_in_a_discrete_space_of_many_points():
-    space = SearchSpace({"i": IntDistribution(0, 99), "j": IntDistribution(0, 99)})
-
-    class Peak(torch.nn.Module):
-        model, X_pending, _log = None, None, False
-        X_baseline = torch.full((1, 2), 0.505).double()
-
-        def forward(self, X):
-            return 10 - (X.squeeze(-2) - torch.tensor([0.305, 0.705])).square().sum(-1)
-
-    best = best_point(Peak(), space, Peak.X_baseline, torch.Generator())
-    assert space.params(best) == {"i": 30, "j": 70}
-    second = space.params(best_point(Peak(), space, best.unsqueeze(0), torch.Generator()))
-    assert abs(second["i"] - 30) + abs(second["j"] - 70) == 1

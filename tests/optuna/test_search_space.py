@@ -62,14 +62,17 @@ def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(spac
     }
     assert {names[i]: values for i, values in space.cat_dims.items()} == {"category": [0.0, 1.0, 2.0]}
     for i, values in (space.discrete_dims | space.cat_dims).items():
-        assert (values[0], values[-1]) == tuple(space.bounds[:, i].tolist())
-    assert space.num_points is None
+        assert (values[0], values[-1]) == tuple(space.domain.bounds[:, i].tolist())
+    assert space.domain.num_points is None
 
 
 def test_points_of_the_optimiser_become_values(space):
     """Whatever is between the bounds becomes a value of each distribution."""
     generator = torch.Generator().manual_seed(0)
-    X = space.bounds[0] + (space.bounds[1] - space.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
+    X = (
+        space.domain.bounds[0]
+        + (space.domain.bounds[1] - space.domain.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
+    )
     for point in X:
         for name, value in space.params(point).items():
             entry = DISTRIBUTIONS[name]
@@ -78,8 +81,8 @@ def test_points_of_the_optimiser_become_values(space):
 
 def test_all_points_of_a_discrete_space():
     space = SearchSpace({name: DISTRIBUTIONS[name] for name in ("even", "category")})
-    X = space.all_points()
-    assert space.num_points == 15 == len(X.unique(dim=0))
+    X = space.domain.all_points()
+    assert space.domain.num_points == 15 == len(X.unique(dim=0))
     assert {(p["even"], p["category"]) for p in map(space.params, X)} == {
         (even, category) for even in (2, 4, 6, 8, 10) for category in ("a", None, 3)
     }
@@ -92,10 +95,10 @@ def test_takes_trials_with_the_same_distributions_alone(space):
 
 
 def test_points_spread_over_the_space_are_among_its_values(space):
-    X = space.spread(32)
+    X = space.domain.spread(32)
     for i, values in (space.discrete_dims | space.cat_dims).items():
         assert set(X[:, i].tolist()) <= set(values)
-    assert bool(((space.bounds[0] <= X) & (space.bounds[1] >= X)).all())
+    assert bool(((space.domain.bounds[0] <= X) & (space.domain.bounds[1] >= X)).all())
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 0.8, 0.3), (0.05, 1.0, 0.05), (1e-3, 7e-3, 2e-3), (-7, 8, 3)])
@@ -104,5 +107,5 @@ def test_bounds_are_the_first_and_the_last_value_of_odd_steps(low, high, step):
     kind = IntDistribution if isinstance(low, int) else FloatDistribution
     space = SearchSpace({"x": kind(low, high, step=step), "y": FloatDistribution(0.0, 1.0)})
     values = space.discrete_dims[0]
-    assert [values[0], values[-1]] == space.bounds[:, 0].tolist()
-    assert space.params(space.bounds[1])["x"] == pytest.approx(high)
+    assert [values[0], values[-1]] == space.domain.bounds[:, 0].tolist()
+    assert space.params(space.domain.bounds[1])["x"] == pytest.approx(high)

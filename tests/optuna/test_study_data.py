@@ -17,6 +17,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 from sqlalchemy import text
+from study_cases import choices, preferences, ties
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
@@ -270,7 +271,7 @@ def test_comparisons_of_the_dashboard():
     study.report_preference(study.trials[2], [study.trials[0]])
     data = read(study)
     assert data.preferential
-    assert data.preferences == ((2, 0),)
+    assert preferences(data) == ((2, 0),)
     assert data.compared.tolist() == [True, False, True]
     assert data.shown.tolist() == [False, True, True]  # the loser is not shown again
     assert data.pending.tolist() == [False, True, False]
@@ -285,7 +286,7 @@ def test_skipped_trials_are_left_out():
     skip_trial(study._study, study.trials[1])
     data = read(study)
     assert data.X.squeeze(-1).tolist() == [0.1, 0.3]
-    assert data.preferences == ()
+    assert preferences(data) == ()
 
 
 def test_trials_at_one_point_that_are_compared_tell_nothing():
@@ -306,9 +307,9 @@ def test_skipped_trials_are_left_out_of_choices():
     study.report_preference(study.trials[1], [study.trials[0], study.trials[2], study.trials[3]])
     skip_trial(study._study, study.trials[2])
     data = read(study)
-    assert data.X[list(data.choices[0].rows)].squeeze(-1).tolist() == [0.2, 0.1, 0.4]
+    assert data.X[list(choices(data)[0])].squeeze(-1).tolist() == [0.2, 0.1, 0.4]
     skip_trial(study._study, study.trials[1])
-    assert read(study).choices == ()
+    assert choices(read(study)) == ()
 
 
 def test_a_failed_trial_keeps_its_choices_where_failures_are_ignored():
@@ -318,7 +319,7 @@ def test_a_failed_trial_keeps_its_choices_where_failures_are_ignored():
     report_choice(study, 0, [1, 2])
     data = read_study(study, SPACE, failures="ignore")
     assert data.trials == (0, 1, 2)
-    assert data.choices == (((0, 1, 2), False, -1),)
+    assert choices(data) == ((0, 1, 2),)
 
 
 def test_what_the_page_has_no_button_for():
@@ -328,7 +329,7 @@ def test_what_the_page_has_no_button_for():
     report_number(study, 2, 7.0, direction="maximize")
     report_unusable(study, 3)
     data = read(study)
-    assert data.ties == ((0, 1),)
+    assert ties(data) == ((0, 1),)
     assert data.numbers.squeeze(-1).nan_to_num(nan=0).tolist() == [0.0, -5.0, 7.0, 0.0]
     assert data.valid.nan_to_num(nan=-1).tolist() == [-1.0, -1.0, -1.0, 0.0]
     assert data.shown.tolist() == [True, True, True, False]
@@ -356,7 +357,7 @@ def test_comparisons_of_unknown_trials_are_left_out():
     study = dashboard([1.0, 2.0])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
     with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
-        assert read(study).preferences == ()
+        assert preferences(read(study)) == ()
 
 
 def test_comparisons_need_one_objective():
@@ -365,7 +366,7 @@ def test_comparisons_need_one_objective():
         study.tell(ask(study, x), (x, x))
     study.set_user_attr("skewgp:better:stored", [0, 1])  # by another process, of an earlier version
     with pytest.warns(InputDataWarning, match="need a single objective"):
-        assert read_study(study, SPACE).preferences == ()
+        assert preferences(read_study(study, SPACE)) == ()
 
 
 def test_what_the_sampler_has_chosen_counts_before_the_objective_asks():

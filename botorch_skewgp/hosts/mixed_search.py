@@ -1,0 +1,361 @@
+"""The best points of a space with discrete and continuous coordinates: one search for all hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import CandidateGenerationError
+from botorch.generation.gen import gen_candidates_scipy, get_reasons_against_fast_path
+from botorch.optim import optimize_acqf, optimize_acqf_discrete
+from botorch.optim.initializers import initialize_q_batch
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
+from botorch.optim.parameter_constraints import evaluate_feasibility
+from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
+from torch import Tensor
+
+NUM_SPREAD, NUM_NEAR = 256, 128
+NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
+MOST_STEPS, MOST_ROUNDS = 20, 6
+MOST_ITERATIONS = 100  # where all coordinates are free
+MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
+LEAST_GAIN = 1e-3  # in nats, of a round
+LEAST_SHARE = 1e-4  # of the interquartile range, of functions that are no logarithms
+CHANCE_OF_ANOTHER_VALUE = 0.3
+NEAR = 0.1  # of the bounds' distance
+
+Constraints = list[tuple[Tensor, Tensor, float]]
+
+
+class Factor(NamedTuple):
+    """Columns that together take one of a list of values, `v x len(columns)`: a number's, or a category's, which may be
+    one-hot.
+    """
+
+    columns: list[int]
+    values: Tensor
+    is_category: bool
+
+    @property
+    def has_few(self) -> bool:
+        """Whether each value is searched by itself; numbers of many values are climbed as free ones, and rounded."""
+        return self.is_category or len(self.values) <= MAX_DISCRETE_VALUES
+
+
+@dataclass(frozen=True, eq=False)
+class MixedDomain:
+    """A box, `2 x d`, some of whose columns belong to factors; with linear constraints, `sum_i a_i x_i >= b`, and what
+    a host does to points before it tries them.
+    """
+
+    bounds: Tensor
+    factors: tuple[Factor, ...] = ()
+    constraints: Constraints | None = None
+    process: Callable[[Tensor], Tensor] | None = None
+
+    def with_fixed(self, fixed: Mapping[int, float]) -> MixedDomain:
+        """The part of the domain in which some columns have given values."""
+        bounds, factors = self.bounds.clone(), []
+        for column, value in fixed.items():
+            bounds[:, column] = value
+        for factor in self.factors:
+            given = bounds.new_tensor([fixed.get(column, math.nan) for column in factor.columns])
+            is_meant = ((factor.values - given).abs() < 1e-9) | given.isnan()
+            values = factor.values[is_meant.all(-1)]
+            factors.append(factor._replace(values=values if len(values) else given.nan_to_num(0.0).unsqueeze(0)))
+        return replace(self, bounds=bounds, factors=tuple(factors))
+
+    @property
+    def few(self) -> list[Factor]:
+        """The factors whose values are searched each by itself."""
+        return [factor for factor in self.factors if factor.has_few]
+
+    @property
+    def num_points(self) -> int | None:
+        """The number of points, `None` if some column is free."""
+        in_factors = {column for factor in self.factors for column in factor.columns}
+        is_fixed = (self.bounds[0] == self.bounds[1]).tolist()
+        if not all(fixed or column in in_factors for column, fixed in enumerate(is_fixed)):
+            return None
+        return math.prod(len(factor.values) for factor in self.factors)
+
+    def all_points(self) -> Tensor:
+        """All points of a domain without free columns, `num_points x d`."""
+        count = self.num_points
+        assert count is not None
+        return self._of_numbers(torch.arange(count), self.bounds[0].repeat(count, 1), self.factors)
+
+    def _of_numbers(self, number: Tensor, X: Tensor, factors: Iterable[Factor]) -> Tensor:
+        """Points with the combinations of values of some numbers, in place."""
+        for factor in factors:
+            X[:, factor.columns] = factor.values[number % len(factor.values)]
+            number = number // len(factor.values)
+        return X
+
+    def beside(self, point: Tensor) -> Tensor:
+        """Points that differ from one in a single factor, `n x d`."""
+        X = point.repeat(sum(len(factor.values) for factor in self.factors), 1)
+        start = 0
+        for factor in self.factors:
+            X[start : start + len(factor.values), factor.columns] = factor.values
+            start += len(factor.values)
+        return X[(point != X).any(-1)]
+
+    def spread(self, num_points: int, seed: int = 0) -> Tensor:
+        """Points spread over the domain, `num_points x d`; the same ones whenever asked."""
+        return self.rounded(draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2))
+
+    def spread_evenly(self, num_points: int, generator: torch.Generator) -> Tensor:
+        """Random points within the constraints, in which all combinations of few values come about equally often."""
+        seed = int(torch.randint(2**31, (1,), generator=generator))
+        if self.constraints:
+            X = self._within_constraints(num_points, seed)
+        else:
+            X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2)
+        count = math.prod(len(factor.values) for factor in self.few)
+        if count <= num_points and not self.constraints:
+            # consecutive points of a Sobol sequence are spread in the free columns
+            X = self._of_numbers(torch.arange(num_points) * count // num_points, X, self.few)
+        else:
+            for factor in self.few:
+                if len(factor.columns) > 1:  # the largest of uniform columns
+                    X[:, factor.columns] = factor.values[X[:, factor.columns].argmax(-1) % len(factor.values)]
+        X = self.rounded(X)
+        return X[self.are_feasible(X)]
+
+    def _within_constraints(self, num_points: int, seed: int) -> Tensor:
+        """Random points of the box within the constraints, `num_points x d`."""
+        low, high = self.bounds
+        is_free = low < high
+        place = is_free.cumsum(0) - 1
+        constraints = [
+            (place[i[is_free[i]]], a[is_free[i]], b - float((a * low[i])[~is_free[i]].sum()))
+            for i, a, b in self.constraints or []
+            if is_free[i].any()
+        ]
+        X = low.repeat(num_points, 1)
+        options: dict[str, Any] = {"seed": seed, "n_burnin": 100, "n_thinning": 4}
+        X[:, is_free] = get_polytope_samples(num_points, self.bounds[:, is_free], constraints, **options)
+        return X
+
+    def rounded(self, X: Tensor) -> Tensor:
+        """Points, `... x d`, at the nearest of their values."""
+        X = X.clone()
+        for factor in self.factors:
+            if len(factor.columns) == 1:
+                values = factor.values[:, 0].sort().values
+                between = (values[1:] + values[:-1]) / 2
+                X[..., factor.columns] = values[torch.bucketize(X[..., factor.columns].contiguous(), between)]
+            else:
+                away = (X[..., None, factor.columns] - factor.values).square().sum(-1)
+                X[..., factor.columns] = factor.values[away.argmin(-1)]
+        return X
+
+    def are_feasible(self, X: Tensor) -> Tensor:
+        """Whether each of `n x d` points is within the constraints."""
+        if not self.constraints:
+            return torch.ones(len(X), dtype=torch.bool, device=X.device)
+        return evaluate_feasibility(X.unsqueeze(-2), inequality_constraints=self.constraints)
+
+    def near(self, X_seen: Tensor, generator: torch.Generator) -> Tensor:
+        """Points near those seen, some of whose values are others."""
+        others = self.spread_evenly(NUM_NEAR, generator)
+        if not len(X_seen) or not len(others):
+            return others[:0]
+        count = len(others)
+        X = X_seen[torch.randint(len(X_seen), (count,), generator=generator).to(X_seen.device)]
+        others = others[torch.randperm(count, generator=generator).to(X_seen.device)]
+        low, high = self.bounds
+        noise = torch.randn(X.shape, generator=generator, dtype=X.dtype).to(X)
+        moved = X + NEAR * (high - low) * noise
+        for factor in self.few:
+            is_changed = torch.rand(count, 1, generator=generator).to(X) < CHANCE_OF_ANOTHER_VALUE
+            moved[:, factor.columns] = torch.where(is_changed, others[:, factor.columns], X[:, factor.columns])
+        moved = self.rounded(moved.clamp(low, high))
+        return moved[self.are_feasible(moved)]
+
+
+class Effort(NamedTuple):
+    """The numbers of points that are looked at first, and of climbs."""
+
+    num_spread: int = NUM_SPREAD
+    num_climbs: int = NUM_CLIMBS
+
+
+def best_points(
+    acquisition: AcquisitionFunction,
+    domain: MixedDomain,
+    q: int,
+    X_seen: Tensor,
+    generator: torch.Generator,
+    may_repeat: bool = False,
+    effort: Effort | None = None,
+) -> Tensor:
+    """The best `q` points one after another, each pending for those that follow, `q x d`; see `best_point`."""
+    found, pending = X_seen[:0], getattr(acquisition, "X_pending", None)
+    try:
+        for number in range(q):
+            if number:
+                acquisition.set_X_pending(found if pending is None else torch.cat([pending, found]))
+            point = best_point(acquisition, domain, torch.cat([X_seen, found]), generator, may_repeat, effort)
+            found = torch.cat([found, point.unsqueeze(0)])
+    finally:
+        if q > 1:
+            acquisition.set_X_pending(pending)
+    return found
+
+
+def best_point(
+    acquisition: AcquisitionFunction,
+    domain: MixedDomain,
+    X_seen: Tensor,
+    generator: torch.Generator,
+    may_repeat: bool = False,
+    effort: Effort | None = None,
+) -> Tensor:
+    """The point at which an acquisition function of single points is largest, `d`.
+
+    Points of a discrete domain that were seen, `n x d`, come again only if it has no others or they may. Searches
+    without factors of few values, constraints or process take torch's global randomness.
+    """
+    num_points = domain.num_points
+    avoided = X_seen[:0] if may_repeat else X_seen
+    if num_points is not None and num_points <= MOST_POINTS:
+        return _best_new(acquisition, domain, domain.all_points(), avoided)
+    if domain.few or domain.constraints or domain.process:
+        point = _climb_mixed(acquisition, domain, X_seen, generator, effort or Effort())
+    else:
+        point = _climb_free(acquisition, domain)
+    if num_points is not None and _are_among(point.unsqueeze(0), avoided).any():
+        choices = torch.cat([domain.beside(point), domain.spread(NUM_SPREAD)])
+        return _best_new(acquisition, domain, choices, avoided)
+    return point
+
+
+def _climb_free(acquisition: AcquisitionFunction, domain: MixedDomain) -> Tensor:
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **EACH, **_stop(LEAST_GAIN)}
+    common: dict[str, Any] = {"q": 1, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, "options": options}
+    point, _ = optimize_acqf(acquisition, domain.bounds, post_processing_func=domain.rounded, **common)
+    return point[0]
+
+
+def _climb_mixed(
+    acquisition: AcquisitionFunction,
+    domain: MixedDomain,
+    X_seen: Tensor,
+    generator: torch.Generator,
+    effort: Effort,
+) -> Tensor:
+    """The best point found by climbing in the free columns from the best values of the others, `d`.
+
+    All combinations of values are evaluated equally often, as far as points suffice, and so are points near those seen
+    with the same or other values. The search climbs from the best point of each of the best combinations. Then it
+    changes single values of the best point and climbs from there, as long as that gains anything.
+
+    BoTorch's `optimize_acqf_mixed_alternating` starts from points of the whole space and, near those seen, of other
+    categories only, and misses small regions, such as the end of a free column at one combination of fifty.
+    """
+    X = torch.cat([domain.spread_evenly(effort.num_spread, generator), domain.near(X_seen, generator)])
+    if not len(X):
+        raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
+    with torch.no_grad():
+        values = acquisition(X.unsqueeze(1))
+    least = LEAST_GAIN if acquisition._log else _little(values)
+    best, value, num_climbs = X[0], -math.inf, effort.num_climbs
+    for _ in range(MOST_ROUNDS):
+        found, reached = _climbed(acquisition, domain, _starts(X, values, domain, num_climbs), least)
+        if not len(found):
+            break
+        place = reached.argmax()
+        gain = float(reached[place]) - value
+        if gain > 0:
+            best, value = found[place], float(reached[place])
+        if gain < least:
+            break
+        X, num_climbs = domain.beside(best), NUM_LATER_CLIMBS
+        X = X[domain.are_feasible(X)]
+        if not len(X):
+            break
+        with torch.no_grad():
+            values = acquisition(X.unsqueeze(1))
+    return best
+
+
+def _climbed(
+    acquisition: AcquisitionFunction, domain: MixedDomain, starts: Tensor, least: float
+) -> tuple[Tensor, Tensor]:
+    """Points of the domain and their values, of climbing in all but the columns of few values, in units of the box."""
+    fixed = [column for factor in domain.few for column in factor.columns]
+    found = starts
+    if len(fixed) < starts.shape[-1]:
+        low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
+        width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
+        options = {"maxiter": MOST_STEPS, **EACH, **(_stop(least) if not domain.constraints else {"ftol": least / 10})}
+        climbed, values = gen_candidates_scipy(
+            ((starts - low) / width).unsqueeze(1),
+            lambda U: acquisition(low + width * U),
+            *((domain.bounds - low) / width),
+            inequality_constraints=[
+                (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
+            ],
+            options=options,
+            fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
+        )
+        climbed = low + width * climbed.detach().squeeze(1)
+        found = domain.rounded(climbed)
+        if domain.process is None and not domain.constraints and torch.equal(found, climbed):
+            return found, values
+    if domain.process is not None:
+        found = domain.process(found.unsqueeze(1)).squeeze(1)
+    found = found[domain.are_feasible(found)]
+    with torch.no_grad():
+        return found, acquisition(found.unsqueeze(1)) if len(found) else found[:, 0]
+
+
+EACH = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
+
+
+def _stop(least: float) -> dict[str, float | None]:
+    """BoTorch climbs from all starts in parallel, or with versions of scipy that it was not tested with one by one."""
+    in_parallel = not get_reasons_against_fast_path("L-BFGS-B", with_grad=True, minimize_options={}, timeout_sec=None)
+    return {"ftol": least / 10} | ({"factr": None} if in_parallel else {})
+
+
+def _little(values: Tensor) -> float:
+    """A small difference of values that are no logarithms."""
+    finite = values[values.isfinite()]
+    spread = float(finite.quantile(0.75) - finite.quantile(0.25)) if len(finite) else 0.0
+    return LEAST_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)
+
+
+def _starts(X: Tensor, values: Tensor, domain: MixedDomain, count: int) -> Tensor:
+    """The best point of each of the best combinations of values, and others by chance where there are few of them."""
+    fixed = [column for factor in domain.few for column in factor.columns]
+    first: dict[tuple[float, ...], int] = {}
+    for row in values.argsort(descending=True).tolist():
+        first.setdefault(tuple(X[row, fixed].tolist()), row)
+    starts = X[list(first.values())[:count]]
+    if len(starts) < count < len(X):
+        others, _ = initialize_q_batch(X.unsqueeze(1), values, count - len(starts))
+        starts = torch.cat([starts, others.squeeze(1)])
+    return starts
+
+
+def _best_new(acquisition: AcquisitionFunction, domain: MixedDomain, choices: Tensor, X_avoid: Tensor) -> Tensor:
+    """The best of some points within the constraints, of those that were not seen as long as there are any."""
+    choices = choices[domain.are_feasible(choices)]
+    if not len(choices):
+        raise CandidateGenerationError("No point satisfies the constraints; widen them.")
+    new = ~_are_among(choices, X_avoid)
+    choices = choices[new] if new.any() else choices
+    point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
+    return point[0]
+
+
+def _are_among(X: Tensor, others: Tensor) -> Tensor:
+    """Which points are among others, up to rounding."""
+    return (X.unsqueeze(1) - others).abs().amax(-1).lt(1e-9).any(-1)
