@@ -64,8 +64,7 @@ class _InformationAtPoints(OutlookAcquisitionFunction):
             member.outcome_scale,
         )
 
-    def _value_of(self, beliefs: Sequence[Belief], items: Tensor, targets: Tensor) -> Tensor:
-        asks = [Asked(self.reading(member, belief.means)) for member, belief in zip(self.members, beliefs, strict=True)]
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, targets: Tensor) -> Tensor:
         told = Cells(targets.view(len(self.X_reference), -1), [self._told(member) for member in self.members])
         return Outlook(beliefs, asks, told).information(items)
 

@@ -68,6 +68,5 @@ class SkewKnowledgeGradient(OutlookAcquisitionFunction):
     def _targets(self) -> Tensor:
         return self.X_candidates
 
-    def _value_of(self, beliefs: Sequence[Belief], items: Tensor, targets: Tensor) -> Tensor:
-        asks = [Asked(self.reading(member, belief.means)) for member, belief in zip(self.members, beliefs, strict=True)]
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, targets: Tensor) -> Tensor:
         return Outlook(beliefs, asks, Best(targets, self.include_points)).gain(items)

@@ -17,6 +17,7 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
   that are likeliest to be best count as one ([Hennig2012entropy]_). The plug-in estimate is too large, more so for many
   outcomes, by the expected shortfall of an entropy of averages; its first order is subtracted ([Miller1955note]_, here
   for averages of probabilities).
+- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading ([Houlsby2011bald]_).
 - The cell of another reading, at each of several places: `I(o; c)`, from bivariate normal probabilities that all draws
   share a correlation of ([Letham2022lookahead]_ for a level set, whose cells have no noise; [BickfordSmith2023epig]_
   for predictions, whose cells are answers).
@@ -27,6 +28,8 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
    beliefs. INFORMS Journal on Computing 21, 2009.
 .. [Hennig2012entropy] P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
    2012.
+.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
+   preference learning. arXiv 1112.5745, 2011.
 .. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
    Bernoulli level set estimation. AISTATS 2022.
 .. [Miller1955note] G. A. Miller. Note on the bias of information estimates. Information Theory in Psychology, 1955.
@@ -42,6 +45,7 @@ import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
+from botorch_skewgp.acquisition.answer_entropy import expected_entropy
 from botorch_skewgp.acquisition.bivariate import NUM_NODES, bivariate_normal_cdf
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -116,6 +120,10 @@ class Belief:
         crossed = weight @ self.covariance[items]
         return weight @ self.means[items], crossed.gather(-1, items) @ weight, crossed
 
+    def least_variance(self, weight: Tensor, items: Tensor) -> Tensor:
+        """What rounding leaves of the variance of a weighted sum, `B`."""
+        return torch.finfo(self.means.dtype).eps * (self.variance[items] @ weight.square())
+
     def standardised(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The cut-points of a reading at the points of questions, in standard deviations from its means.
 
@@ -129,8 +137,7 @@ class Belief:
         """
         weight = reading.weight[0]
         means, variance, crossed = self.read(weight, items)
-        least = torch.finfo(means.dtype).eps * (self.variance[items] @ weight.square())
-        sd = (variance.maximum(least) + reading.variance).sqrt()
+        sd = (variance.maximum(self.least_variance(weight, items)) + reading.variance).sqrt()
         return (reading.cutpoints[0].unsqueeze(-1) - means.unsqueeze(-2)) / sd[:, None, None], sd, crossed
 
     def white_numbers(self, num: int) -> Tensor:
@@ -207,7 +214,9 @@ class Asked:
         return cell_probabilities(lower, upper, values, self.reading.variance.sqrt())
 
 
-def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int) -> list[Belief]:
+def after(
+    beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int, most: int = NUM_SCENARIOS
+) -> list[Belief]:
     r"""The beliefs with a question pending: scenarios for its outcomes.
 
     Args:
@@ -215,16 +224,17 @@ def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: 
         asks: The question's reading, for each member.
         item: The question's points, a `k`-dim integer tensor.
         seed: The seed of the sample of outcomes, if there are many.
+        most: The number of joint outcomes from which they are sampled.
     """
     drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
     for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
         p = ask.probabilities(values.mT, item.unsqueeze(0))[0]  # 2S x O
         joint.append(((belief.weights.repeat(1, 2) / 2).unsqueeze(1) * p.mT).flatten(0, 1))  # scenarios x 2S
     own = torch.stack([weights.sum(-1) for weights in joint]).mean(0)
-    if len(own) > NUM_SCENARIOS:
+    if len(own) > most:
         generator = torch.Generator(own.device).manual_seed(seed)
-        chosen = torch.multinomial(own, NUM_SCENARIOS, replacement=True, generator=generator)
-        joint = [weights[chosen] / (own[chosen] * NUM_SCENARIOS).unsqueeze(-1) for weights in joint]
+        chosen = torch.multinomial(own, most, replacement=True, generator=generator)
+        joint = [weights[chosen] / (own[chosen] * most).unsqueeze(-1) for weights in joint]
     new = []
     for belief, weights, (_, white, gain) in zip(beliefs, joint, drawn, strict=True):
         means = belief.means.repeat(1, 2) + gain[0] @ white
@@ -311,6 +321,11 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class Function:
+    """The function, of which a question's answer depends on the values at the question's points alone."""
+
+
+@dataclass(frozen=True, eq=False)
 class Outlook:
     r"""What answers of one kind of question tell about a target.
 
@@ -322,7 +337,7 @@ class Outlook:
 
     beliefs: Sequence[Belief]
     asks: Sequence[Asked]
-    target: Best | Cells
+    target: Best | Cells | Function
 
     def gain(self, items: Tensor) -> Tensor:
         """The expected rise of the best posterior mean by questions at `B x k` points, in units of the outcome, `B`.
@@ -390,8 +405,10 @@ class Outlook:
     def information(self, items: Tensor) -> Tensor:
         """The expected information of answers at `B x k` points about the target, in nats, `B`.
 
-        About the best point an average over scenarios; about cells the average over readings, differentiable.
+        About cells the average over readings. Differentiable but for the best point.
         """
+        if isinstance(self.target, Function):
+            return self._information_about_the_function(items)
         if isinstance(self.target, Cells):
             return self._information_about_cells(items)
         chances = torch.stack([belief.weights.sum(-1) for belief in self.beliefs]).mean(0)
@@ -400,6 +417,17 @@ class Outlook:
             given = [replace(belief, weights=belief.weights[scenario : scenario + 1]) for belief in self.beliefs]
             values.append(self._information_about_the_best(given, items))
         return (chances @ torch.stack(values)).clamp(min=0)  # the correction of the bias can overshoot
+
+    def _information_about_the_function(self, items: Tensor) -> Tensor:
+        answers, known = [], []
+        for belief, ask in self._members:
+            means, variance, _ = belief.read(ask.reading.weight[0], items)
+            variance = variance.maximum(belief.least_variance(ask.reading.weight[0], items))
+            log_p = ask.reading.log_outcome_probabilities(means, variance.unsqueeze(-1))  # B x S x O
+            answers.append(belief.weights @ log_p.exp())  # joint with scenarios, B x M x O
+            known.append(expected_entropy(means, variance, belief.weights.sum(0), ask.reading))
+        joint = torch.stack(answers).mean(0)
+        return entropy(joint.flatten(-2)) - entropy(joint.sum(-1)) - torch.stack(known).mean(0)
 
     def _information_about_the_best(self, beliefs: Sequence[Belief], items: Tensor) -> Tensor:
         """The same given a scenario."""

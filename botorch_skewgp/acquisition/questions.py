@@ -1,4 +1,4 @@
-r"""The base classes of acquisition functions of new observations of a kind."""
+r"""The base class of acquisition functions of a new observation of a kind."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.outlook import Belief
+from botorch_skewgp.acquisition.outlook import Asked, Belief
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
-NUM_TOGETHER = 64  # candidates, or as many as there are other points, in one joint posterior
+NUM_TOGETHER = 256  # candidates, or as many as there are other points, in one joint posterior
 
 
-class QuestionAcquisitionFunction(AcquisitionFunction):
-    r"""Base class of acquisition functions that look ahead to the outcomes of a single new observation.
+class OutlookAcquisitionFunction(AcquisitionFunction):
+    r"""Base class of look-aheads from a new observation to a target at points of its own, by joint posteriors.
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
@@ -92,57 +92,40 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
         k = self.points_per_observation
         if X.shape[-2] != k:
             raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
-        return self._value(X)
-
-    def _value(self, X: Tensor) -> Tensor:
-        """The acquisition value at `batch_shape x k x d` points, with at least one batch dimension."""
-        raise NotImplementedError  # of those with a `forward` of other points
-
-    def reading(self, member: LatentModel, like: Tensor) -> Reading:
-        """The reading of an observation, in units of a member's latent function."""
-        return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
-
-    def latent_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
-        r"""A member's posterior of the latent function at `batch_shape x q x d` points.
-
-        Raises:
-            UnsupportedError: If an input transform turns one point into many.
-        """
-        posterior = member.latent_posterior(X)
-        if posterior.num_points != X.shape[-2]:
-            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
-        return posterior
-
-
-class OutlookAcquisitionFunction(QuestionAcquisitionFunction):
-    """Base class of look-aheads to a target at points of its own, by joint posteriors of these and candidates."""
+        # candidates are independent of each other: a few of them at a time, for memory linear in their number
+        sets, others = X.reshape(-1, *X.shape[-2:]), self._targets().to(X)
+        values = []
+        for part in sets.split(max(NUM_TOGETHER, len(others) // k)):
+            points = torch.cat([part.flatten(0, 1), others])
+            places = torch.arange(len(points), device=points.device)
+            beliefs = [self._belief(member, points) for member in self.members]
+            asks = [
+                Asked(self.reading(member, belief.means)) for member, belief in zip(self.members, beliefs, strict=True)
+            ]
+            asked, targets = places.split([part.shape[0] * k, len(others)])
+            values.append(self._value_of(beliefs, asks, asked.view(-1, k), targets))
+        return torch.cat(values).reshape(X.shape[:-2])
 
     @abstractmethod
     def _targets(self) -> Tensor:
         """The target's points, `n x d`."""
 
     @abstractmethod
-    def _value_of(self, beliefs: Sequence[Belief], items: Tensor, targets: Tensor) -> Tensor:
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, targets: Tensor) -> Tensor:
         """The value of observations at `B x k` places; the target's points are at the places `targets`."""
 
-    def _value(self, X: Tensor) -> Tensor:
-        # candidates are independent of each other: a few of them at a time, for memory linear in their number
-        sets, others = X.reshape(-1, *X.shape[-2:]), self._targets().to(X)
-        values = []
-        for part in sets.split(max(NUM_TOGETHER, len(others) // X.shape[-2])):
-            points = torch.cat([part.flatten(0, 1), others])
-            places = torch.arange(len(points), device=X.device)
-            beliefs = [self._belief(member, points) for member in self.members]
-            asked = places[: len(points) - len(others)].view(part.shape[:2])
-            values.append(self._value_of(beliefs, asked, places[len(points) - len(others) :]))
-        return torch.cat(values).reshape(X.shape[:-2])
+    def reading(self, member: LatentModel, like: Tensor) -> Reading:
+        """The reading of an observation, in units of a member's latent function."""
+        return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
     def _belief(self, member: LatentModel, X: Tensor) -> Belief:
         posterior = self._joint_posterior(member, X)
         return Belief.of(posterior, member.outcome_scale, posterior.mixture.num_draws)
 
     def _joint_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
-        posterior = self.latent_posterior(member, X)
+        posterior = member.latent_posterior(X)
         if posterior.batch_shape:
             raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
+        if posterior.num_points != X.shape[-2]:
+            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
         return posterior

@@ -98,7 +98,7 @@ def plot_map(
         if place is not None
     }
     drawn = _drawn(model, of, places.get("reference"), probability, output)
-    given = {"label": label, "title": title, "level": level, "limits": limits}
+    given: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
     drawn = drawn._replace(**{name: value for name, value in given.items() if value is not None})
     num = (ONE if len(free) == 1 else TWO) if resolution is None else resolution
     grids = [linspace(bounds, i, num) for i in free]
@@ -165,6 +165,7 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None, probability: 
             value_label(model, "width"), f"Width of the {100 * probability:g} % interval",
         )  # fmt: skip
     if of == "win":
+        assert reference is not None
         return _win(model, like_inputs(reference, model))
     log_probability = LogProbabilityOfValidity(model)
     marks = [mark for entry in known_data(model)[1] for mark in entry.marks() if mark.symbol == "yes"]

@@ -167,7 +167,7 @@ def test_few_candidates_at_a_time(generator, monkeypatch):
 
     monkeypatch.setattr(model, "latent_posterior", counted)
     torch.testing.assert_close(acquisition(X), expected, rtol=1e-8, atol=1e-10)
-    assert max(sizes) <= 64 + len(REFERENCE)
+    assert max(sizes) <= 256 + len(REFERENCE)
 
 
 @pytest.mark.slow
