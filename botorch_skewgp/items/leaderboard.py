@@ -232,10 +232,11 @@ def _wins_given_draws(
     step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
     members: Sequence[Any] = members_of(model, "leaderboard")
     for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        reliability = member.judge_reliability
+        around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
         reliabilities = [(1.0, 1.0)]
-        if judge == "new" and member.judge_reliability is not None:  # whose draws have reliability 1
-            values, weights = member.judge_reliability.of_new_judges()
-            reliabilities = list(zip(values.tolist(), weights.tolist(), strict=True))
+        if around is not None:
+            reliabilities = list(zip(around[0].tolist(), around[1].tolist(), strict=True))
         yield draws[of_member][::step].float(), reading, reliabilities
 
 
