@@ -55,6 +55,8 @@ NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
 MAX_RANK = 8
+NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
+ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
 SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
 
 
@@ -74,7 +76,9 @@ def fit_panel(
       and labels, with a factor of the distances between cut-points for grades.
 
     Then further parts are tried one after another, each fitted from where the last fit ended. A part stays if it raises
-    the log evidence by more than one nat for each of its hyperparameters:
+    the log evidence by more than one nat for each of its hyperparameters. A smooth one, and slips, are refused without
+    a fit if the evidence falls with their size from nearly none, and without a fit of all if they do not raise it
+    with all else as it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
        abilities) differ, one by one until one does not stay;
@@ -120,7 +124,7 @@ def fit_panel(
             while (found := panel.with_part(best, grown)) is not None:
                 best = found
         mll = SkewGPMarginalLogLikelihood(best.model.likelihood, best.model)
-        learn_spreads(mll, partial(fit_gpytorch_mll, mll))
+        learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
     return best.model.eval()
 
 
@@ -204,7 +208,7 @@ class _Fitted(NamedTuple):
         return float(self.model.log_marginal_likelihood("ep").value)
 
 
-Grown = tuple[_Fitted, int, list[Parameter] | None]  # the model, what it adds, and the new parameters if few
+Grown = tuple[_Fitted, int, list[Parameter]]  # the model, what it adds, and the new parameters if few
 Part = Callable[[_Fitted], Grown | None]
 
 
@@ -274,8 +278,7 @@ class _Panel:
         """The same, fitted."""
         mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model)
         with few_deviations_fixed(parts.model):
-            if any(parameter.requires_grad for parameter in parts.model.parameters()):
-                fit_gpytorch_mll(mll)
+            fit_gpytorch_mll(mll, optimizer_kwargs=ENOUGH)
         mll.eval()
         return parts
 
@@ -292,14 +295,16 @@ class _Panel:
         if grown is None:
             return None
         larger, num_added, new = grown
-        if new is not None:  # the part alone first, which is fast and mostly suffices to refuse it
+        if new:  # the part alone first, which mostly suffices to refuse it
+            if not _rises(larger, new[0]):
+                return None
             kept = [p for p in larger.model.parameters() if p.requires_grad and not any(p is q for q in new)]
             for parameter in kept:
                 parameter.requires_grad_(False)
             self.fitted(larger)
             for parameter in kept:
                 parameter.requires_grad_(True)
-            if larger.evidence - best.evidence <= num_added:
+            if larger.evidence <= best.evidence:
                 return None
         self.fitted(larger)
         return larger if larger.evidence - best.evidence > num_added else None
@@ -321,7 +326,7 @@ class _Panel:
         start[0, 0] = old[0, 0]
         tastes.raw_root.data.copy_(start)
         num_added = d + 1 - (rank - 1) - (len(old) == 1)
-        return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, None
+        return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
 
     def _own_effects(self, best: _Fitted) -> Grown | None:
         """An own effect of each column."""
@@ -331,14 +336,14 @@ class _Panel:
         tastes = LinearTastesKernel(d, diagonal=True).to(best.own[0].raw_root)
         tastes.raw_root.data.mul_(START_OF_RANK)
         tastes.raw_root.data[0, 0] = best.own[0].raw_root[0, 0].item()
-        return self._model(best.shared, (tastes,), best.likelihood), d, None
+        return self._model(best.shared, (tastes,), best.likelihood), d, []
 
     def _shared_smooth(self, best: _Fitted) -> Grown | None:
         """A smooth part of what all share."""
         if len(best.shared) > 1 or not self.columns.numbers:
             return None
         larger = self._model((*best.shared, self._smooth()), best.own, best.likelihood)
-        return larger, 2, [*larger.shared[1].parameters()]
+        return larger, 2, [*larger.shared[1].parameters()]  # the scale first
 
     def _own_smooth(self, best: _Fitted) -> Grown | None:
         """A smooth part of everybody's own."""
@@ -351,14 +356,32 @@ class _Panel:
     def _slips(self, best: _Fitted) -> Grown | None:
         """A rate of slips."""
         likelihood = deepcopy(best.likelihood)
-        slipping = [part for part in _parts_of(likelihood) if isinstance(part, SLIPPING) and not part.learns_slips]
+        slipping = [part for part in _slipping(likelihood) if not part.learns_slips]
         for part in slipping:
             part.start_slips()
-        return (self._model(best.shared, best.own, likelihood), len(slipping), None) if slipping else None
+        larger = self._model(best.shared, best.own, likelihood)
+        return (larger, len(slipping), [part.raw_slip for part in _slipping(larger.likelihood)]) if slipping else None
+
+
+def _rises(parts: _Fitted, scale: Parameter) -> bool:
+    """Whether the evidence rises with the scale of a new part from nearly none."""
+    mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model).train()
+    before = scale.detach().clone()
+    scale.data.fill_(NEARLY_NONE)
+    value = mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+    (slope,) = torch.autograd.grad(value, scale)
+    scale.data.copy_(before)
+    mll.eval()
+    return bool(slope > 0)
 
 
 def _parts_of(likelihood: RowLikelihood) -> list[RowLikelihood]:
     return likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
+
+
+def _slipping(likelihood: RowLikelihood) -> list[RowLikelihood]:
+    """The parts whose answers may be slips."""
+    return [part for part in _parts_of(likelihood) if isinstance(part, SLIPPING)]
 
 
 def _with_stretches(likelihood: RowLikelihood, num_judges: int) -> RowLikelihood:
