@@ -1,8 +1,8 @@
 """Fits from several starts, search of a skew prior's phases, sampled hyperparameters, and warm starts.
 
-`restarts` fits, `spreads` learns how much judges differ, `warm_start` takes the hyperparameters of another model.
-`hyperparameters` samples them by `importance` from their `unbounded_density`. For a single start use
-`botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
+`restarts` fits, `panel` chooses and fits a model of many people, `spreads` learns how much judges differ, `warm_start`
+takes the hyperparameters of another model. `hyperparameters` samples them by `importance` from their
+`unbounded_density`. For a single start use `botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
 """
 
 from botorch_skewgp.fitting.hyperparameters import (
@@ -10,6 +10,7 @@ from botorch_skewgp.fitting.hyperparameters import (
     fit_fully_bayesian_skew_gp,
     sample_hyperparameters,
 )
+from botorch_skewgp.fitting.panel import fit_panel
 from botorch_skewgp.fitting.restarts import fit_skew_gp
 from botorch_skewgp.fitting.warm_start import WarmStart, warm_start
 
@@ -17,6 +18,7 @@ __all__ = [
     "HyperparameterDraws",
     "WarmStart",
     "fit_fully_bayesian_skew_gp",
+    "fit_panel",
     "fit_skew_gp",
     "sample_hyperparameters",
     "warm_start",

@@ -17,7 +17,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.fitting.spreads import learn_spreads
+from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLIP_START
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -78,7 +78,7 @@ def fit_skew_gp(
     num_phases = 0 if skew_prior is None else skew_prior.latent_dim
     search = _Search(mll, kwargs)
     initial = deepcopy(mll.state_dict())
-    with _seeded(seed, mll.model.train_inputs[0].device):
+    with _seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
         for i in tqdm(range(num_restarts), desc="fits", disable=not progress, leave=False):
             mll.load_state_dict(initial)
             if i > 0:

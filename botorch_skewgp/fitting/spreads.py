@@ -10,6 +10,16 @@ where `h_j` is the curvature of the negative log evidence in `d_j`, with all oth
 Spreads are tried from a small one up, each with a fit that starts at the last one: large differences, as of judges
 said to be noise, can be another mode of the objective, of less evidence, that a fit does not leave.
 
+Where people have fewer than some ten answers, fitted deviations are mostly noise, and so are not fitted at all: with
+slope `g_j` and curvature `h_j` of the log evidence at deviations of zero, `y | d` is about normal in `d`, and
+
+    log p(y | sigma) = log p(y | 0) + sum_j (g_j^2 / (h_j + sigma^-2) - log(1 + sigma^2 h_j)) / 2
+
+for all spreads from a single fit. Deviations are then two steps of Newton's method from zero.
+
+In both cases a deviation keeps its variance `1 / (h_j + sigma^-2)`, over which predictions of a judge's answers are
+averaged; those of new judges are averages over `N(0, sigma^2)`.
+
 The curvatures are a diagonal of a Hessian, by differences of gradients along few random directions
 ([Bekas2007estimator]_), so that a thousand judges cost no more than sixteen.
 
@@ -22,8 +32,10 @@ The curvatures are a diagonal of a Hessian, by differences of gradients along fe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
+from typing import NamedTuple
 
 import torch
 from botorch.exceptions.errors import ModelFittingError
@@ -38,6 +50,7 @@ FACTORS = [2.0 ** (0.5 * i) for i in range(-4, 3)]  # of the expected spread, th
 FAR_BELOW = 5.0  # nats, at which larger spreads are given up
 MOST_DIRECTIONS = 16
 STEP = 0.05  # of differences of gradients, in deviations, which are logarithms
+FEW_ANSWERS = 10  # of a judge on average, below which deviations are integrated and not fitted
 LEAST_PRECISION = 0.5  # of a deviation beside its prior's, as where the density is no bell
 
 
@@ -50,6 +63,9 @@ def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
     """
     for prior, deviation in deviations_of_judges(mll.model):
         if not deviation.requires_grad:
+            continue
+        if has_few_answers(mll.model):
+            _integrate(mll, prior, deviation, fit)
             continue
         candidates = [(log_density_of_spread(mll, prior, deviation), deepcopy(mll.state_dict()))]
         deviation.data.zero_()
@@ -65,6 +81,48 @@ def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
             if candidates[-1][0] < highest - FAR_BELOW:
                 break
         mll.load_state_dict(max(candidates, key=lambda candidate: candidate[0])[1])
+        prior.keep_variances(1 / _expansion(mll, prior, deviation).precision)
+
+
+def has_few_answers(model: Module) -> bool:
+    """Whether judges have so few answers on average that their deviations are integrated."""
+    judged = [entry.judge for entry in model.observations if entry.judge is not None]
+    num = sum(len(judge) for judge in judged)
+    return num < FEW_ANSWERS * len({number for judge in judged for number in judge.unique().tolist()})
+
+
+@contextmanager
+def few_deviations_fixed(model: Module) -> Iterator[None]:
+    """Within the block deviations that are to be integrated are not fitted."""
+    held = [deviation for _, deviation in deviations_of_judges(model) if deviation.requires_grad]
+    held = held if has_few_answers(model) else []
+    for deviation in held:
+        deviation.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for deviation in held:
+            deviation.requires_grad_(True)
+
+
+def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor, fit: Callable[[], None]) -> None:
+    """Set the spread and the deviations' means and variances by their expansion around zero."""
+    deviation.data.zero_()
+    with few_deviations_fixed(mll.model):
+        fit()
+    at = _expansion(mll, prior, deviation)
+    curvature = (at.precision - 1 / prior.scale.square()).clamp(min=0.0)
+    scores = []
+    for factor in FACTORS:
+        prior.scale.fill_(factor * prior.expected_spread)
+        variance = prior.scale.square()
+        fitted = at.slope.square() / (curvature + 1 / variance) - torch.log1p(variance * curvature)
+        scores.append(float(0.5 * fitted.sum() + prior.log_density_of_spread()))
+    prior.scale.fill_(FACTORS[scores.index(max(scores))] * prior.expected_spread)
+    deviation.data.copy_(at.slope / (curvature + 1 / prior.scale.square()))
+    at = _expansion(mll, prior, deviation)  # a second step, as the first may be long
+    deviation.data.add_(at.slope / at.precision)
+    prior.keep_variances(1 / at.precision)
 
 
 def deviations_of_judges(model: Module) -> list[tuple[DeviationPrior, Tensor]]:
@@ -82,6 +140,21 @@ def log_density_of_spread(mll: MarginalLogLikelihood, prior: DeviationPrior, dev
         prior: The prior of the deviations.
         deviation: The deviations, a parameter of size `J`; moved and put back.
     """
+    at = _expansion(mll, prior, deviation)
+    integrated = at.value + 0.5 * (math.log(2 * math.pi) - at.precision.log()).sum()
+    return float(integrated + prior.log_density_of_spread())
+
+
+class _Expansion(NamedTuple):
+    """The objective at deviations, its slope in them, and minus the diagonal of its second derivatives."""
+
+    value: Tensor
+    slope: Tensor
+    precision: Tensor
+
+
+def _expansion(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor) -> _Expansion:
+    """The objective around its present deviations, which are moved and put back."""
     mll.train()
     here = deviation.detach().clone()
 
@@ -96,11 +169,9 @@ def log_density_of_spread(mll: MarginalLogLikelihood, prior: DeviationPrior, dev
     for direction in _directions(here):
         change = gradient(here + STEP * direction) - gradient(here - STEP * direction)
         curvature = curvature - direction * change / (2 * STEP)
-    with torch.no_grad():
-        value = objective(here)
-    precision = curvature.maximum(LEAST_PRECISION / prior.scale.square())
-    integrated = value + 0.5 * (math.log(2 * math.pi) - precision.log()).sum()
-    return float(integrated + prior.log_density_of_spread())
+    value = objective(here)
+    (slope,) = torch.autograd.grad(value, deviation)
+    return _Expansion(value.detach(), slope, curvature.maximum(LEAST_PRECISION / prior.scale.square()))
 
 
 def _directions(like: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.protocols import for_judge, kind_of_duels, members_of
 from botorch_skewgp.rows import Reading
@@ -21,8 +22,16 @@ MAX_UTILITIES = 5000  # of a panel, all items and judges; their joint covariance
 
 
 @torch.no_grad()
-def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: int | str | None = None) -> Tensor:
-    r"""Joint posterior draws of the latent utilities of a model's own points, `num_samples x n`.
+def utility_draws(
+    model: Model,
+    num_samples: int,
+    seed: int,
+    user: str,
+    judge: int | str | None = None,
+    at: float | None = None,
+    category: int | None = None,
+) -> Tensor:
+    r"""Joint posterior draws of the latent utilities of a model's items, or of its points, `num_samples x n`.
 
     Args:
         model: A model with one output, or an ensemble of such models, which share the draws equally.
@@ -31,13 +40,15 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
         user: The name of the caller, for error messages.
         judge: The judge of the utilities, or `"panel"` for the mean of all judges' utilities over their mean
             reliability.
+        at: The time, as for `ItemModel.items_at`.
+        category: The category, likewise.
 
     Raises:
         InputDataError: If there are fewer draws than members, fewer than two points, or no panel.
         UnsupportedError: If the model has no judges, or a panel has more than 5,000 utilities.
     """
     members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
-    X = members[0].datapoints
+    X = items_of(members[0], at, category)
     if len(X) < 2:
         raise InputDataError(f"{user} needs two items or more; the model has {len(X)}.")
     num_samples = as_count(num_samples, "num_samples", least=len(members))
@@ -55,6 +66,15 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
     return torch.cat(drawn)
 
 
+def items_of(model: Any, at: float | None = None, category: int | None = None) -> Tensor:
+    """The items of a model as points: all points of a model that is no `ItemModel`."""
+    if isinstance(model, ItemModel):
+        return model.items_at(at, category)
+    if at is not None or category is not None:
+        raise InputDataError("at and category are for models of votes by item_model.")
+    return model.datapoints
+
+
 def panel_of(model: Any, user: str) -> list[int]:
     r"""The judges of a model, in their order.
 
@@ -69,9 +89,9 @@ def panel_of(model: Any, user: str) -> list[int]:
     judges = sorted(model.judges)
     if len(judges) < 2:
         raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')
-    if len(judges) * len(model.datapoints) > MAX_UTILITIES:
+    if len(judges) * len(items_of(model)) > MAX_UTILITIES:
         raise UnsupportedError(
-            f"{len(judges)} judges of {len(model.datapoints)} items are too many for joint draws of the panel, which "
+            f"{len(judges)} judges of {len(items_of(model))} items are too many for joint draws of the panel, which "
             f"have up to {MAX_UTILITIES} utilities; leave judge out for the shared utility."
         )
     return judges

@@ -6,6 +6,7 @@ Ranks are functions of all utilities together, so that everything here is comput
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -16,11 +17,13 @@ from torch import Tensor
 from botorch_skewgp.frames.columns import pandas
 from botorch_skewgp.items.draws import (
     MAX_UTILITIES,
+    items_of,
     shares_of_draws,
     utility_draws,
     vote_readings,
     win_of_first,
 )
+from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.observations.checks import as_count, as_probability
 from botorch_skewgp.protocols import members_of
 from botorch_skewgp.rows import Reading
@@ -41,6 +44,8 @@ def leaderboard(
     judges: Sequence[Hashable] | None = None,
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
+    at: float | None = None,
+    category: int | None = None,
 ) -> DataFrame:
     r"""The items from the best to the worst, with intervals and probabilities.
 
@@ -64,6 +69,8 @@ def leaderboard(
         judges: The names of the judges; their numbers if `None`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
+        at: The time, for votes with times; the latest if `None`.
+        category: The category, for votes with categories; none in particular if `None`.
 
     Returns:
         A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, with `"all"` for the shared
@@ -78,9 +85,9 @@ def leaderboard(
         UnsupportedError: If the model has no mixture posterior with one output, no duels, or no judges.
         ImportError: If pandas is not installed.
     """
+    table = partial(_table, model, items, k, probability, num_samples, seed, at, category)
     if judge != "each":
-        judge = _number_of(judge, judges)
-        return _table(model, items, k, probability, num_samples, seed, judge)
+        return table(_number_of(judge, judges))
     known = sorted(members_of(model, "leaderboard")[0].judges)  # type: ignore[attr-defined]
     if not known:
         raise InputDataError('judge="each" needs votes with judges; leave it out.')
@@ -88,12 +95,12 @@ def leaderboard(
         raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
     if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
         raise InputDataError("judges must name each judge once, without the names 'all' and 'panel'.")
-    tables: dict[Any, DataFrame] = {"all": _table(model, items, k, probability, num_samples, seed)}
-    if 2 <= len(known) <= MAX_UTILITIES // len(members_of(model, "leaderboard")[0].datapoints):
-        tables["panel"] = _table(model, items, k, probability, num_samples, seed, "panel")
+    tables: dict[Any, DataFrame] = {"all": table()}
+    if 2 <= len(known) <= MAX_UTILITIES // len(items_of(members_of(model, "leaderboard")[0])):
+        tables["panel"] = table("panel")
     for number in known:
         name: Any = number if judges is None else judges[number]
-        tables[name] = _table(model, items, k, probability, num_samples, seed, number)
+        tables[name] = table(number)
     return pandas().concat(tables, names=["judge"])
 
 
@@ -115,10 +122,12 @@ def _table(
     probability: float,
     num_samples: int,
     seed: int,
+    at: float | None,
+    category: int | None,
     judge: int | str | None = None,
 ) -> DataFrame:
     probability = as_probability(probability, "probability")
-    draws = utility_draws(model, num_samples, seed, "leaderboard", judge)
+    draws = utility_draws(model, num_samples, seed, "leaderboard", judge, at, category)
     n = draws.shape[-1]
     names = check_names(items, n)
     k = None if k is None else as_count(k, "k", least=1, most=n - 1)
@@ -234,10 +243,11 @@ def _wins_given_draws(
     step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
     members: Sequence[Any] = members_of(model, "leaderboard")
     for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        reliability = member.judge_reliability
+        around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
         reliabilities = [(1.0, 1.0)]
-        if judge == "new" and member.judge_reliability is not None:  # whose draws have reliability 1
-            values, weights = member.judge_reliability.of_new_judges()
-            reliabilities = list(zip(values.tolist(), weights.tolist(), strict=True))
+        if around is not None:
+            reliabilities = list(zip(around[0].tolist(), around[1].tolist(), strict=True))
         yield draws[of_member][::step].float(), reading, reliabilities
 
 
@@ -282,7 +292,9 @@ def number_of_votes(model: Model, n: int) -> Tensor:
     total = torch.zeros(n, dtype=torch.long)
     for entry in first.observations:
         index = getattr(entry, entry.index_field).cpu().reshape(-1)
-        total += torch.bincount(index[index >= 0], minlength=n)
+        index = index[index >= 0]
+        items = first.datapoints[index, 0].long().cpu() if isinstance(first, ItemModel) else index
+        total += torch.bincount(items, minlength=n)
     return total
 
 

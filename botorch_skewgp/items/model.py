@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -18,7 +19,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.input import Normalize
-from gpytorch.kernels import AdditiveKernel, Kernel
+from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, MaternKernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -29,7 +30,15 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation, Preference
-from botorch_skewgp.observations.checks import as_count, as_index, as_tensor, check_class, check_flags
+from botorch_skewgp.observations.checks import (
+    as_count,
+    as_index,
+    as_number,
+    as_tensor,
+    as_values,
+    check_class,
+    check_flags,
+)
 from botorch_skewgp.truncated.draws import DrawSettings
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
@@ -123,14 +132,138 @@ def default_item_judge_covar_module(num_features: int = 0, groups: bool = False)
     return effect
 
 
+class CategoryEffectKernel(ItemEffectKernel):
+    """An independent effect of each item in each category; none at items in no category, -1 in the last dimension."""
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
+        same = super().forward(x1, x2, diag=diag, **params)
+        known = x1[..., -1] >= 0
+        return same * (known if diag else known.unsqueeze(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Circumstances:
+    r"""What was the case at votes: columns of points after those of items.
+
+    Args:
+        advantages: An `m x 2 x c` tensor for the two items of each vote, or an `m x 2` one: covariates such as who
+            played at home (1 for that item, 0 for the other). An effect of each is shared by all items.
+        categories: An `m`-dim integer tensor from 0: the category of each vote, in which items have effects of their
+            own.
+        times: An `m`-dim tensor: the time of each vote, in any unit, as strengths drift.
+    """
+
+    advantages: Tensor | None = None
+    categories: Tensor | None = None
+    times: Tensor | None = None
+
+    @classmethod
+    def of(cls, advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances | None:
+        """Checked circumstances of votes; `None` if nothing is given."""
+        if advantages is None and categories is None and times is None:
+            return None
+        m = sum(entry.num_answers for entry in votes)
+        if any(getattr(entry, entry.index_field).shape[-1] != 2 for entry in votes):
+            raise InputDataError("advantages, categories and times are of votes between two items.")
+        if advantages is not None:
+            advantages = as_tensor(advantages, "advantages").double()
+            advantages = advantages.unsqueeze(-1) if advantages.ndim == 2 else advantages
+            if advantages.ndim != 3 or advantages.shape[:2] != (m, 2) or not bool(advantages.isfinite().all()):
+                raise InputDataError(
+                    f"advantages must be finite and {m} x 2 x c, for both items of each vote; got {_what(advantages)}."
+                )
+        if categories is not None:
+            categories = as_index(categories, "categories", "m-dim", ndim=1, what="numbers of categories")
+            if len(categories) != m:
+                raise InputDataError(f"categories must hold a number for each of {m} votes; got {len(categories)}.")
+        if times is not None:
+            times = as_values(times, "times").double()
+            if len(times) != m or not bool(times.isfinite().all()):
+                raise InputDataError(f"times must hold a finite number for each of {m} votes; got {_what(times)}.")
+        return cls(advantages, categories, times)
+
+    @property
+    def columns(self) -> Tensor:
+        """Their columns, `m x 2 x e`."""
+        parts = [] if self.advantages is None else [self.advantages]
+        parts += [x.double().view(-1, 1, 1).expand(-1, 2, 1) for x in (self.categories, self.times) if x is not None]
+        return torch.cat(parts, dim=-1)
+
+    @property
+    def neutral(self) -> Tensor:
+        """The columns of an item by itself: no advantage, no category, the latest time."""
+        parts = [] if self.advantages is None else [torch.zeros(self.advantages.shape[-1])]
+        parts += [] if self.categories is None else [torch.tensor([-1.0])]
+        parts += [] if self.times is None else [self.times.max().reshape(1)]
+        return torch.cat([part.double() for part in parts])
+
+    def kernels(self, first: int) -> list[Kernel]:
+        """The kernels of the effects, of columns from `first` on."""
+        parts: list[Kernel] = []
+        if self.advantages is not None:
+            for i in range(self.advantages.shape[-1]):
+                effect = LinearKernel(
+                    variance_prior=_prior_of_scale(), variance_constraint=as_logarithm(), active_dims=[first + i]
+                )
+                effect.variance = SCALE
+                parts.append(effect)
+            first += self.advantages.shape[-1]
+        if self.categories is not None:
+            parts.append(_scaled(CategoryEffectKernel(active_dims=[0, first])))
+            first += 1
+        if self.times is not None:
+            drift = MaternKernel(nu=0.5, active_dims=[first], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
+            parts.append(_scaled(ItemEffectKernel(active_dims=[0]) * drift))
+        return parts
+
+
+class ItemModel(SkewGP):
+    """A SkewGP of votes between items, which finds its items among its points.
+
+    Attributes:
+        item_rows: An `n`-dim integer tensor: the point of each item by itself, without advantage and in no category.
+        neutral: The columns of circumstances of items by themselves; empty without circumstances.
+        place_of_time, place_of_category: The columns of points with times and categories; `None` without.
+    """
+
+    item_rows: Tensor
+    neutral: Tensor
+    place_of_time: int | None = None
+    place_of_category: int | None = None
+
+    def items_at(self, at: float | None = None, category: int | None = None) -> Tensor:
+        r"""The items as points.
+
+        Args:
+            at: The time; the latest of all votes if `None`.
+            category: The category; none in particular if `None`.
+
+        Raises:
+            InputDataError: If the model has no times or categories.
+        """
+        X = self.datapoints[self.item_rows.to(self.datapoints.device)].clone()
+        for name, value, place in (("at", at, self.place_of_time), ("category", category, self.place_of_category)):
+            if value is None:
+                continue
+            if place is None:
+                what = "times" if name == "at" else "categories"
+                raise InputDataError(f"{name} is for models of votes with {what}; give item_model their {what}.")
+            X[:, place] = as_number(value, name)
+        return X
+
+
 def _feature_dims(num_features: int, groups: bool) -> list[int]:
     first = 2 if groups else 1
     return list(range(first, first + num_features))
 
 
+def _prior_of_scale() -> LogNormalPrior:
+    return LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
+
+
 def _scaled(kernel: Kernel) -> CheckedScaleKernel:
-    prior = LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
-    scaled = CheckedScaleKernel(kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
+    scaled = CheckedScaleKernel(kernel, outputscale_prior=_prior_of_scale(), outputscale_constraint=as_logarithm())
     scaled.outputscale = SCALE
     return scaled
 
@@ -145,7 +278,10 @@ def item_model(
     judge_covar_module: Kernel | None = None,
     draw_settings: DrawSettings | None = None,
     approximation: Literal["ep"] | None = None,
-) -> SkewGP:
+    advantages: Any = None,
+    categories: Any = None,
+    times: Any = None,
+) -> ItemModel:
     r"""A `SkewGP` of votes between items.
 
     The utility of item `i` is its own effect, plus one of its group, plus a smooth function of its features. Without
@@ -154,6 +290,10 @@ def item_model(
     their votes, or have no votes, have a finite utility with its uncertainty.
 
     The points of the model, `model.datapoints`, are the items in their order, and votes refer to items by number.
+
+    What was the case at a vote adds to both utilities: an effect of each advantage, one for all items; an effect of
+    each item in each category; and a strength of each item that drifts in time, an Ornstein-Uhlenbeck process. Points
+    then are items in these circumstances: round times to days or weeks, as each item has a point for each time.
 
     Example:
         >>> model = item_model(4, Preference([[0, 1], [0, 2], [2, 3]]))
@@ -171,9 +311,15 @@ def item_model(
         judge_covar_module: The kernel of a judge's own part; by default `default_item_judge_covar_module`.
         draw_settings: As for `SkewGP`.
         approximation: As for `SkewGP`; `"ep"` for the largest leagues.
+        advantages: For votes between two items an `m x 2` or `m x 2 x c` tensor, the covariates of both items of each
+            vote in the order of observations and of their pairs: 1 for the item at home, or shown first, and 0 for the
+            other. `read_votes` makes it from names.
+        categories: An `m`-dim integer tensor, the category of each vote.
+        times: An `m`-dim tensor, the time of each vote.
 
     Raises:
-        InputDataError: If votes are on unknown items, or features or groups do not fit the number of items.
+        InputDataError: If votes are on unknown items, features or groups do not fit the number of items, or advantages,
+            categories or times do not fit the votes.
     """
     num_items = as_count(num_items, "num_items")
     given = _as_votes(votes)
@@ -182,17 +328,25 @@ def item_model(
     _check_votes(given, num_items)
     X = item_points(torch.arange(num_items), features, groups)
     num_features = X.shape[-1] - 1 - (groups is not None)
+    told = Circumstances.of(advantages, categories, times, given)
+    first = X.shape[-1]
+    if told is not None:
+        rows = [getattr(entry, entry.index_field) for entry in given]
+        X, rows = _in_circumstances(X, told.neutral, rows, told.columns)
+        given = tuple(_at_rows(entry, index) for entry, index in zip(given, rows, strict=True))
+    scaled = _feature_dims(num_features, groups is not None)
+    scaled += [] if told is None or told.times is None else [X.shape[-1] - 1]
     transform = None
-    if num_features:
-        dims = _feature_dims(num_features, groups is not None)
-        low, high = X[:, dims].amin(0), X[:, dims].amax(0)
+    if scaled:
+        low, high = X[:, scaled].amin(0), X[:, scaled].amax(0)
         bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
-        transform = Normalize(X.shape[-1], indices=dims, bounds=bounds)
+        transform = Normalize(X.shape[-1], indices=scaled, bounds=bounds)
     if covar_module is None:
         covar_module = default_item_covar_module(num_features, groups is not None)
+        covar_module = reduce(add, [] if told is None else told.kernels(first), covar_module)
     if judge_covar_module is None:
         judge_covar_module = default_item_judge_covar_module(num_features, groups is not None)
-    return SkewGP(
+    model = ItemModel(
         X,
         given,
         likelihood=likelihood,
@@ -203,6 +357,37 @@ def item_model(
         draw_settings=draw_settings,
         approximation=approximation,
     )
+    model.item_rows = torch.arange(num_items)
+    model.neutral = X.new_zeros(0) if told is None else told.neutral
+    if told is not None:
+        model.place_of_time = None if told.times is None else X.shape[-1] - 1
+        if told.categories is not None:
+            model.place_of_category = X.shape[-1] - 1 - (told.times is not None)
+    return model
+
+
+def _in_circumstances(
+    X: Tensor, neutral: Tensor, items: Sequence[Tensor], columns: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    """Points of items by themselves, then of items in the circumstances of votes; the votes' rows among them.
+
+    `X` are points of items without circumstances, `items` numbers of items by observation, `columns` is `m x 2 x e`.
+    """
+    alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
+    pairs = torch.cat(list(items))
+    asked = torch.cat([X[pairs], columns.to(X)], dim=-1).flatten(0, 1)
+    distinct, which = torch.cat([alone, asked]).unique(dim=0, return_inverse=True)
+    place = torch.full((len(distinct),), len(which)).scatter_reduce(0, which, torch.arange(len(which)), "amin")
+    extra = place[place >= len(alone)].sort().values  # the first occurrence of each point that is no item by itself
+    row = torch.cat([torch.arange(len(alone)), torch.zeros(len(asked), dtype=torch.long)])
+    row[extra] = len(alone) + torch.arange(len(extra))
+    rows = row[place[which[len(alone) :]]].view(-1, 2)
+    return torch.cat([alone, torch.cat([alone, asked])[extra]]), list(rows.split([len(part) for part in items]))
+
+
+def _at_rows(entry: Observation, rows: Tensor) -> Observation:
+    """Votes with other indices, a tensor of their shape."""
+    return entry.at_columns(lambda index, by: rows)
 
 
 def _as_votes(votes: Any) -> tuple[Observation, ...]:
@@ -216,8 +401,8 @@ def _as_votes(votes: Any) -> tuple[Observation, ...]:
     return tuple(votes)
 
 
-def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
-    """Raise for unknown items and warn of ties alone."""
+def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[Observation] = ()) -> None:
+    """Raise for unknown items and warn of ties alone, also among votes before."""
     for entry in votes:
         if not isinstance(entry, Observation):
             raise InputDataError(f"votes must be observations such as Preference and Tie; got {type(entry).__name__}.")
@@ -228,8 +413,9 @@ def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
                 f"{type(entry).__name__} names items {unknown}; there are {num_items}, numbered from 0. Raise "
                 "num_items, or use add_items."
             )
-    told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in votes)
-    if sum(len(entry.ties) for entry in votes) and not told:
+    every = [*before, *votes]
+    told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in every)
+    if sum(len(entry.ties) for entry in every) and not told:
         warnings.warn(
             "All votes are ties, which determine neither the width of ties nor the better item. Add votes with a "
             "winner.",
@@ -238,25 +424,47 @@ def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
         )
 
 
-def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> SkewGP:
+def add_votes(
+    model: ItemModel,
+    votes: Observation | Sequence[Observation],
+    advantages: Any = None,
+    categories: Any = None,
+    times: Any = None,
+) -> ItemModel:
     r"""A model with more votes between the same items, and the same hyperparameters.
 
     Args:
         model: A model of items.
         votes: Comparisons of items by number.
+        advantages: Those of the new votes, as for `item_model`, if the model has advantages.
+        categories: Their categories, likewise.
+        times: Their times, likewise.
 
     Raises:
-        InputDataError: If votes are on unknown items, or the likelihood does not take them.
+        InputDataError: If votes are on unknown items, the likelihood does not take them, or advantages, categories or
+            times are not those that the model has.
     """
-    check_class(model, "model", SkewGP)
+    check_class(model, "model", ItemModel)
     given = _as_votes(votes)
-    _check_votes((*model.observations, *given), len(model.datapoints))
+    _check_votes(given, len(model.item_rows), [*model.observations])
+    told = Circumstances.of(advantages, categories, times, given)
+    if (0 if told is None else told.columns.shape[-1]) != len(model.neutral):
+        raise InputDataError("New votes must have the same kinds of advantages, categories and times as those before.")
+    X = model.datapoints
+    rows = [model.item_rows[getattr(entry, entry.index_field)] for entry in given]
+    if told is not None:
+        bare = X[model.item_rows, : X.shape[-1] - len(model.neutral)]
+        asked = [getattr(entry, entry.index_field) for entry in given]
+        further, places = _in_circumstances(bare, model.neutral, asked, told.columns)
+        new_rows = torch.cat([model.item_rows, len(X) + torch.arange(len(further) - len(bare))])
+        X, rows = torch.cat([X, further[len(bare) :]]), [new_rows[place] for place in places]
+    moved = [_at_rows(entry, index) for entry, index in zip(given, rows, strict=True)]
     new = deepcopy(model)
-    new.set_train_data(targets=(*model.observations, *given))
+    new.set_train_data(X, (*model.observations, *moved), strict=False)
     return new
 
 
-def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any = None) -> SkewGP:
+def add_items(model: ItemModel, num_items: int, features: Any = None, groups: Any = None) -> ItemModel:
     r"""A model with more items, placed after the others, and the same hyperparameters.
 
     Features are scaled by the ranges of the first items, and may be outside these.
@@ -271,20 +479,24 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
         InputDataError: If features or groups do not fit those of the model.
     """
     num_items = as_count(num_items, "num_items", least=1)
-    check_class(model, "model", SkewGP)
-    old = model.datapoints
-    X = item_points(torch.arange(len(old), len(old) + num_items), features, groups).to(old)
+    check_class(model, "model", ItemModel)
+    old, known = model.datapoints, len(model.item_rows)
+    X = item_points(torch.arange(known, known + num_items), features, groups).to(old)
+    X = torch.cat([X, model.neutral.to(old).expand(num_items, -1)], dim=-1)
     transform = getattr(model, "input_transform", None)
-    has_groups = old.shape[-1] > 1 + (0 if transform is None else len(transform.indices))
+    num_scaled = 0 if transform is None else len(transform.indices) - (model.place_of_time is not None)
+    num_extra = len(model.neutral)
+    has_groups = old.shape[-1] - num_extra > 1 + num_scaled
     if X.shape[-1] == old.shape[-1] and has_groups != (groups is not None):
         raise InputDataError(f"The model's items have {'' if has_groups else 'no '}groups; likewise for the new ones.")
     if X.shape[-1] != old.shape[-1]:
         raise InputDataError(
-            f"The model's items have {old.shape[-1] - 1} columns of features and groups together; got {X.shape[-1] - 1}"
-            " for the new ones."
+            f"The model's items have {old.shape[-1] - 1 - num_extra} columns of features and groups together; got "
+            f"{X.shape[-1] - 1 - num_extra} for the new ones."
         )
     new = deepcopy(model)
     new.set_train_data(torch.cat([old, X]), model.observations, strict=False)
+    new.item_rows = torch.cat([model.item_rows, len(old) + torch.arange(num_items)])
     return new
 
 
@@ -304,7 +516,7 @@ def feature_share(model: SkewGP) -> float:
     check_class(model, "model", SkewGP)
     kernel = model.covar_module
     parts = list(kernel.kernels) if isinstance(kernel, AdditiveKernel) else [kernel]
-    X = model.transform_inputs(model.datapoints)
+    X = model.transform_inputs(model.items_at() if isinstance(model, ItemModel) else model.datapoints)
     total, features = 0.0, None
     for part in parts:
         K = part(X).to_dense()

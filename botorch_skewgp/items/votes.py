@@ -2,15 +2,15 @@ r"""Votes in a data frame, and as observations of numbered items."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import column, is_empty, pandas, sorted_names
+from botorch_skewgp.frames.columns import codes, column, is_empty, is_number, pandas, sorted_names
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
 from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
@@ -35,11 +35,16 @@ class Votes:
         observations: The votes as observations; their indices are places in `items`.
         items: The names of the items.
         judges: The names of the judges, in the order of their numbers; `None` without judges.
+        circumstances: The `advantages`, `categories` and `times` of the votes, in the order of `observations`, as
+            `item_model` takes them.
+        categories: The names of the categories, in the order of their numbers; `None` without categories.
     """
 
     observations: tuple[Observation, ...]
     items: tuple[Any, ...]
     judges: tuple[Any, ...] | None = None
+    circumstances: Mapping[str, Tensor] = field(default_factory=dict)
+    categories: tuple[Any, ...] | None = None
 
     def to_frame(self) -> DataFrame:
         r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
@@ -70,6 +75,9 @@ def read_votes(
     judge: str | None = None,
     items: Sequence[Hashable] | None = None,
     both_alike: Literal["level", "tie", "drop"] = "level",
+    advantages: Sequence[str] = (),
+    category: str | None = None,
+    time: str | None = None,
 ) -> Votes:
     r"""Read votes from a data frame with a row for each.
 
@@ -91,6 +99,10 @@ def read_votes(
             if `None`.
         both_alike: The meaning of votes for both or against both: `"level"` for a tie with both items above or below a
             threshold; `"tie"` for a tie; `"drop"` to leave them out.
+        advantages: The names of columns that name the item with an advantage in each vote, such as the one at home or
+            the one shown first; other cells (empty, or of no item of the vote) are of votes without it.
+        category: The name of the column of categories.
+        time: The name of the column of times, which are numbers.
 
     Returns:
         Wins and ties, or one `Vote` of all if some tell the level.
@@ -140,14 +152,49 @@ def read_votes(
         judges = tuple(sorted_names(set(said_by)))
         place = {name: i for i, name in enumerate(judges)}
         who = torch.tensor([place[name] for name in said_by], dtype=torch.long)
+    told, kinds = _circumstances(frame, advantages, category, time, m)
     if both_alike == "level" and bool((code > TIE).any()):
-        return Votes((Vote(pairs, code, buttons=_buttons(code), judge=who),), tuple(names), judges)
+        found = (Vote(pairs, code, buttons=_buttons(code), judge=who),)
+        return Votes(found, tuple(names), judges, told(pairs, names, torch.arange(m)), kinds)
     pairs = torch.where((code == SECOND).unsqueeze(-1), pairs.flip(-1), pairs)
     won, tied = code < TIE, (code >= TIE) & known
     observations: list[Observation] = [Preference(pairs[won], judge=_chosen(who, won))]
     if bool(tied.any()):
         observations.append(Tie(pairs[tied], judge=_chosen(who, tied)))
-    return Votes(tuple(observations), tuple(names), judges)
+    order = torch.cat([won.nonzero(), tied.nonzero()]).squeeze(-1)
+    return Votes(tuple(observations), tuple(names), judges, told(pairs[order], names, order), kinds)
+
+
+def _circumstances(
+    frame: Any, advantages: Sequence[str], category: str | None, time: str | None, m: int
+) -> tuple[Callable[[Tensor, Sequence[Any], Tensor], dict[str, Tensor]], tuple[Any, ...] | None]:
+    """A function of pairs, names and the rows of these pairs that returns what was the case; names of categories."""
+    if isinstance(advantages, str):
+        raise InputDataError(f"advantages must be a list of names of columns; got {advantages!r}.")
+    having = [column(frame, name, may_be_empty=True) for name in advantages]
+    said = None if category is None else column(frame, category)
+    when = None if time is None else column(frame, time)
+    for name, values in [*zip(advantages, having, strict=True), (category, said), (time, when)]:
+        if values is not None and len(values) != m:
+            raise InputDataError(f"Column {name!r} has {len(values)} entries for {m} votes.")
+    wrong = [i for i, value in enumerate(when or ()) if not is_number(value)]
+    if wrong and when is not None:
+        raise InputDataError(f"Column {time!r} must hold numbers; got {when[wrong[0]]!r} in row {wrong[0]}.")
+    kinds = None if said is None else tuple(sorted_names(set(said)))
+
+    def told(pairs: Tensor, names: Sequence[Any], rows: Tensor) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        if having:
+            number = {name: i for i, name in enumerate(names)}
+            item = torch.tensor([[number.get(value, -1) for value in values] for values in having]).mT[rows]
+            found["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()
+        if said is not None and kinds is not None and category is not None:
+            found["categories"] = codes(said, kinds, category)[rows]
+        if when is not None:
+            found["times"] = torch.tensor([float(value) for value in when], dtype=torch.float64)[rows]
+        return found
+
+    return told, kinds
 
 
 def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:

@@ -118,7 +118,7 @@ class Reliability(Module):
         super().__init__()
         self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
         closures = ReadParameter("logarithm"), SetParameter("logarithm")
-        self.register_prior("logarithm_prior", DeviationPrior(RELIABILITY_SPREAD), *closures)
+        self.register_prior("logarithm_prior", DeviationPrior(RELIABILITY_SPREAD, num_judges), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
         """The reliabilities with new judges, who have reliability 1; fixed if these are."""
@@ -126,6 +126,7 @@ class Reliability(Module):
         with torch.no_grad():
             new.logarithm[: len(self.logarithm)] = self.values.log()
             new.logarithm_prior.scale.copy_(self.logarithm_prior.scale)
+            new.logarithm_prior.judge_variance[: len(self.logarithm)] = self.logarithm_prior.judge_variance
         return new
 
     @property
@@ -138,10 +139,13 @@ class Reliability(Module):
         """The logarithm of the root of the mean power, which is the unit of reliabilities."""
         return (torch.logsumexp(POWER * self.logarithm, dim=-1) - math.log(len(self.logarithm))) / POWER
 
-    def of_new_judges(self) -> tuple[Tensor, Tensor]:
-        """The reliabilities of judges who may come, by their prior, and the weight of each in an average."""
-        deviations, weights = self.logarithm_prior.of_new_judges()
-        return (deviations - self._log_scale).exp(), weights
+    def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
+        """Factors of a judge's utility and their weights in an average; see `DeviationPrior.around_judge`."""
+        around = self.logarithm_prior.around_judge(judge)
+        if around is None:
+            return None
+        factors = around[0] - self._log_scale if judge == "new" else around[0]
+        return factors.exp(), around[1]
 
     def at(self, code: Tensor) -> Tensor:
         r"""The reliabilities of judges by their codes in points; 1 for new judges and for the shared part.

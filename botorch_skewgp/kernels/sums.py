@@ -30,7 +30,8 @@ def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
 def _matrix(kernel: Kernel, X: Tensor) -> Tensor:
     if not isinstance(kernel, AdditiveKernel | ProductKernel | ScaleKernel):
         return kernel(X).to_dense()
-    if kernel.active_dims is not None:
+    is_copied = isinstance(kernel, ScaleKernel) and kernel.base_kernel.active_dims is not None  # by GPyTorch
+    if kernel.active_dims is not None and not is_copied:
         X = X.index_select(-1, kernel.active_dims)
     if isinstance(kernel, ScaleKernel):
         return kernel.outputscale.unsqueeze(-1).unsqueeze(-1) * _matrix(kernel.base_kernel, X)

@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
+from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.judged import JudgedLikelihood
@@ -243,8 +243,9 @@ class RowLikelihood(JudgedLikelihood):
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
-        if self.is_of_any_new_judge:
-            return self._predict_new_judge(posterior, scale)
+        around = self.around_judge()
+        if around is not None:
+            return averaged([member.marginal(posterior, scale=scale) for member in around[0]], around[1])
         kind, like = self.observation_types[0], posterior.mean
         at_points = self._reads_one_value
         if posterior.mean.shape[-2] < kind.points_per_observation:
@@ -262,11 +263,6 @@ class RowLikelihood(JudgedLikelihood):
             return Categorical(probs=reading.log_probabilities(items).exp().mean(0))
         read = posterior if at_points else posterior.affine(reading.weight)
         return outcome_distribution(read, reading, squeeze=not at_points)
-
-    def _predict_new_judge(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:
-        """The average over the parameters of a new judge."""
-        members, weights = self.as_new_judges()
-        return averaged([member.marginal(posterior, scale=scale) for member in members], weights)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""

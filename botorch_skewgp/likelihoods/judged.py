@@ -48,7 +48,7 @@ class JudgedLikelihood(Likelihood):
     default_noise: ClassVar[float] = JUDGEMENT_NOISE  # of judgements, without numbers beside them
     slip = RateParameter()
     _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
-    _deviation: Tensor | None = None  # of a new judge's parameter
+    _deviation: Tensor | None = None  # of a judge's parameter from what is fitted, or from what is common
     _open: Set[str] = frozenset()  # what `set_defaults_beside` sets
     _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
@@ -170,7 +170,9 @@ class JudgedLikelihood(Likelihood):
             self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
         if learn and num_judges > 1:
             name = f"{name}_deviation"
-            self.register_prior(f"{name}_prior", DeviationPrior(spread), ReadParameter(name), SetParameter(name))
+            self.register_prior(
+                f"{name}_prior", DeviationPrior(spread, num_judges), ReadParameter(name), SetParameter(name)
+            )
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
         r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
@@ -197,6 +199,10 @@ class JudgedLikelihood(Likelihood):
             prior = HalfCauchyOddsPrior(SLIP_ODDS_SCALE)
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
+
+    def start_slips(self) -> None:
+        """Begin to learn a rate of slips, one for all judges."""
+        self._register_slip(0.0, True, None)
 
     @property
     def learns_slips(self) -> bool:
@@ -250,10 +256,12 @@ class JudgedLikelihood(Likelihood):
         """
         values = getattr(self, name).to(like)
         if judge is None or values.numel() == 1:
+            moved = self._deviation is not None and hasattr(self, f"{name}_deviation_prior")
             if isinstance(self._judge, int) and self._judge < values.numel():
                 value = values[self._judge].unsqueeze(-1)
-            elif self._deviation is not None and hasattr(self, f"{name}_deviation_prior"):
-                value = (ReadCommon(name)(self) * self._deviation.exp()).to(like)
+                value = value * self._deviation.exp().to(like) if moved else value  # type: ignore[union-attr]
+            elif moved:
+                value = (ReadCommon(name)(self) * self._deviation.exp()).to(like)  # type: ignore[union-attr]
             else:
                 value = values.mean(-1, keepdim=True)
             return value if judge is None else value.expand(len(judge))
@@ -311,16 +319,16 @@ class JudgedLikelihood(Likelihood):
         names = (f"{name}_deviation_prior" for name in self.parameters_by_judge)
         return next((getattr(self, name) for name in names if hasattr(self, name)), None)
 
-    @property
-    def is_of_any_new_judge(self) -> bool:
-        """Whether predictions are averages over the parameters of a new judge."""
-        return self._judge == "new" and self._deviation is None and self._deviation_prior is not None
+    def around_judge(self) -> tuple[list[Self], Tensor] | None:
+        """The likelihoods that the answers of the likelihood's judge are an average over, and the weight of each.
 
-    def as_new_judges(self) -> tuple[list[Self], Tensor]:
-        """The likelihoods of judges who may come, and the weight of each in an average."""
-        assert self._deviation_prior is not None
-        deviations, weights = self._deviation_prior.of_new_judges()
-        members = [copy(self) for _ in deviations]
-        for member, deviation in zip(members, deviations, strict=True):
+        `None` where the judge's parameters are known, or are no judge's.
+        """
+        prior = self._deviation_prior
+        around = None if prior is None or self._deviation is not None else prior.around_judge(self._judge)
+        if around is None:
+            return None
+        members = [copy(self) for _ in around[0]]
+        for member, deviation in zip(members, around[0], strict=True):
             member.__dict__["_deviation"] = deviation
-        return members, weights
+        return members, around[1]

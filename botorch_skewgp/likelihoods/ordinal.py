@@ -2,12 +2,16 @@ r"""The likelihood of grades, with learned or given cut-points.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Samejima1969estimation] F. Samejima. Estimation of latent ability using a response pattern of graded scores.
+   Psychometrika Monograph Supplement 17, 1969.
 .. [Chu2005ordinal] W. Chu, Z. Ghahramani. Gaussian processes for ordinal regression. JMLR 6, 2005.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -20,7 +24,7 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_parts
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -51,6 +55,9 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        num_items: The number of items of a questionnaire that have learned gaps between cut-points of their own, as in
+            the graded response model ([Samejima1969estimation]_): the item of each grade is `Ordinal(item=)`, that of
+            predictions `for_item`. `None` for the same cut-points everywhere.
 
     Raises:
         InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
@@ -64,6 +71,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     observation_types = (Ordinal,)
     gaps = PositiveParameter()
     stretch = JudgeParameter()
+    _item: int | None = None  # of new grades
 
     def __init__(
         self,
@@ -81,11 +89,15 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
+        num_items: int | None = None,
     ) -> None:
         num_grades = as_count(num_grades, "num_grades", most=MAX_CATEGORIES)
         check_parts(gap_prior=(gap_prior, Prior))
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
+        self.num_items = None if num_items is None else as_count(num_items, "num_items")
+        if num_items is not None and cutpoints is not None:
+            raise InputDataError("Given cut-points are those of all items; leave num_items out.")
         learn, middle = cutpoints is None, self._middle
         points = torch.arange(num_grades - 1) - middle if cutpoints is None else as_tensor(cutpoints, "cutpoints")
         points = points.to(torch.float64).to(self.noise.device)  # the module moves as one
@@ -97,7 +109,11 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self.register_buffer("are_given", torch.tensor(not learn))
         self._register_shift(points[middle : middle + 1], learn_shift, shift_prior, not learn)
         self.register_parameter(
-            "raw_gaps", torch.nn.Parameter(torch.zeros(num_grades - 2, dtype=torch.float64), requires_grad=learn)
+            "raw_gaps",
+            torch.nn.Parameter(
+                torch.zeros(*([] if num_items is None else [num_items]), num_grades - 2, dtype=torch.float64),
+                requires_grad=learn,
+            ),
         )
         self.register_constraint("raw_gaps", Positive())
         if gap_prior is None and learn and num_grades > 2:
@@ -105,7 +121,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         if gap_prior is not None:
             self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
         if num_grades > 2:
-            self.gaps = points.diff()
+            self.gaps = points.diff().expand_as(self.raw_gaps)
         self._has_stretch = stretch is not None
         if stretch is None and not learn_stretch:
             return
@@ -116,9 +132,26 @@ class OrdinalLikelihood(NoisyValueLikelihood):
 
     @property
     def cutpoints(self) -> Tensor:
-        """The cut-points, increasing; shape `num_grades - 1`."""
-        steps = torch.cat([self.shift.new_zeros(1), self.gaps.cumsum(-1)])
-        return self.shift + steps - steps[self._middle]
+        """The cut-points, increasing; shape `num_grades - 1`, or `num_items x (num_grades - 1)`."""
+        steps = torch.nn.functional.pad(self.gaps.cumsum(-1), (1, 0))
+        return self.shift + steps - steps[..., self._middle : self._middle + 1]
+
+    def for_item(self, item: int) -> Self:
+        r"""The likelihood of grades of one item, with its own cut-points; without these the likelihood itself.
+
+        Args:
+            item: The number of the item.
+
+        Raises:
+            InputDataError: If there is no such item.
+        """
+        if self.num_items is None:
+            return self
+        if as_position(item, self.num_items) != item:
+            raise InputDataError(f"item must be a number from 0 to {self.num_items - 1}; got {item!r}.")
+        new = copy(self)
+        new.__dict__["_item"] = item
+        return new
 
     @property
     def _middle(self) -> int:
@@ -130,15 +163,31 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         """Slips and stretches, as far as they have a value for each judge."""
         return super().parameters_by_judge + (["stretch"] if self._has_stretch else [])
 
-    def _latent_cutpoints(self, like: Tensor, scale: OutcomeScale, judge: Tensor | None = None) -> Tensor:
-        """The cut-points in units of the latent function, `C`; those of the judges of `m` answers, `m x C`."""
+    def _latent_cutpoints(
+        self, like: Tensor, scale: OutcomeScale, judge: Tensor | None = None, item: Tensor | None = None
+    ) -> Tensor:
+        """The cut-points in units of the latent function, `C`; those of `m` answers of judges or items, `m x C`."""
         cutpoints = self.cutpoints.to(like)
         cutpoints = scale.standardize(cutpoints) if self.are_given else cutpoints
+        if item is not None:
+            cutpoints = cutpoints[item.to(cutpoints.device)]
+        elif self.num_items is not None:
+            cutpoints = cutpoints.mean(-2) if self._item is None else cutpoints[self._item]
         if not self._has_stretch:
             return cutpoints
-        middle = cutpoints[self._middle]
+        middle = cutpoints[..., self._middle : self._middle + 1]
         factor = self._of_judges("stretch", like, judge)
         return middle + (factor if judge is None else factor.unsqueeze(-1)) * (cutpoints - middle)
+
+    def _item_of(self, observation: Ordinal) -> Tensor | None:
+        """The item of each grade, where items have cut-points of their own."""
+        if self.num_items is None:
+            return None
+        if observation.item is None:
+            raise InputDataError("Items have cut-points of their own; name the item of each grade, Ordinal(item=).")
+        if len(observation.item) and int(observation.item.max()) >= self.num_items:
+            raise InputDataError(f"There are {self.num_items} items; got item {int(observation.item.max())}.")
+        return observation.item
 
     def reading(
         self,
@@ -153,9 +202,10 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """Each grade, between the cut-points of its judge."""
         rows = super().rows(observation, like, scale)
-        if not self._has_stretch or observation.judge is None:
+        judge, item = observation.judge if self._has_stretch else None, self._item_of(observation)  # type: ignore[arg-type]
+        if judge is None and item is None:
             return rows
-        cutpoints = self._latent_cutpoints(like, scale, observation.judge)
+        cutpoints = self._latent_cutpoints(like, scale, judge, item)
         end = torch.full_like(cutpoints[:, :1], torch.inf)
         ends = torch.cat([-end, cutpoints, end], dim=-1)
         grade = self.answers(observation)[1].to(ends.device).unsqueeze(-1)  # type: ignore[arg-type]

@@ -83,20 +83,41 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
 class DeviationPrior(NormalPrior):
     r"""The common prior of judges' deviations, normal around 0, whose standard deviation `fit_skew_gp` learns.
 
-    The logarithm of this spread has a normal prior around that of the expected spread.
+    The logarithm of this spread has a normal prior around that of the expected spread. `variance` holds what is left of
+    each judge's own variance after a fit that learns spreads; zero before.
 
     Args:
         spread: The expected spread, and the start of a fit.
+        num_judges: The number of judges.
     """
 
-    def __init__(self, spread: float) -> None:
+    def __init__(self, spread: float, num_judges: int) -> None:
         super().__init__(0.0, spread)
         self.expected_spread = spread
+        self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
 
-    def of_new_judges(self) -> tuple[Tensor, Tensor]:
-        """Deviations of judges who may come, and the weight of each in an average, by Gauss-Hermite quadrature."""
+    def keep_variances(self, variance: Tensor) -> None:
+        """Set the variances of judges' deviations, over which predictions are averaged."""
+        self.judge_variance.copy_(variance)
+
+    def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
+        r"""Nodes and weights of an average over a judge's deviation, by Gauss-Hermite quadrature.
+
+        Args:
+            judge: A judge's number, whose nodes are differences from the fitted deviation; `"new"` for a judge who may
+                come, around 0.
+
+        Returns:
+            `None` where the deviation is taken as it is.
+        """
+        if judge == "new":
+            scale = self.scale
+        elif isinstance(judge, int) and judge < len(self.judge_variance) and bool(self.judge_variance[judge] > 0):
+            scale = self.judge_variance[judge].sqrt()
+        else:
+            return None
         nodes, log_weights = hermite(self.scale, NUM_NEW_JUDGES)
-        return self.scale * nodes, log_weights.exp()
+        return scale * nodes, log_weights.exp()
 
     def log_density_of_spread(self) -> Tensor:
         """The log density of the spread's logarithm, up to a constant."""

@@ -43,7 +43,7 @@ from botorch_skewgp.models.inputs import (
     warn_of_scaling,
 )
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
-from botorch_skewgp.models.panel import NEW, code_of
+from botorch_skewgp.models.panel import code_of, judge_of
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.transforms import apply_posterior_transform, learn_outcome_scale, transformed_dim
 from botorch_skewgp.observations import Observation
@@ -267,7 +267,8 @@ class SkewGP(ConditioningMixin):
     ) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
-        Of a new judge it is the average over the reliability, width of ties or stretch that such a judge may have.
+        It is the average over the reliability, width of ties or stretch that a new judge may have, and over what
+        answers leave open of a known judge's, see `botorch_skewgp.fitting.spreads`.
 
         Args:
             X: A `batch_shape x q x d` tensor.
@@ -308,11 +309,12 @@ class SkewGP(ConditioningMixin):
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, ...)."
             )
         options = {"scale": self._outcome_scale, **asked}
-        if self.judge_reliability is None or self._judge != NEW:
+        reliability = self.judge_reliability
+        around = None if reliability is None else reliability.around_judge(judge_of(self._judge))
+        if around is None:
             return likelihood(posterior, **options)
-        values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1
-        found = [likelihood(posterior.scaled(value), **options) for value in values]
-        return averaged(found, weights)
+        found = [likelihood(posterior.scaled(value), **options) for value in around[0]]  # a new judge's is of 1
+        return averaged(found, around[1])
 
     @overload
     def for_judge(self, judge: int | str | None) -> Self: ...

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_point_index, as_values
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_index, as_point_index, as_values
 from botorch_skewgp.observations.observation import Countable, Mark
 
 
@@ -23,6 +23,8 @@ class Ordinal(Countable):
         grades: An `m`-dim tensor of integers `0, ..., num_grades - 1`.
         num_grades: The number of grades, from 2 to 10,000.
         index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
+        item: An `m`-dim integer tensor from 0: the item of a questionnaire that each grade answers, where items have
+            cut-points of their own; see `OrdinalLikelihood(num_items=)`.
 
     Raises:
         InputDataError: If a grade is out of range, or shapes disagree.
@@ -34,6 +36,7 @@ class Ordinal(Countable):
     grades: Tensor
     num_grades: int
     index: Tensor = None  # type: ignore[assignment]  # set when built
+    item: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_grades", as_count(self.num_grades, "num_grades", most=MAX_CATEGORIES))
@@ -55,6 +58,11 @@ class Ordinal(Countable):
             )
         object.__setattr__(self, "grades", grades.long())
         object.__setattr__(self, "index", as_point_index(self.index, grades.shape[0], "grades"))
+        if self.item is not None:
+            item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
+            if len(item) != len(grades):
+                raise InputDataError(f"item must hold a number for each of the {len(grades)} grades; got {len(item)}.")
+            object.__setattr__(self, "item", item)
         super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:

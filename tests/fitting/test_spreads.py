@@ -187,3 +187,48 @@ def test_spreads_beside_numbers():
     ((prior, deviation),) = deviations_of_judges(model)
     assert 0.08 < float(prior.scale) < 0.8
     assert bool(deviation.isfinite().all())
+
+
+def test_few_answers_integrate_deviations_and_average_over_them():
+    """Means and variances of two judges' stretches, and what is said of grades, are those of quadrature on a grid."""
+    X = torch.linspace(0, 1, 8, dtype=double).unsqueeze(-1)
+    grades = Ordinal([0, 4, 1, 3, 2, 2, 2, 1, 3], 5, index=[0, 1, 6, 7, 2, 3, 4, 5, 5], judge=[0] * 4 + [1] * 5)
+    likelihood = OrdinalLikelihood(5, stretch=torch.ones(2), learn_stretch=True)
+    model = SkewGP(X, grades, likelihood, judge_covar_module=LinearTastesKernel(0), approximation="ep")
+    fit_skew_gp(model)
+    mll, prior, deviation = of(model)
+    means, variances, spread = deviation.detach().clone(), prior.judge_variance.clone(), float(prior.scale)
+    assert means[0] < 0 < means[1]
+    assert bool((variances < spread**2).all())
+    said = [model.predictive(X[2:3], judge=j).probs.flatten() for j in (0, 1)]
+    grid = 4 * spread * torch.linspace(-1, 1, 9, dtype=double)
+    pairs = torch.cartesian_prod(grid, grid)
+    values, probabilities = [], []
+    with torch.no_grad():
+        for point in pairs:
+            deviation.copy_(point)
+            mll.train()
+            values.append(mll.evaluate(mll.model(*mll.model.train_inputs), mll.model.train_targets))
+            mll.eval()
+            prior.judge_variance.zero_()
+            probabilities.append(torch.stack([model.predictive(X[2:3], judge=j).probs.flatten() for j in (0, 1)]))
+    weights = torch.stack(values).softmax(0)
+    exact = weights @ pairs
+    spreads_of = (weights @ (pairs - exact).square()).sqrt()
+    assert torch.allclose(means, exact, atol=0.35 * spread)
+    assert torch.allclose(variances.sqrt(), spreads_of, rtol=0.2)
+    assert torch.allclose(torch.stack(said), (weights[:, None, None] * torch.stack(probabilities)).sum(0), atol=0.02)
+    alone = probabilities[len(pairs) // 2]
+    assert not torch.allclose(torch.stack(said), alone, atol=0.02)
+
+
+def test_many_answers_keep_what_is_left_of_variances():
+    model = graded(0.5, num_judges=3, each=12)
+    _, prior, _ = of(model)
+    assert not spreads.has_few_answers(model)
+    fit_skew_gp(model)
+    left = prior.judge_variance
+    assert bool((left > 0).all())
+    assert bool((left < prior.scale.square()).all())
+    averaged, prior.judge_variance[0] = model.predictive(model.datapoints[:1], judge=0).probs, 0.0
+    assert not torch.allclose(averaged, model.predictive(model.datapoints[:1], judge=0).probs, atol=1e-6)

@@ -43,3 +43,11 @@ def test_batches():
         found = covariance_of_points(kernel, X).to_dense()
         expected = torch.cat([kernel(X, X[:2]).to_dense(), kernel(X, X[2:]).to_dense()], dim=-1)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_scaled_parts_of_some_inputs_select_them_once():
+    """GPyTorch copies the inputs of a kernel to the scale around it."""
+    X = torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    kernel = (LinearKernel() + ScaleKernel(RBFKernel(active_dims=[1, 2]))).double()
+    expected = sum(part(X, X.clone()).to_dense() for part in kernel.kernels)
+    assert torch.allclose(covariance_of_points(kernel, X).to_dense(), expected)

@@ -428,7 +428,7 @@ def test_reliabilities_scale_every_label_and_their_means():
     r = torch.cat([torch.ones(1, dtype=double), model.judge_reliability.values]).repeat_interleave(3)
     torch.testing.assert_close(model.latent_prior().mean_at(points), 0.7 * r)
     new = model.for_judge("new")
-    values, weights = model.judge_reliability.of_new_judges()
+    values, weights = model.judge_reliability.around_judge("new")
     latent = new.latent_posterior(X[:2])
     each = [model.likelihood(latent.affine(r * torch.eye(6, dtype=double), num_outputs=3)).probs for r in values]
     expected = sum(w * p for w, p in zip(weights, each, strict=True))

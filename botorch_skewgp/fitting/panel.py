@@ -1,0 +1,396 @@
+r"""One call for answers of many people: the kernels of what all share and of each person's own part, chosen and fitted.
+
+Parts are compared by their evidence, which integrates over the latent function and so over everybody's tastes: only
+hyperparameters are counted against a part, one nat for each ([Akaike1974new]_).
+
+.. [Akaike1974new] H. Akaike. A new look at the statistical model identification. IEEE Transactions on Automatic Control
+   19, 1974.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
+from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
+from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from torch import Tensor
+from torch.nn import Parameter
+from torch.nn.functional import one_hot
+
+from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+    VoteLikelihood,
+    default_likelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.models.defaults import COMPARISON_TASTES
+from botorch_skewgp.models.inducing import choose_inducing_points
+from botorch_skewgp.models.inputs import as_sequence, check_observations, check_train_X
+from botorch_skewgp.models.panel import judges_of
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_position
+
+LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 0.7  # of smooth parts: a median of .3 sqrt(d), two thirds within a factor of 2
+NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
+MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
+START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
+MAX_RANK = 8
+NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
+ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
+SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
+
+
+def fit_panel(
+    train_X: Tensor,
+    observations: Observation | Sequence[Observation],
+    categories: Sequence[int] = (),
+    num_inducing: int = 60,
+) -> SkewGP:
+    r"""Fit a model of answers of many people, with those of its parts that the evidence asks for.
+
+    Inputs are scaled to the unit cube by their ranges; numbers of categories become a column of 0 and 1 for each.
+    The first model has
+
+    - a linear utility that all share;
+    - each person's own linear tastes, with a full covariance, for comparisons alone; each person's own level for grades
+      and labels, with a factor of the distances between cut-points for grades.
+
+    Then further parts are tried one after another, each fitted from where the last fit ended. A part stays if it raises
+    the log evidence by more than one nat for each of its hyperparameters. A smooth one, and slips, are refused without
+    a fit if the evidence falls with their size from nearly none, and without a fit of all if they do not raise it
+    with all else as it was:
+
+    1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
+       abilities) differ, one by one until one does not stay;
+    2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
+    3. a smooth part of what all share (an RBF kernel with one lengthscale);
+    4. for comparisons, a smooth part of everybody's own;
+    5. a rate of slips.
+
+    How much people differ in the use of the grades is learned last, see `botorch_skewgp.fitting.spreads`.
+    Kernels that are linear need no more inducing points than columns and are exact; smooth ones have `num_inducing`
+    beside these.
+
+    Example:
+        >>> model = fit_panel(train_X, Choice(options, judge=person))
+        >>> probabilities = model.predictive(X, judge=2).probs
+
+    Args:
+        train_X: An `n x d` tensor of all points that observations refer to, in any units.
+        observations: One observation object or a sequence of them; people are named by `judge=`. Without two people
+            there are no own parts.
+        categories: The inputs that are numbers of categories from 0, such as brands or the items of a questionnaire.
+        num_inducing: The number of inducing points of smooth parts; all distinct points if they are not more.
+
+    Returns:
+        The fitted model, with `approximation="ep"`, in evaluation mode.
+
+    Raises:
+        InputDataError: If an input of categories is no input, or does not hold whole numbers from 0 on.
+        UnsupportedError: If there are numbers beside answers of several people.
+    """
+    check_train_X(train_X, warn=False)
+    observations = as_sequence(observations)
+    check_observations(observations, train_X)
+    num_judges = max(judges_of(observations), default=-1) + 1 if len(judges_of(observations)) > 1 else 0
+    if num_judges and any(entry.anchors_scale for entry in observations):
+        raise UnsupportedError("Numbers of several people need the exact model: SkewGP without inducing points.")
+    num_inducing = as_count(num_inducing, "num_inducing", least=1)
+    panel = _Panel(train_X, observations, _Columns.of(train_X, categories), num_judges, num_inducing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of optimisers, on the way
+        best = panel.fitted(panel.first)
+        for grown in panel.parts:
+            while (found := panel.with_part(best, grown)) is not None:
+                best = found
+        mll = SkewGPMarginalLogLikelihood(best.model.likelihood, best.model)
+        learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
+    return best.model.eval()
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What inputs become: numbers in the unit cube, and for each category a column of 0 and 1 in its input's place.
+
+    `low` and `width` are of numbers, `sizes` the numbers of categories of each input that has them.
+    """
+
+    dim: int
+    low: Tensor
+    width: Tensor
+    sizes: dict[int, int]
+
+    @classmethod
+    def of(cls, X: Tensor, categories: Sequence[int]) -> _Columns:
+        places = [as_position(i, X.shape[-1]) for i in categories]
+        if None in places or len(set(places)) < len(places):
+            raise InputDataError(f"categories must name inputs from 0 to {X.shape[-1] - 1}, once; got {categories!r}.")
+        sizes = {}
+        for i in sorted(place for place in places if place is not None):
+            if bool(((X[:, i] != X[:, i].round()) | (X[:, i] < 0)).any()):
+                raise InputDataError(
+                    f"Input {i} of categories must hold whole numbers from 0 on; got {X[:5, i].tolist()}."
+                )
+            sizes[i] = int(X[:, i].max()) + 1
+        low, high = X.amin(0), X.amax(0)
+        return cls(X.shape[-1], low, torch.where(high > low, high - low, 1.0), sizes)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The inputs that are numbers."""
+        return [i for i in range(self.dim) if i not in self.sizes]
+
+    @property
+    def number_columns(self) -> list[int]:
+        """The columns of inputs that are numbers."""
+        before = [sum(size - 1 for j, size in self.sizes.items() if j < i) for i in self.numbers]
+        return [i + more for i, more in zip(self.numbers, before, strict=True)]
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.numbers) + sum(self.sizes.values())
+
+    @property
+    def transform(self) -> InputTransform:
+        bounds = torch.stack([self.low, self.low + self.width])
+        scaled = Normalize(self.dim, indices=self.numbers, bounds=bounds) if self.numbers else None
+        if not self.sizes:
+            assert scaled is not None
+            return scaled
+        encoders: dict[int, Callable[[Tensor], Tensor]] = {
+            i: partial(one_hot, num_classes=size) for i, size in self.sizes.items()
+        }
+        encoded = Encoding(self.dim, dict(self.sizes), encoders)
+        return encoded if scaled is None else ChainedInputTransform(scaled=scaled, encoded=encoded)
+
+    def spanning(self) -> Tensor:
+        """Points from whose values a constant and a linear function are known everywhere."""
+        base = self.low.clone()
+        base[list(self.sizes)] = 0.0
+        points = [base]
+        for i in range(self.dim):
+            steps = torch.arange(1, self.sizes[i]).to(base) if i in self.sizes else self.low[i] + self.width[i]
+            for value in steps.reshape(-1):
+                points.append(base.index_fill(0, torch.tensor(i, device=base.device), float(value)))
+        return torch.stack(points)
+
+
+class _Fitted(NamedTuple):
+    """A fitted model, and the parts that it was made of."""
+
+    model: SkewGP
+    shared: tuple[Kernel, ...]
+    own: tuple[Kernel, ...]
+    likelihood: RowLikelihood
+
+    @property
+    def evidence(self) -> float:
+        return float(self.model.log_marginal_likelihood("ep").value)
+
+
+Grown = tuple[_Fitted, int, list[Parameter]]  # the model, what it adds, and the new parameters if few
+Part = Callable[[_Fitted], Grown | None]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The data of a panel, and the parts that its models may have."""
+
+    X: Tensor
+    observations: Sequence[Observation]
+    columns: _Columns
+    num_judges: int
+    num_inducing: int
+
+    @property
+    def _compares(self) -> bool:
+        return all(entry.points_per_observation > 1 for entry in self.observations if entry.tells_values)
+
+    @property
+    def _has_full_tastes(self) -> bool:
+        return self._compares and self.columns.num_columns <= MAX_FULL
+
+    @property
+    def first(self) -> _Fitted:
+        """The parts of the first model, not fitted."""
+        own: Kernel = LinearTastesKernel(0)
+        if self._compares:
+            rank = None if self._has_full_tastes else 1
+            own = LinearTastesKernel(self.columns.num_columns, rank=rank, scale=COMPARISON_TASTES)
+        likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
+        return self._model((LinearKernel(),), (own,) if self.num_judges else (), likelihood)
+
+    def _model(self, shared: Sequence[Kernel], own: Sequence[Kernel], likelihood: RowLikelihood) -> _Fitted:
+        """A model of copies of parts."""
+        shared, own, likelihood = deepcopy((tuple(shared), tuple(own), likelihood))
+        points = self.columns.spanning()
+        model = SkewGP(
+            self.X,
+            self.observations,
+            likelihood=likelihood,
+            covar_module=reduce(add, shared),
+            judge_covar_module=reduce(add, own) if own else None,
+            input_transform=self.columns.transform,
+            inducing_points=self._among_points(points) if len(shared) > 1 else points,
+            approximation="ep",
+        )
+        return _Fitted(model, shared, own, likelihood)
+
+    def _among_points(self, points: Tensor) -> Tensor:
+        """Inducing points of a smooth part, beside given ones."""
+        used = torch.cat([getattr(entry, entry.index_field).flatten() for entry in self.observations]).unique()
+        distinct = self.X[used[used >= 0]].unique(dim=0)
+        if len(distinct) > self.num_inducing:
+            transform, kernel = self.columns.transform.to(distinct), self._smooth().to(distinct)
+            distinct = choose_inducing_points(distinct, transform(distinct), kernel, self.num_inducing)
+        return torch.cat([points, distinct]).unique(dim=0)
+
+    def _smooth(self) -> Kernel:
+        """A smooth part, of which a fit may take away."""
+        numbers = self.columns.number_columns
+        median = LENGTHSCALE * math.sqrt(len(numbers))
+        prior = LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD)
+        return ScaleKernel(
+            RBFKernel(lengthscale_prior=prior, active_dims=numbers), outputscale_prior=HalfCauchyPrior(1.0)
+        )
+
+    def fitted(self, parts: _Fitted) -> _Fitted:
+        """The same, fitted."""
+        mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model)
+        with few_deviations_fixed(parts.model):
+            fit_gpytorch_mll(mll, optimizer_kwargs=ENOUGH)
+        mll.eval()
+        return parts
+
+    # Further parts: a larger model and the number of hyperparameters that it adds, or `None` if there is none.
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts in the order in which they are tried."""
+        return [self._direction, self._own_effects, self._shared_smooth, self._own_smooth, self._slips]
+
+    def with_part(self, best: _Fitted, part: Part) -> _Fitted | None:
+        """A fitted model with one more part; `None` if it is not worth its hyperparameters, or there is none."""
+        grown = part(best)
+        if grown is None:
+            return None
+        larger, num_added, new = grown
+        if new:  # the part alone first, which mostly suffices to refuse it
+            if not _rises(larger, new[0]):
+                return None
+            kept = [p for p in larger.model.parameters() if p.requires_grad and not any(p is q for q in new)]
+            for parameter in kept:
+                parameter.requires_grad_(False)
+            self.fitted(larger)
+            for parameter in kept:
+                parameter.requires_grad_(True)
+            if larger.evidence <= best.evidence:
+                return None
+        self.fitted(larger)
+        return larger if larger.evidence - best.evidence > num_added else None
+
+    def _direction(self, best: _Fitted) -> Grown | None:
+        """One more direction in which people's tastes differ."""
+        d = self.columns.num_columns
+        if not best.own or self._has_full_tastes:
+            return None
+        old = best.own[0].root.detach()
+        rank = old.shape[-1] + 1 if len(old) == d + 1 else 1
+        if rank > min(MAX_RANK, d + 1):
+            return None
+        scale = COMPARISON_TASTES if self._compares else 1.0
+        tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
+        generator = torch.Generator().manual_seed(rank)
+        start = START_OF_RANK * torch.randn(d + 1, rank, generator=generator, dtype=torch.float64).to(old)
+        start[: len(old), : rank - 1] = old[:, : rank - 1]
+        start[0, 0] = old[0, 0]
+        tastes.raw_root.data.copy_(start)
+        num_added = d + 1 - (rank - 1) - (len(old) == 1)
+        return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
+
+    def _own_effects(self, best: _Fitted) -> Grown | None:
+        """An own effect of each column."""
+        d = self.columns.num_columns
+        if not best.own or len(best.own[0].root) > 1:
+            return None
+        tastes = LinearTastesKernel(d, diagonal=True).to(best.own[0].raw_root)
+        tastes.raw_root.data.mul_(START_OF_RANK)
+        tastes.raw_root.data[0, 0] = best.own[0].raw_root[0, 0].item()
+        return self._model(best.shared, (tastes,), best.likelihood), d, []
+
+    def _shared_smooth(self, best: _Fitted) -> Grown | None:
+        """A smooth part of what all share."""
+        if len(best.shared) > 1 or not self.columns.numbers:
+            return None
+        larger = self._model((*best.shared, self._smooth()), best.own, best.likelihood)
+        return larger, 2, [*larger.shared[1].parameters()]  # the scale first
+
+    def _own_smooth(self, best: _Fitted) -> Grown | None:
+        """A smooth part of everybody's own."""
+        if not self._compares or len(best.own) != 1 or not self.columns.numbers:
+            return None
+        own = self._smooth()
+        larger = self._model(best.shared, (*best.own, own), best.likelihood)
+        return larger, 2, [*larger.own[1].parameters()]
+
+    def _slips(self, best: _Fitted) -> Grown | None:
+        """A rate of slips."""
+        likelihood = deepcopy(best.likelihood)
+        slipping = [part for part in _slipping(likelihood) if not part.learns_slips]
+        for part in slipping:
+            part.start_slips()
+        larger = self._model(best.shared, best.own, likelihood)
+        return (larger, len(slipping), [part.raw_slip for part in _slipping(larger.likelihood)]) if slipping else None
+
+
+def _rises(parts: _Fitted, scale: Parameter) -> bool:
+    """Whether the evidence rises with the scale of a new part from nearly none."""
+    mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model).train()
+    before = scale.detach().clone()
+    scale.data.fill_(NEARLY_NONE)
+    value = mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+    (slope,) = torch.autograd.grad(value, scale)
+    scale.data.copy_(before)
+    mll.eval()
+    return bool(slope > 0)
+
+
+def _parts_of(likelihood: RowLikelihood) -> list[RowLikelihood]:
+    return likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
+
+
+def _slipping(likelihood: RowLikelihood) -> list[RowLikelihood]:
+    """The parts whose answers may be slips."""
+    return [part for part in _parts_of(likelihood) if isinstance(part, SLIPPING)]
+
+
+def _with_stretches(likelihood: RowLikelihood, num_judges: int) -> RowLikelihood:
+    """The likelihood with a stretch of cut-points for each of two judges or more, and the prior of numbers' noise."""
+    parts = []
+    for part in _parts_of(likelihood):
+        if isinstance(part, OrdinalLikelihood) and num_judges and part.num_grades > 2:
+            part = OrdinalLikelihood(part.num_grades, stretch=torch.ones(num_judges), learn_stretch=True)
+        elif isinstance(part, NumericLikelihood):
+            part = NumericLikelihood(noise_prior=LogNormalPrior(*NOISE_PRIOR))
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else MixedLikelihood(*parts)

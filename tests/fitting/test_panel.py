@@ -1,0 +1,137 @@
+"""One call for simulated panels: the parts that made the answers are kept, others are not, and predictions gain."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gpytorch.kernels import LinearKernel
+
+from botorch_skewgp.fitting import fit_panel
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference
+
+double = torch.double
+
+
+def chosen_of(utility, generator):
+    """The options of each question with the chosen one first, `m x k` numbers from 0."""
+    noise = torch.randn(utility.shape, dtype=double, generator=generator)
+    return (utility + noise).argsort(-1, descending=True)
+
+
+def panel_of_choices(people=8, each=12, k=3, spread=2.0, bump=0.0, seed=0):
+    """Choices by people with linear tastes around common ones, and perhaps a bump that all like; points in units."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(people * each, k, 2, dtype=double, generator=generator)
+    person = torch.arange(people).repeat_interleave(each)
+    tastes = torch.tensor([3.0, -1.0]).double() + spread * torch.randn(people, 2, dtype=double, generator=generator)
+    utility = (X * tastes[person].unsqueeze(1)).sum(-1)
+    utility = utility + bump * (-8 * (X - 0.5).square().sum(-1)).exp()
+    order = chosen_of(utility, generator)
+    options = torch.arange(people * each * k).view(-1, k).gather(-1, order)
+    options = options[:, :1] if k == 1 else options
+    return X, options, person, utility
+
+
+def kinds_of(model):
+    """The classes of the shared and of the own parts."""
+    shared = [type(part).__name__ for part in getattr(model.covar_module, "kernels", [model.covar_module])]
+    own = model.judge_covar_module
+    return shared, [type(part).__name__ for part in getattr(own, "kernels", [own])]
+
+
+def test_choices_of_people_who_differ():
+    X, options, person, utility = panel_of_choices()
+    low, width = torch.tensor([100.0, -3.0]).double(), torch.tensor([50.0, 0.01]).double()
+    learnt = torch.arange(len(person)) % 4 > 0
+    observations = Choice(options[learnt], judge=person[learnt])
+    model = fit_panel((low + width * X).flatten(0, 1), observations)
+    assert kinds_of(model) == (["LinearKernel"], ["LinearTastesKernel"])
+    assert len(model.inducing_points) == 3
+    asked = (~learnt).nonzero().squeeze(-1)
+    said = torch.stack([model.predictive(low + width * X[i], judge=int(person[i])).probs for i in asked.tolist()])
+    shared = torch.stack([model.predictive(low + width * X[i]).probs for i in asked.tolist()])
+    best = utility[asked].argmax(-1, keepdim=True)
+    assert said.gather(-1, best).log().mean() > shared.gather(-1, best).log().mean() + 0.1
+
+
+@pytest.mark.slow
+def test_a_smooth_part_stays_where_utilities_have_a_bump():
+    X, options, person, _ = panel_of_choices(people=8, each=24, k=2, spread=0.5, bump=6.0)
+    model = fit_panel(X.flatten(0, 1), Preference(options, judge=person), num_inducing=20)
+    shared, own = kinds_of(model)
+    assert shared == ["LinearKernel", "ScaleKernel"]
+    assert own == ["LinearTastesKernel"]
+    assert 20 < len(model.inducing_points) <= 23
+
+
+@pytest.mark.slow
+def test_slips_are_learned_where_people_slip():
+    X, options, person, _ = panel_of_choices(people=10, each=40, k=2, spread=10.0)
+    generator = torch.Generator().manual_seed(3)
+    at_random = torch.rand(len(options), generator=generator) < 0.15
+    turned = at_random & (torch.rand(len(options), generator=generator) < 0.5)
+    options = torch.where(turned.unsqueeze(-1), options.flip(-1), options)
+    model = fit_panel(X.flatten(0, 1), Preference(options, judge=person))
+    assert 0.05 < model.likelihood.slip.item() < 0.3
+
+
+def answered(num_items=8, people=50, directions=2, seed=0):
+    """A questionnaire whose items load on independent abilities, in three grades."""
+    generator = torch.Generator().manual_seed(seed)
+    loads = torch.nn.functional.one_hot(torch.arange(num_items) % directions, directions).double() * 2
+    ability = torch.randn(people, directions, dtype=double, generator=generator)
+    level = ability @ loads.mT + torch.linspace(-0.5, 0.5, num_items).double()
+    noisy = level + torch.randn(level.shape, dtype=double, generator=generator)
+    grade = (noisy.unsqueeze(-1) > torch.tensor([-1.0, 1.0])).sum(-1)
+    return Ordinal(
+        grade.flatten(), 3, index=torch.arange(num_items).repeat(people),
+        judge=torch.arange(people).repeat_interleave(num_items),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_abilities_of_a_questionnaire_are_counted():
+    items = torch.arange(8, dtype=double).unsqueeze(-1)
+    model = fit_panel(items, answered(), categories=[0])
+    tastes = model.judge_covar_module
+    assert isinstance(tastes, LinearTastesKernel)
+    assert tastes.root.shape == (9, 2)
+    loadings = tastes.root[:1] + tastes.root[1:]
+    correlation = torch.corrcoef(loadings @ torch.randn(2, 4000, dtype=double))
+    alike = torch.arange(8) % 2 == (torch.arange(8) % 2).unsqueeze(-1)
+    assert correlation[alike].min() > 0.5 > correlation[~alike].abs().max()
+
+
+@pytest.mark.slow
+def test_grades_without_differences_have_levels_alone():
+    X = torch.rand(200, 2, dtype=double, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    person = torch.arange(200) % 10
+    level = torch.randn(10, dtype=double, generator=generator)[person]
+    noisy = 3 * X[:, 0] + level + torch.randn(200, dtype=double, generator=generator)
+    grades = Ordinal((noisy.unsqueeze(-1) > torch.tensor([0.5, 1.5, 2.5])).sum(-1), 4, judge=person)
+    model = fit_panel(X, grades)
+    assert kinds_of(model) == (["LinearKernel"], ["LinearTastesKernel"])
+    assert len(model.judge_covar_module.root) == 1
+    assert model.likelihood.parameters_by_judge == ["stretch"]
+
+
+def test_without_people_there_are_no_own_parts():
+    X = torch.rand(40, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    model = fit_panel(X, Binary(X[:, 0] > 0.5))
+    assert model.judge_covar_module is None
+    assert isinstance(model.covar_module, LinearKernel)
+    assert float(model.predictive(torch.ones(1, 1, dtype=double)).probs) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("observations", "categories", "error", "match"),
+    [
+        (Binary([0, 1, 0]), [2], InputDataError, "categories must name inputs from 0 to 1"),
+        (Binary([0, 1, 0]), [0], InputDataError, "Input 0 of categories must hold whole numbers"),
+        (Numeric([0.0, 1.0, 2.0], judge=[0, 1, 0]), [], UnsupportedError, "Numbers of several people"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(observations, categories, error, match):
+    with pytest.raises(error, match=match):
+        fit_panel(torch.tensor([[0.5, 1.0], [1.0, 0.0], [0.0, 1.0]]).double(), observations, categories)
