@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -98,27 +97,14 @@ def _stock_with_viability(seed: int) -> GenerationStrategy:
     return GenerationStrategy(name="viability", nodes=[sobol, GenerationNode(name="MBM", generator_specs=[spec])])
 
 
-def crash_region(
-    ours: bool,
-    seed: int,
-    num_trials: int = 25,
-    learns_failures: bool = False,
-    on_trial: Callable[[bool, float], None] | None = None,
-) -> tuple[float, int]:
-    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned.
-
-    `on_trial` is told of every trial whether a model chose it, and the processor time of that.
-    """
+def crash_region(ours: bool, seed: int, num_trials: int = 25, learns_failures: bool = False) -> tuple[float, int]:
+    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned."""
     client, best = _client(ours, seed, "-loss"), float("inf")
     _configure(client, ours, seed, learns_failures)
     torch.manual_seed(seed)
     mark = client.mark_trial_abandoned if learns_failures else client.mark_trial_failed
     for _ in range(num_trials):
-        start = time.process_time()
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
-        if on_trial is not None:
-            by_model = generation_strategy_of(client).current_node_name in ("MBM", "SkewGP")
-            on_trial(by_model, time.process_time() - start)
         p = Point(**parameters)
         if crashes(p):
             mark(index)
@@ -214,7 +200,6 @@ def mixed(problem: MixedProblem, ours: bool, seed: int) -> tuple[float, int, int
     return best, _failed(client), close
 
 
-Scenario = Callable[[int], tuple[float, int] | tuple[float, int, int]]
 SCENARIOS: dict[str, tuple[Callable[..., Any], str]] = {
     "crash_region": (crash_region, "regret of the best valid trial"),
     "validity_label": (validity_label, "regret of the best valid trial"),

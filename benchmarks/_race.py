@@ -1,102 +1,47 @@
-"""A race: methods on the same cases and seeds, every run a stored row, compared in pairs."""
+"""A race: methods on the same cases and seeds, every run a stored row, and a table of what comes of them."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import joblib
 import torch
+from torch import Tensor
 
-from benchmarks._reporting import Cell, load_average, say, shown
+from benchmarks._reporting import (
+    Cell,
+    Table,
+    add_common_arguments,
+    environment,
+    load_average,
+    prepare,
+    publish,
+    say,
+    shown,
+)
 from benchmarks._runs import Row, Runs
 
+Names = Mapping[str, Cell]  # what a case or a method is called, by column
 Key = tuple[str, ...]
+Run = Callable[..., Mapping[str, Cell] | Sequence[Mapping[str, Cell]]]
 
 
-def grid(**values: Iterable[Cell]) -> list[Row]:
+def grid(**values: Iterable[Cell]) -> list[dict[str, Cell]]:
     """All combinations of named values, the last name varying fastest."""
-    return [dict(zip(values, map(shown, row), strict=True)) for row in itertools.product(*values.values())]
+    return [dict(zip(values, row, strict=True)) for row in itertools.product(*values.values())]
 
 
-@dataclass(frozen=True)
-class Race:
-    """Every method runs in every case with every seed, from which all that is random comes.
-
-    Args:
-        name: The file that the rows of runs are kept in.
-        cases: What a run is about, by named values.
-        methods: What is compared.
-        seeds: The seeds.
-        run: The cells of a run's row from its case, method and seed.
-        columns: The names of these cells.
-    """
-
-    name: str
-    cases: Sequence[Row]
-    methods: Sequence[str]
-    seeds: Sequence[int]
-    run: Callable[[Row, str, int], Mapping[str, Cell]]
-    columns: tuple[str, ...]
-
-    def rows(self, folder: Path | None, processes: int = 1, seconds: float | None = None) -> list[Row]:
-        """Run what is not in the folder yet, seed by seed so that methods are always in pairs; all rows of the race.
-
-        A run that began within the given seconds is finished.
-        """
-        keys = (*self.cases[0], "method", "seed")
-        runs = Runs(self.name, keys, self.columns, folder)
-        known = {tuple(row[key] for key in keys) for row in runs.rows}
-        wanted = list(itertools.product(self.seeds, self.cases, self.methods))
-        missing = [
-            (case, method, seed) for seed, case, method in wanted if (*case.values(), method, str(seed)) not in known
-        ]
-        say(f"{self.name}: {len(missing)} runs, {len(wanted) - len(missing)} known; load average {load_average()}")
-        began = time.monotonic()
-        jobs = (
-            joblib.delayed(self._one)(*job) for job in missing if seconds is None or time.monotonic() - began < seconds
-        )
-        for row in joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)(jobs):
-            runs.add(row)
-            say(", ".join(f"{value:.3g}" if isinstance(value, float) else f"{value}" for value in row.values()))
-        order = {(*case.values(), method, str(seed)): place for place, (seed, case, method) in enumerate(wanted)}
-        of_race = [row for row in runs.rows if tuple(row[key] for key in keys) in order]
-        return sorted(of_race, key=lambda row: order[tuple(row[key] for key in keys)])
-
-    def _one(self, case: Row, method: str, seed: int) -> dict[str, Cell]:
-        torch.set_num_threads(1)
-        with warnings.catch_warnings(), torch.random.fork_rng():
-            warnings.simplefilter("ignore")
-            torch.manual_seed(seed)
-            cells = self.run(case, method, seed)
-        return {**case, "method": method, "seed": seed, **cells}
-
-
-def by_method(
-    rows: Sequence[Row], column: str, change: Callable[[float], float] = float
-) -> dict[str, dict[Key, float]]:
-    """A column of some rows by their method, and by what else names a run."""
-    found: dict[str, dict[Key, float]] = {}
-    for row in rows:
-        names = list(row)[: list(row).index("seed") + 1]
-        key = tuple(row[name] for name in names if name != "method")
-        found.setdefault(row["method"], {})[key] = change(float(row[column]))
-    return found
-
-
-def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
+def mean_and_error(values: Tensor) -> tuple[float, float]:
     """The mean and its standard error, NaN for a single value."""
-    found = torch.tensor([*values], dtype=torch.float64)
-    return float(found.mean()), float(found.std() / len(found) ** 0.5) if len(found) > 1 else float("nan")
-
-
-def paired(first: Mapping[Key, float], second: Mapping[Key, float]) -> tuple[float, float]:
-    """The mean of `first` less `second` in runs that both have, and its standard error."""
-    return mean_and_error(first[key] - second[key] for key in first if key in second)
+    if not len(values):
+        return float("nan"), float("nan")
+    return float(values.mean()), float(values.std() / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
 def verdict(difference: float, error: float) -> str:
@@ -104,3 +49,149 @@ def verdict(difference: float, error: float) -> str:
     if not abs(difference) > 2 * error:
         return "level"
     return "ahead" if difference < 0 else "behind"
+
+
+class Group:
+    """The rows of one case by one method, in pairs with those of the case by others."""
+
+    def __init__(self, names: Names, by_names: Mapping[Key, Mapping[str, Row]]) -> None:
+        """Of the group of these names."""
+        self.names, self._all = names, by_names
+        self._rows = self._of(names)
+
+    def _of(self, names: Names) -> Mapping[str, Row]:
+        return self._all.get(tuple(shown(name) for name in names.values()), {})
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows themselves."""
+        return [*self._rows.values()]
+
+    def values(self, measure: str) -> Tensor:
+        """A measure of every run."""
+        return torch.tensor([float(row[measure] or "nan") for row in self.rows], dtype=torch.float64)
+
+    def mean(self, measure: str) -> float:
+        """The mean of a measure."""
+        return float(self.values(measure).mean())
+
+    def error(self, measure: str) -> float:
+        """The standard error of this mean."""
+        return mean_and_error(self.values(measure))[1]
+
+    def median(self, measure: str) -> float:
+        """The median of a measure, between the middle two of an even number."""
+        return float(self.values(measure).quantile(0.5))
+
+    def beside(self, measure: str, **rival: Cell) -> tuple[Tensor, Tensor]:
+        """A measure of this group and of the one with other names, of the seeds that both have; none beside itself."""
+        names = {**self.names, **rival}
+        others = {} if names == self.names else self._of(names)
+        both = [(row, others[seed]) for seed, row in self._rows.items() if seed in others]
+        mine, theirs = (
+            torch.tensor([float(pair[i][measure] or "nan") for pair in both], dtype=torch.float64) for i in range(2)
+        )
+        return mine, theirs
+
+
+@dataclass(frozen=True)
+class Race:
+    """Every method runs in every case with every seed, from which all that is random comes.
+
+    Args:
+        name: Of the table; rows are kept in the file `name_runs`.
+        cases: What runs are about.
+        methods: What is compared.
+        seeds: The seeds.
+        run: Measures of a run by the names of its case and method and by `seed`; several rows if they have names of
+            their own, none where the method does not apply.
+        measures: Their names.
+        columns: The cells of a case and method in the table, from their runs.
+        notes: In the head of the table.
+    """
+
+    name: str
+    cases: Sequence[Names]
+    methods: Sequence[Names]
+    seeds: Sequence[int]
+    run: Run
+    measures: tuple[str, ...]
+    columns: Callable[[Group], dict[str, Cell]]
+    notes: list[str] = field(default_factory=list)
+
+    def hold(self, folder: Path | None, processes: int = 1, seconds: float | None = None) -> list[Row]:
+        """Run what is not in the folder yet, seeds first, so that a race that is stopped has pairs; all rows there are.
+
+        After the given seconds nothing more begins.
+        """
+        names = (*self.cases[0], *self.methods[0])
+        runs = Runs(f"{self.name}_runs", (*names, "seed"), self.measures, folder)
+        known = {tuple(row[name] for name in runs.keys) for row in runs.rows}
+        wanted = [
+            {**case, **method, "seed": seed}
+            for seed, case, method in itertools.product(self.seeds, self.cases, self.methods)
+        ]
+        missing = [cell for cell in wanted if tuple(map(shown, cell.values())) not in known]
+        say(f"{self.name}: {len(missing)} of {len(wanted)} runs are missing; load average {load_average()}")
+        began = time.monotonic()
+        jobs = (
+            joblib.delayed(_measured)(self.run, cell, torch.get_num_threads())
+            for cell in missing
+            if seconds is None or time.monotonic() - began < seconds
+        )
+        held = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)
+        for rows in held(jobs):
+            runs.add(*rows)
+            for row in rows:
+                say(", ".join(shown(cell)[-60:] for cell in row.values()))
+        return runs.rows
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """The columns of all cases and methods that have rows, those of the race first."""
+        names = (*self.cases[0], *self.methods[0])
+        by_names: dict[Key, dict[str, Row]] = {}
+        for case, method in itertools.product(self.cases, self.methods):
+            by_names[tuple(map(shown, {**case, **method}.values()))] = {}
+        for row in rows:
+            by_names.setdefault(tuple(row[name] for name in names), {})[row["seed"]] = row
+        found = []
+        for key in by_names:
+            if len(group := Group(dict(zip(names, key, strict=True)), by_names)):
+                commits = dict.fromkeys(commit for row in group.rows for commit in row["commit"].split())
+                cells = {**dict(zip(names, key, strict=True)), **self.columns(group)}
+                found.append({**cells, "commit": " ".join(commits)})
+        columns = tuple(dict.fromkeys(name for cells in found for name in cells)) or names
+        table = Table(self.name, columns, [environment(), f"load average at the end {load_average()}", *self.notes])
+        for cells in found:
+            table.add(**cells)
+        return table
+
+
+def add_race_arguments(parser: argparse.ArgumentParser, seeds: int) -> None:
+    """Options that all races share."""
+    add_common_arguments(parser)
+    parser.set_defaults(threads=1)
+    parser.add_argument("--seeds", type=int, default=seeds, help="runs of each method in each case")
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time, of one thread each")
+    parser.add_argument("--seconds", type=float, help="nothing begins later than this; 0 makes tables of what is there")
+
+
+def hold_and_publish(options: argparse.Namespace, *races: Race) -> None:
+    """Hold races one after another, each with its table."""
+    folder = prepare(options)
+    for race in races:
+        publish([race.table(race.hold(folder, options.processes, options.seconds))], folder)
+
+
+def _measured(
+    run: Callable[..., Mapping[str, Cell] | Sequence[Mapping[str, Cell]]], cell: Names, threads: int
+) -> list[Names]:
+    torch.set_num_threads(threads)  # of another process
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(int(cell["seed"] or 0))
+        found = run(**cell)
+    return [{**cell, **row} for row in ([found] if isinstance(found, Mapping) else found)]

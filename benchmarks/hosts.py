@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 import logging
-import statistics
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +24,8 @@ from optuna.samplers import GPSampler, TPESampler
 from optuna.trial import TrialState, create_trial
 from torch.quasirandom import SobolEngine
 
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._race import Names, Race, add_race_arguments, grid, hold_and_publish
+from benchmarks._reporting import Cell
 from botorch_skewgp.ax import skewgp_generation_strategy
 from botorch_skewgp.optuna import SkewGPSampler
 
@@ -37,30 +35,25 @@ Params = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--seeds", type=int, default=2, help="number of repetitions")
-    parser.add_argument("--hosts", nargs="*", choices=["Ax", "Optuna"], default=["Ax", "Optuna"])
+    add_race_arguments(parser, seeds=2)
+    parser.add_argument("--hosts", nargs="*", choices=list(HOSTS), default=list(HOSTS))
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
     set_ax_logger_levels(logging.ERROR)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
-    notes = [environment(), "processor time of choosing a trial, mean over trials and seeds"]
-    table = Table("hosts", ("host", "space", "fails", "strategy", "seeds", "seconds"), notes=notes)
-    for host, (strategy, seconds_of) in itertools.chain(
-        itertools.product(["Ax"], STRATEGIES.items()), itertools.product(["Optuna"], SAMPLERS.items())
-    ):
-        if host not in options.hosts:
-            continue
-        for space, fails in itertools.product(("floats", "mixed"), (False, True)):
-            seeds = range(1 if options.quick else options.seeds)
-            seconds = statistics.mean(seconds_of(space, fails, seed) for seed in seeds)
-            say(f"{host}, {space}, {'with' if fails else 'without'} failures, {strategy}: {seconds:.2f} s")
-            table.add(host=host, space=space, fails=fails, strategy=strategy, seeds=len(seeds), seconds=seconds)
-    publish([table], folder)
+    race = Race(
+        "hosts", grid(host=options.hosts, space=("floats", "mixed"), fails=(False, True)),
+        grid(strategy=[name for host in HOSTS.values() for name in host]), range(1 if options.quick else options.seeds),
+        _run, ("seconds",), lambda runs: {"seeds": len(runs), "seconds": runs.mean("seconds")},
+        ["processor time of choosing a trial, mean over trials and seeds"],
+    )  # fmt: skip
+    hold_and_publish(options, race)
+
+
+def _run(host: str, space: str, fails: bool, strategy: str, seed: int) -> dict[str, Cell] | list[Names]:
+    return {"seconds": HOSTS[host][strategy](space, fails, seed)} if strategy in HOSTS[host] else []
 
 
 def loss(params: Params) -> float:
@@ -136,11 +129,15 @@ def optuna_seconds(make: Callable[[int], optuna.samplers.BaseSampler], space: st
     return spent / CHOSEN
 
 
-STRATEGIES = {"skewgp": functools.partial(ax_seconds, True), "ax": functools.partial(ax_seconds, False)}
-SAMPLERS: dict[str, Callable[[str, bool, int], float]] = {
-    "SkewGPSampler": functools.partial(optuna_seconds, lambda seed: SkewGPSampler(seed=seed, num_startup_trials=KNOWN)),
-    "GPSampler": functools.partial(
-        optuna_seconds, lambda seed: GPSampler(seed=seed, n_startup_trials=1, warn_independent_sampling=False)
-    ),
-    "TPESampler": functools.partial(optuna_seconds, lambda seed: TPESampler(seed=seed, n_startup_trials=1)),
+HOSTS: dict[str, dict[str, Callable[[str, bool, int], float]]] = {
+    "Ax": {"skewgp": functools.partial(ax_seconds, True), "ax": functools.partial(ax_seconds, False)},
+    "Optuna": {
+        "SkewGPSampler": functools.partial(
+            optuna_seconds, lambda seed: SkewGPSampler(seed=seed, num_startup_trials=KNOWN)
+        ),
+        "GPSampler": functools.partial(
+            optuna_seconds, lambda seed: GPSampler(seed=seed, n_startup_trials=1, warn_independent_sampling=False)
+        ),
+        "TPESampler": functools.partial(optuna_seconds, lambda seed: TPESampler(seed=seed, n_startup_trials=1)),
+    },
 }

@@ -21,26 +21,16 @@ import importlib.util
 import math
 import resource
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
+from benchmarks._reporting import Cell, Table, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws
@@ -58,25 +48,25 @@ PENALTY, PENALTIES = 1e-2, (0.03, 0.1, 0.3, 1.0)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
+    add_race_arguments(parser, seeds=0)  # ten leagues of each kind, twenty races
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure; all")
-    parser.add_argument("--leagues", type=int, default=10, help="leagues of each kind")
-    parser.add_argument("--seeds", type=int, default=20, help="races")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
-    leagues, seeds = (2, 2) if options.quick else (options.leagues, options.seeds)
-    notes = [environment(), f"load average at the start {load_average()}"]
-    tables: list[Table] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for part in options.parts:
-            table = PART[part](options.quick, seeds if part == "race" else leagues, folder)
-            table.notes = notes
-            tables.append(table)
-    publish([*tables], folder)
+    seeds, quick = 2 if options.quick else options.seeds, options.quick
+    kinds = [kind for kind, design in KINDS.items() if not quick or design["items"] == 20]
+    races = {
+        "leagues": Race("items_leagues", grid(kind=kinds), [{}], range(seeds or 10), _of_league, MEASURED, _leagues),
+        "features": Race("items_features", grid(votes=(400,) if quick else (400, 1000, 2000)), [{}], range(seeds or 10),
+                         _of_features, OF_FEATURES, lambda runs: {"items": 100, "leagues": len(runs),
+                         **{name: runs.mean(name) for name in OF_FEATURES}}),
+        "race": Race("items_race", [{}], grid(policy=POLICIES), range(seeds or 20), _votes_needed, ("votes", "right"),
+                     _races),
+    }  # fmt: skip
+    hold_and_publish(options, *(races[part] for part in options.parts if part in races))
+    if "scale" in options.parts:
+        publish([_scale(quick)], prepare(options))
 
 
 # Leagues
@@ -193,11 +183,12 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+OF_FEATURES = ("with_half", "with_all", "without")
 MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "divergence", "seconds", "choix",
             "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")  # fmt: skip
 
 
-def _of_league(kind: str, seed: int) -> list[float]:
+def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     """What is measured of one league."""
     design = KINDS[kind]
     league = make_league(**design, seed=seed)
@@ -215,7 +206,7 @@ def _of_league(kind: str, seed: int) -> list[float]:
     found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
     found += [_divergence(law, _ours(model, pairs)), seconds]
     if importlib.util.find_spec("choix") is None:
-        return found + [math.nan] * 5
+        return dict(zip(MEASURED, found + [math.nan] * 5, strict=True))
     first, second = pairs.unbind(-1)
     rivals = []
     for penalty in (PENALTY, *PENALTIES):
@@ -224,73 +215,40 @@ def _of_league(kind: str, seed: int) -> list[float]:
     said, ranks = _bootstrap(league, pairs, seed)
     low, high = ranks.double().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0).round().long()
     found += [rivals[0], min(rivals), _divergence(law, said)]
-    return [*found, _share(low, rank, high), float((high - low).double().mean())]
+    found += [_share(low, rank, high), float((high - low).double().mean())]
+    return dict(zip(MEASURED, found, strict=True))
 
 
 def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
     return float(((low <= value) & (value <= high)).double().mean())
 
 
-def _leagues(quick: bool, num: int, folder: Path | None) -> Table:
-    columns = (
-        "kind",
-        "leagues",
-        *MEASURED,
-        "rank_error",
-        "utility_error",
-        "divergence_error",
-        "ahead_by",
-        "ahead_error",
-    )
-    table = Table("items_leagues", columns)
-    runs = Runs("items_leagues_runs", ("kind", "seed"), MEASURED, folder)
-    for kind, design in KINDS.items():
-        if quick and design["items"] > 20:
-            continue
-        rows = []
-        for seed in range(num):
-            rows.append(runs.get((kind, seed), lambda kind=kind, seed=seed: _of_league(kind, seed)))  # type: ignore[misc]
-            say(f"{kind}, {seed}: {rows[-1]}")
-        found = torch.tensor(rows, dtype=torch.float64)
-        mean = dict(zip(MEASURED, found.mean(0).tolist(), strict=True))
-        error = dict(zip(MEASURED, (found.std(0) / math.sqrt(num)).tolist(), strict=True))
-        column = {name: found[:, i] for i, name in enumerate(MEASURED)}
-        rival = column["choix"] if mean["choix"] <= mean["bootstrap"] else column["bootstrap"]
-        gain = rival - column["divergence"]
-        table.add(
-            kind=kind, leagues=num, **mean, rank_error=error["rank_coverage"], utility_error=error["utility_coverage"],
-            divergence_error=error["divergence"], ahead_by=float(gain.mean()),
-            ahead_error=float(gain.std() / math.sqrt(num)),
-        )  # fmt: skip
-    return table
+def _leagues(runs: Group) -> dict[str, Cell]:
+    """Means over leagues, and how much less divergence than the better one of choix and its bootstrap."""
+    rival = "choix" if runs.mean("choix") <= runs.mean("bootstrap") else "bootstrap"
+    ahead, error = mean_and_error(runs.values(rival) - runs.values("divergence"))
+    return {
+        "leagues": len(runs), **{name: runs.mean(name) for name in MEASURED}, "rank_error": runs.error("rank_coverage"),
+        "utility_error": runs.error("utility_coverage"), "divergence_error": runs.error("divergence"),
+        "ahead_by": ahead, "ahead_error": error,
+    }  # fmt: skip
 
 
-def _of_features(votes: int, seed: int) -> list[float]:
+def _of_features(votes: int, seed: int) -> dict[str, Cell]:
     """Divergences with features and half the votes, with features, and without them."""
     full = make_league(100, votes, 8, False, "", seed)
     half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
     pairs, law = _truth(full, False)
     models = (_fitted(half), _fitted(full), _fitted(full, features=False))
-    return [_divergence(law, _ours(model, pairs)) for model in models]
-
-
-def _features(quick: bool, num: int, folder: Path | None) -> Table:
-    table = Table("items_features", ("items", "votes", "leagues", "with_half", "with_all", "without"))
-    runs = Runs("items_features_runs", ("votes", "seed"), ("with_half", "with_all", "without"), folder)
-    for votes in (400,) if quick else (400, 1000, 2000):
-        rows = [runs.get((votes, i), lambda votes=votes, i=i: _of_features(votes, i)) for i in range(num)]  # type: ignore[misc]
-        mean = torch.tensor(rows).mean(0).tolist()
-        table.add(items=100, votes=votes, leagues=num, with_half=mean[0], with_all=mean[1], without=mean[2])
-        say(f"{table.rows[-1]}")
-    return table
+    return dict(zip(OF_FEATURES, (_divergence(law, _ours(model, pairs)) for model in models), strict=True))
 
 
 # Seconds
 
 
-def _scale(quick: bool, num: int, folder: Path | None) -> Table:
+def _scale(quick: bool) -> Table:
     columns = ("items", "votes", "fit_s", "draws_s", "leaderboard_s", "next_pair_s", "memory_gb", "coverage")
-    table = Table("items_scale", columns)
+    table = Table("items_scale", columns, [environment(), f"load average at the start {load_average()}"])
     sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
     for items, votes in sizes:
         league = make_league(items, votes, 0, False, "", seed=0)
@@ -393,46 +351,23 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 }
 
 
-def _race(quick: bool, num: int, folder: Path | None) -> Table:
-    columns = (
-        "policy",
-        "races",
-        "median_votes",
-        "mean_votes",
-        "error",
-        "unfinished",
-        "right",
-        "more_votes",
-        "its_error",
-    )
-    table = Table("items_race", columns)
-    runs = Runs("items_race_runs", ("policy", "seed"), ("votes", "right"), folder)
-    most = 100 if quick else MOST_VOTES
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in POLICIES}
-    for seed in range(num):
-        for name in POLICIES:
-            found[name].append(runs.get((name, seed), lambda name=name, seed=seed: _votes_needed(name, seed, most)))  # type: ignore[misc]
-        say(f"race {seed}: { {name: done[-1] for name, done in found.items()} }")
-    mean = {}
-    for name, done in found.items():
-        votes = torch.tensor([run[0] for run in done])
-        mean[name] = float(votes.mean())
-        more = votes - torch.tensor([run[0] for run in found["next_votes"]])
-        table.add(
-            policy=name, races=num, median_votes=float(votes.median()), mean_votes=mean[name],
-            error=float(votes.std() / math.sqrt(num)), unfinished=int((votes >= most).sum()),
-            right=sum(run[1] for run in done) / num, more_votes=float(more.mean()),
-            its_error=float(more.std() / math.sqrt(num)),
-        )  # fmt: skip
-    return table
+def _races(runs: Group) -> dict[str, Cell]:
+    votes = runs.values("votes")
+    mine, theirs = runs.beside("votes", policy="next_votes")
+    more, its_error = mean_and_error(mine - theirs)
+    return {
+        "races": len(runs), "median_votes": float(votes.quantile(0.5)), "mean_votes": float(votes.mean()),
+        "error": runs.error("votes"), "unfinished": int((votes >= MOST_VOTES).sum()), "right": runs.mean("right"),
+        "more_votes": more, "its_error": its_error,
+    }  # fmt: skip
 
 
-def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
+def _votes_needed(policy: str, seed: int) -> dict[str, Cell]:
     """The number of votes until the model is sure, and whether it is right then."""
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     utility = SPREAD * torch.randn(20, **kind)
     order = torch.randperm(20, generator=kind["generator"]).view(10, 2)  # everybody once
-    noise = torch.randn(20, 20, most + 2 * AT_ONCE, **kind)  # the n-th vote of a pair is the same for all rules
+    noise = torch.randn(20, 20, MOST_VOTES + 2 * AT_ONCE, **kind)  # the n-th vote of a pair is the same for all rules
     count = torch.zeros(20, 20, dtype=torch.long)
 
     def answers(pairs: Tensor) -> Preference:
@@ -452,16 +387,8 @@ def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
             fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
             fitted = asked
         now = verdict(model)
-        if now.probability > SURE or asked >= most:
-            return [float(asked), float(now.items[0] == utility.argmax())]
+        if now.probability > SURE or asked >= MOST_VOTES:
+            return {"votes": asked, "right": float(now.items[0] == utility.argmax())}
         pairs = choose(model, kind["generator"])
         model = add_votes(model, answers(pairs))
         asked += len(pairs)
-
-
-PART: dict[str, Callable[[Table, bool, int, Path | None], Table]] = {
-    "leagues": _leagues,
-    "features": _features,
-    "scale": _scale,
-    "race": _race,
-}

@@ -1,10 +1,8 @@
-"""Several judges, simulated: one at random, a second person after a first, calibration, and what many people cost.
+"""Several judges, simulated: one at random, calibration, and what many people cost.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
   share: with judges named and reliabilities learned, with rates of slips beside them, with judges named alone, with
   that judge left out, and with nobody named.
-- *second*: a person is asked after four others were, and without them. How much utility the item recommended to that
-  person lacks after each number of questions.
 - *calibration*: panels that are drawn from the prior, with hyperparameters that are known or fitted. Where the true
   difference of two new items' utilities ranks among its draws, for what all share, for a judge, and for his taste in
   the first input; and the error of the predicted share of the population that would choose one over the other.
@@ -16,7 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,7 +23,6 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -33,9 +30,8 @@ from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import Preference
 
-PARTS = ("random", "second", "calibration", "people")
+PARTS = ("random", "calibration", "people")
 NUM_ITEMS, DIM, EACH = 24, 2, 16
-QUESTIONS, FIT_EVERY = 12, 4
 PEOPLE, DUELS = (25, 50, 100, 200, 400, 1000), 9  # whose cost is told, and how many answers of each
 NUM_RANKED, NUM_BINS = 99, 10  # draws that a true value is ranked among, and bins of its ranks
 
@@ -84,8 +80,6 @@ def run(options: argparse.Namespace) -> None:
     tables = []
     if "random" in options.parts:
         tables.append(at_random(list(seeds), notes))
-    if "second" in options.parts:
-        tables.append(second_person(list(seeds), notes))
     if "calibration" in options.parts:
         tables.append(calibration(range(4 if options.quick else options.panels), notes))
     if "people" in options.parts:
@@ -138,42 +132,6 @@ def at_random(seeds: list[int], notes: list[str]) -> Table:
 def _model(X: Tensor, observations: Preference, reliability: bool = False, slips: bool = False) -> SkewGP:
     likelihood = PreferenceLikelihood(slip=torch.full((5,), 0.05), learn_slip=True) if slips else None
     return SkewGP(X, observations, likelihood=likelihood, approximation="ep", learn_judge_reliability=reliability)
-
-
-def second_person(seeds: list[int], notes: list[str]) -> Table:
-    """Questions to a person, after four others were asked, and without them."""
-    table = Table("judges_second", ("seed", "questions", "after_others", "anew"), notes=notes)
-    for seed in seeds:
-        found = {}
-        for name in ("after_others", "anew"):
-            panel = Panel.simulate(seed, 5)
-            first = torch.stack([panel.answer(j, panel.pair()) for j in range(4) for _ in range(EACH)])
-            judge = torch.arange(4).repeat_interleave(EACH)
-            asked = panel.answer(4, panel.pair()).unsqueeze(0)
-            if name == "anew":
-                first, judge = first[:0], judge[:0]
-            found[name] = list(_questions(panel, first, judge, asked))
-        for questions, lacks in enumerate(zip(*found.values(), strict=True), start=1):
-            table.add(seed=seed, questions=questions, **dict(zip(found, lacks, strict=True)))
-        say(f"seed {seed}: after {QUESTIONS} {[lacks[-1] for lacks in found.values()]}")
-    return table
-
-
-def _questions(panel: Panel, first: Tensor, judge: Tensor, asked: Tensor) -> Iterator[float]:
-    """How much utility is lacking after each question; hyperparameters are fitted after every fourth."""
-    utility, state = panel.shared + panel.own[4], None
-    for number in range(1, QUESTIONS + 1):
-        by = torch.cat([judge, torch.full((len(asked),), 4)])
-        model = _model(panel.X, Preference(torch.cat([first, asked]), judge=by))
-        if state is not None:
-            model.load_state_dict(state)
-        if number % FIT_EVERY == 1:
-            _fit(model)
-        state = model.state_dict()
-        yield _lack(model, panel.X, utility, 4)
-        shown, _ = next_pair(model, X_candidates=panel.X, judge=4 if len(judge) else None)
-        pair = torch.stack([(panel.X - point).eq(0).all(-1).nonzero().squeeze() for point in shown])
-        asked = torch.cat([asked, panel.answer(4, pair).unsqueeze(0)])
 
 
 def calibration(seeds: range, notes: list[str]) -> Table:

@@ -11,11 +11,8 @@ error is the root mean square of probabilities over 1,024 points of the unit cub
 from __future__ import annotations
 
 import argparse
-import functools
-import itertools
 import math
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +25,8 @@ from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
+from benchmarks._reporting import Cell
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import PredictiveInformation, SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.fitting import sample_hyperparameters
@@ -58,8 +55,7 @@ VALUES = ("error", "on_faces", "seconds")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--seeds", type=int, default=20, help="seeds, the same first data for all")
+    add_race_arguments(parser, seeds=20)
     parser.add_argument("--trials", type=int, default=80, help="answers at the end")
     parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS), metavar="NAME")
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME")
@@ -68,49 +64,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
-    seeds, trials = (1, 16) if options.quick else (options.seeds, options.trials)
-    runs = Runs("labels_runs", ("function", "learner", "prior", "trials", "seed"), VALUES, folder)
-    functions = options.functions[:1] if options.quick else options.functions
-    for seed in range(seeds):  # seeds first: a run that is stopped has pairs
-        for key in itertools.product(functions, options.learners, options.priors, [trials], [seed]):
-            error, *_ = runs.get(key, functools.partial(_run, *key))
-            say(f"{', '.join(map(str, key))}: {error:.3f}")
-    table = Table(
-        "labels",
-        ("function", "learner", "prior", "runs", "mean", "median", "worst", "less_than_random", "less_than_random_se",
-         "less_than_default", "less_than_default_se", "on_faces", "seconds"),
-        notes=[environment(), f"load average at the end {load_average()}; root mean squared errors of probabilities",
-               f"{trials} answers; errors less than those of random points, and of the same learner, under the "
-               f"prior '{DEFAULT}', with the same seed"],
+    functions, seeds, trials = (
+        (options.functions[:1], 1, 16) if options.quick else (options.functions, options.seeds, options.trials)
+    )
+    race = Race(
+        "labels", grid(function=functions), grid(learner=options.learners, prior=options.priors, trials=[trials]),
+        range(seeds), _run, VALUES, _columns,
+        ["root mean squared errors of probabilities, less those of random points, and of the same learner, under the "
+         f"prior '{DEFAULT}', with the same seed"],
     )  # fmt: skip
-    for function, learner, prior in itertools.product(functions, LEARNERS, PRIORS):
-        values = _values(runs, function, learner, prior, trials)
-        if not values:
-            continue
-        errors = torch.tensor([value[0] for value in values.values()])
-        row = table.add(
-            function=function, learner=learner, prior=prior, runs=len(values), mean=float(errors.mean()),
-            median=float(errors.median()), worst=float(errors.max()),
-            on_faces=sum(value[1] for value in values.values()) / len(values),
-            seconds=sum(value[2] for value in values.values()) / len(values),
-        )  # fmt: skip
-        for name, rival in (("less_than_random", "random"), ("less_than_default", learner)):
-            others = _values(runs, function, rival, DEFAULT, trials)
-            gains = torch.tensor([others[seed][0] - values[seed][0] for seed in values if seed in others])
-            if (learner, prior) != (rival, DEFAULT) and len(gains) > 1:
-                row[name], row[f"{name}_se"] = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
-    publish([table], folder)
+    hold_and_publish(options, race)
 
 
-def _values(runs: Runs, function: str, learner: str, prior: str, trials: int) -> dict[str, list[float]]:
-    """What is known of each seed."""
-    key = {"function": function, "learner": learner, "prior": prior, "trials": str(trials)}
-    rows = [row for row in runs.rows if all(row[name] == value for name, value in key.items())]
-    return {row["seed"]: [float(row[name]) for name in VALUES] for row in rows}
+def _columns(runs: Group) -> dict[str, Cell]:
+    row: dict[str, Cell] = {
+        "runs": len(runs), "mean": runs.mean("error"), "median": runs.median("error"),
+        "worst": float(runs.values("error").max()), "on_faces": runs.mean("on_faces"), "seconds": runs.mean("seconds"),
+    }  # fmt: skip
+    for name, rival in (("random", {"learner": "random"}), ("default", {})):
+        mine, theirs = runs.beside("error", prior=DEFAULT, **rival)
+        row[f"less_than_{name}"], row[f"less_than_{name}_se"] = mean_and_error(theirs - mine)
+    return row
 
 
-def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> tuple[float, float, float]:
+def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> dict[str, Cell]:
     """The error of probabilities at the end, the share of points that were asked for on faces, and seconds."""
     began = time.process_time()
     dim, latent = FUNCTIONS[function]
@@ -131,39 +108,37 @@ def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> tup
     at_random = torch.rand(trials, dim, generator=generator, dtype=torch.double)
     uniform = torch.rand(trials, generator=generator, dtype=torch.double)
     states: list[dict[str, Tensor]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for n in range(FIRST, trials + 1):
-            labels = uniform[: len(X)] < probability(X)
-            if not states or n % REFIT == 0:
-                model = _model(X, labels, dim, prior)
-                mll = fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                states = sample_hyperparameters(mll, NUM_MEMBERS).states if prior == "sampled" else [model.state_dict()]
-            members = []
-            for state in states:
-                members.append(_model(X, labels, dim, prior))
-                members[-1].load_state_dict(state, strict=False)
-            model = FullyBayesianSkewGP([member.eval() for member in members]) if len(members) > 1 else members[0]
-            if n == trials:
-                break
-            if learner in ("random", "Sobol"):
-                X = torch.cat([X, (at_random if learner == "random" else pool)[n : n + 1]])
-                continue
-            if "predictions" in learner:
-                acquisition: AcquisitionFunction = PredictiveInformation(model, grid[:NUM_PREDICTED])
-            else:
-                acquisition = SkewBayesianActiveLearningByDisagreement(model)
-            if learner == "predictions":
-                asked, _ = optimize_acqf(acquisition, unit, q=1, **SEARCH)
-            else:
-                with torch.no_grad():
-                    asked = pool[acquisition(pool.unsqueeze(1)).argmax()].unsqueeze(0)
-            X = torch.cat([X, asked])
-        with torch.no_grad():
-            found = model.predictive(grid).probs.squeeze(-1)
+    for n in range(FIRST, trials + 1):
+        labels = uniform[: len(X)] < probability(X)
+        if not states or n % REFIT == 0:
+            model = _model(X, labels, dim, prior)
+            mll = fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+            states = sample_hyperparameters(mll, NUM_MEMBERS).states if prior == "sampled" else [model.state_dict()]
+        members = []
+        for state in states:
+            members.append(_model(X, labels, dim, prior))
+            members[-1].load_state_dict(state, strict=False)
+        model = FullyBayesianSkewGP([member.eval() for member in members]) if len(members) > 1 else members[0]
+        if n == trials:
+            break
+        if learner in ("random", "Sobol"):
+            X = torch.cat([X, (at_random if learner == "random" else pool)[n : n + 1]])
+            continue
+        if "predictions" in learner:
+            acquisition: AcquisitionFunction = PredictiveInformation(model, grid[:NUM_PREDICTED])
+        else:
+            acquisition = SkewBayesianActiveLearningByDisagreement(model)
+        if learner == "predictions":
+            asked, _ = optimize_acqf(acquisition, unit, q=1, **SEARCH)
+        else:
+            with torch.no_grad():
+                asked = pool[acquisition(pool.unsqueeze(1)).argmax()].unsqueeze(0)
+        X = torch.cat([X, asked])
+    with torch.no_grad():
+        found = model.predictive(grid).probs.squeeze(-1)
     on_faces = ((X == 0) | (X == 1)).any(-1)[FIRST:].double().mean()
     error = float((found - probability(grid)).square().mean().sqrt())
-    return error, float(on_faces), time.process_time() - began
+    return {"error": error, "on_faces": float(on_faces), "seconds": time.process_time() - began}
 
 
 def _model(X: Tensor, labels: Tensor, dim: int, prior: str) -> SkewGP:

@@ -20,12 +20,8 @@ runs that are there are not repeated.
 from __future__ import annotations
 
 import argparse
-import functools
-import math
-import statistics
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import optuna
@@ -37,8 +33,8 @@ from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 
 from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Parameter
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish
+from benchmarks._reporting import Cell
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30
@@ -89,81 +85,40 @@ class Run(NamedTuple):
     regret: float
     failed: float
     seconds: float
-    close: float = math.nan  # trials within a thousandth of an earlier one, of a mixed batch
+    close: float | None = None  # trials within a thousandth of an earlier one, of a mixed batch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--seeds", type=int, default=10, help="number of repetitions")
+    add_race_arguments(parser, seeds=10)
     parser.add_argument("--scenarios", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
-    runs = Runs("optuna_runs", ("scenario", "sampler", "seed"), Run._fields, folder)
-    for seed in range(1 if options.quick else options.seeds):
-        for name in options.scenarios:
-            scenario, samplers = SCENARIOS[name]
-            for sampler, make in samplers.items():
-                regret, _, seconds, _ = runs.get((name, sampler, seed), functools.partial(_run, scenario, make, seed))
-                say(f"{name}, {sampler}, seed {seed}: {regret:.4g}, {seconds:.2f} s a trial")
-    publish([_table(runs)], folder)
+    race = Race(
+        "optuna", grid(scenario=options.scenarios), grid(sampler={**SAMPLERS, **PREFERENTIAL}),
+        range(1 if options.quick else options.seeds), _run, Run._fields, _columns,
+        ["regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret"],
+    )  # fmt: skip
+    hold_and_publish(options, race)
 
 
-def _run(scenario: Callable[[BaseSampler], Run], make: Callable[[int], BaseSampler], seed: int) -> Run:
-    return scenario(make(seed))
+def _run(scenario: str, sampler: str, seed: int) -> Mapping[str, Cell] | list[Mapping[str, Cell]]:
+    study, samplers = SCENARIOS[scenario]
+    return study(samplers[sampler](seed))._asdict() if sampler in samplers else []
 
 
-def _table(stored: Runs) -> Table:
-    """All samplers on all scenarios, and how often the first is better than each other one."""
-    table = Table(
-        "optuna",
-        (
-            "scenario",
-            "sampler",
-            "seeds",
-            "median",
-            "mean",
-            "worst",
-            "ahead_of_it",
-            "failed_trials",
-            "seconds_a_trial",
-            "close_trials",
-        ),
-        notes=[
-            environment(),
-            "regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret",
-        ],
-    )
-    runs = {
-        (row["scenario"], row["sampler"], int(row["seed"])): Run(*(float(row[field] or "nan") for field in Run._fields))
-        for row in stored.rows
-    }
-    for name, (_, samplers) in SCENARIOS.items():
-        for sampler in samplers:
-            found = {seed: one for (a, b, seed), one in sorted(runs.items()) if (a, b) == (name, sampler)}
-            if not found:
-                continue
-            regrets = [one.regret for one in found.values()]
-            ours = {seed: runs.get((name, OURS, seed)) for seed in found}
-            pairs = [(ours[seed], found[seed]) for seed in found]
-            table.add(
-                scenario=name,
-                sampler=sampler,
-                seeds=len(found),
-                median=statistics.median(regrets),
-                mean=statistics.mean(regrets),
-                worst=max(regrets),
-                ahead_of_it=None if sampler == OURS else sum(a is not None and a.regret < b.regret for a, b in pairs),
-                failed_trials=statistics.mean(one.failed for one in found.values()),
-                seconds_a_trial=statistics.mean(one.seconds for one in found.values()),
-                close_trials=total if (total := sum(one.close for one in found.values())) == total else None,
-            )
-    return table
+def _columns(runs: Group) -> dict[str, Cell]:
+    theirs, ours = runs.beside("regret", sampler=OURS)
+    close = float(runs.values("close").sum())
+    return {
+        "seeds": len(runs), "median": runs.median("regret"), "mean": runs.mean("regret"),
+        "worst": float(runs.values("regret").max()), "ahead_of_it": int((ours < theirs).sum()) if len(ours) else None,
+        "failed_trials": runs.mean("failed"), "seconds_a_trial": runs.mean("seconds"),
+        "close_trials": close if close == close else None,
+    }  # fmt: skip
 
 
 def crashes(params: Params) -> bool:

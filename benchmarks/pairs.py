@@ -23,7 +23,7 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -48,9 +48,8 @@ from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from benchmarks._race import Race, by_method, grid, paired, verdict
-from benchmarks._reporting import Cell, Table, add_common_arguments, environment, prepare, publish
-from benchmarks._runs import Row
+from benchmarks._race import Group, Race, add_race_arguments, grid, mean_and_error, verdict
+from benchmarks._reporting import Cell, prepare, publish
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -61,6 +60,9 @@ NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
 METHODS = ("default", "PairwiseGP")
+NOTES = [
+    "default_less: log10 of the default's regret less PairwiseGP's, floored at 1e-4; below zero the default is ahead"
+]
 
 # Functions
 
@@ -181,11 +183,10 @@ def _pairwise_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool)
     return model, PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
 
 
-def _run(case: Row, method: str, seed: int) -> dict[str, Cell]:
+def _run(inputs: str, judge: str, method: str, seed: int) -> dict[str, Cell]:
     """A search, whose row has the regret after some of its duels."""
-    judges = [*NOISES, *SLIPS]
-    problem = Problem(case["inputs"], seed, judges.index(case["judge"]))
-    noise, slips = NOISES.get(case["judge"], 0.0) * problem.deviation, SLIPS.get(case["judge"], 0.0)
+    problem = Problem(inputs, seed, [*NOISES, *SLIPS].index(judge))
+    noise, slips = NOISES.get(judge, 0.0) * problem.deviation, SLIPS.get(judge, 0.0)
     answers = torch.Generator().manual_seed(seed)
     X = torch.empty(0, problem.dim, dtype=torch.float64)
     duels: list[list[int]] = []
@@ -231,56 +232,36 @@ def _run(case: Row, method: str, seed: int) -> dict[str, Cell]:
     return {**row, "failed_fits": failures, "seconds": time.process_time() - began}
 
 
-CASES = [
-    *grid(inputs=["2 to 6"], judge=NOISES),
-    *grid(inputs=["10", "20"], judge=NOISES),
-    *grid(inputs=["2 to 6"], judge=SLIPS),
-]
+CASES = [*grid(inputs=["2 to 6"], judge=[*NOISES, *SLIPS]), *grid(inputs=["10", "20"], judge=NOISES)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
+    add_race_arguments(parser, seeds=20)
+    parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=list(INPUTS))
     parser.add_argument("--judges", nargs="+", choices=[*NOISES, *SLIPS], default=[*NOISES, *SLIPS])
-    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 20], metavar=("FIRST", "LAST"), help="last excluded")
-    parser.add_argument("--seconds", type=float, help="no run begins later than this")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
     cases = [case for case in CASES if case["inputs"] in options.inputs and case["judge"] in options.judges]
-    seeds = range(*options.seeds)
-    race = Race("pairs_runs", cases[:1] if options.quick else cases, METHODS, seeds[:1] if options.quick else seeds,
-                _run, ("problem", *(f"regret_{k}" for k in LOOKS), "failed_fits", "seconds"))  # fmt: skip
-    publish([_table(race.rows(folder, seconds=options.seconds))], folder)
+    seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
+    race = Race("pairs", cases[:1] if options.quick else cases, grid(method=METHODS), seeds, _run,
+                ("problem", *(f"regret_{k}" for k in LOOKS), "failed_fits", "seconds"), _columns, NOTES)  # fmt: skip
+    folder = prepare(options)
+    rows = race.hold(folder, options.processes, options.seconds)
+    every = [
+        {**row, "judge": "all"} | {"seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
+    ]
+    publish([race.table([*every, *rows])], folder)
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    """Medians and paired differences for each judge and number of inputs."""
-    table = Table(
-        "pairs",
-        ("inputs", "judge", "duels", "runs", "median", "pairwise_median", "log10_difference", "standard_error",
-         "verdict", "seconds", "pairwise_seconds"),
-        notes=[environment(), "log10_difference: of regret, the default's less PairwiseGP's (below zero the default is "
-               f"ahead), floored at {FLOOR:g}; seconds: medians of a whole run"],
-    )  # fmt: skip
-    groups = [("2 to 6", tuple(NOISES)), *(("2 to 6", (judge,)) for judge in (*NOISES, *SLIPS)),
-              *((inputs, tuple(NOISES)) for inputs in ("10", "20"))]  # fmt: skip
-    for (inputs, judges), duels in itertools.product(groups, LOOKS):
-        here = [row for row in rows if row["inputs"] == inputs and row["judge"] in judges]
-        logs = by_method(here, f"regret_{duels}", lambda regret: math.log10(max(regret, FLOOR)))
-        ours, theirs = (logs.get(method, {}) for method in METHODS)
-        both = [key for key in ours if key in theirs]
-        if not both:
-            continue
-        difference, error = paired(ours, theirs)
-        medians = [10 ** float(torch.tensor([values[key] for key in both]).median()) for values in (ours, theirs)]
-        seconds = [float(torch.tensor([*by_method(here, "seconds")[method].values()]).median()) for method in METHODS]
-        table.add(
-            inputs=inputs, judge=judges[0] if len(judges) == 1 else "all", duels=duels, runs=len(both),
-            median=medians[0], pairwise_median=medians[1], log10_difference=difference, standard_error=error,
-            verdict=verdict(difference, error), seconds=seconds[0], pairwise_seconds=seconds[1],
-        )  # fmt: skip
-    return table
+def _columns(runs: Group) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"runs": len(runs), "seconds": runs.median("seconds")}
+    for k in LOOKS:
+        logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method="default")]
+        difference, error = mean_and_error(logs[1] - logs[0])
+        row |= {f"median_{k}": runs.median(f"regret_{k}"), f"default_less_{k}": difference, f"error_{k}": error,
+                f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None}  # fmt: skip
+    return row

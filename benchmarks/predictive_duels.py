@@ -1,6 +1,6 @@
 """Held-out log predictive density of duels: default priors, a judge that is known, the former default, PairwiseGP.
 
-Duels are between uniform points of the test functions of `decisions`, with its judge at three levels of noise: a data
+Duels are between uniform points of eight test functions, by a judge at three levels of noise: a data
 set has 10 or 30 duels to learn from and 200 held-out ones, whose probabilities are averaged over. All methods get the
 same data sets, and are compared in pairs, with standard errors over data sets. An oracle that knew the function and the
 noise could not reach zero: answers are noisy.
@@ -9,22 +9,23 @@ noise could not reach zero: answers are noisy.
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.constraints import Interval
+from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
+from benchmarks._reporting import Cell
 from benchmarks._utilities import FUNCTIONS, Utility, find_utility
-from benchmarks.decisions import former_covar_module
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
@@ -56,11 +57,21 @@ def _pairwise(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
     return torch.special.ndtr(mean / (2 + variance).sqrt())  # its probit has unit noise on each item
 
 
+def _former(dim: int, duels: Preference) -> Kernel:
+    """The default kernel before its output scale trusted answers."""
+    prior = LogNormalPrior(math.log(10.0), 1.5)
+    kernel = ScaleKernel(
+        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim), prior, Interval(1e-4, 1e4, transform=None)
+    )
+    kernel.outputscale = prior.mode
+    return kernel
+
+
 METHODS: dict[str, Probabilities] = {
     "default": partial(_skewgp, kernel=lambda dim, duels: default_covar_module(dim, [duels])),
     "consistent": partial(_skewgp, kernel=lambda dim, duels: default_covar_module(dim, [duels], judge="consistent")),
     "noisy": partial(_skewgp, kernel=lambda dim, duels: default_covar_module(dim, [duels], judge="noisy")),
-    "former default": partial(_skewgp, kernel=lambda dim, duels: former_covar_module(dim)),
+    "former default": partial(_skewgp, kernel=_former),
     "PairwiseGP": _pairwise,
 }
 
@@ -73,57 +84,37 @@ def _duels(function: Utility, noise: float, num: int, generator: torch.Generator
     return pairs, seen.argmax(-1)
 
 
-def _densities(function: str, noise: float, size: int, seed: int, methods: list[str]) -> dict[str, float]:
-    """The mean log density of one data set's held-out duels by each method."""
-    generator = torch.Generator().manual_seed(seed)
-    known, winners = _duels(find_utility(function), noise, size, generator)
-    test, test_winners = _duels(find_utility(function), noise, HELD_OUT, generator)
-    pairs = torch.stack([winners, 1 - winners], dim=-1) + 2 * torch.arange(size).unsqueeze(-1)
-    densities = {}
-    for name in methods:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            p = METHODS[name](known.reshape(2 * size, -1), pairs, test).detach()
-        densities[name] = float(torch.where(test_winners == 0, p, 1 - p).log().mean())
-    return densities
+def _run(noise: float, duels: int, method: str, seed: int) -> dict[str, Cell]:
+    """The mean log density of one data set's held-out duels; the seed counts the data sets of all functions in turn."""
+    name, generator = FUNCTIONS[seed % len(FUNCTIONS)], torch.Generator().manual_seed(1000 + seed // len(FUNCTIONS))
+    known, winners = _duels(find_utility(name), noise, duels, generator)
+    test, test_winners = _duels(find_utility(name), noise, HELD_OUT, generator)
+    pairs = torch.stack([winners, 1 - winners], dim=-1) + 2 * torch.arange(duels).unsqueeze(-1)
+    p = METHODS[method](known.reshape(2 * duels, -1), pairs, test).detach()
+    return {"function": name, "log_density": float(torch.where(test_winners == 0, p, 1 - p).log().mean())}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
+    add_race_arguments(parser, seeds=2 * len(FUNCTIONS))
     parser.add_argument("--noises", nargs="+", type=float, default=list(NOISES))
-    parser.add_argument("--data-sets", type=int, default=3, help="of every function, noise and size")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
-    functions, data_sets = (["camel"], 1) if options.quick else (options.functions, options.data_sets)
-    table = Table(
-        "predictive_duels",
-        ("noise", "duels", "method", "data_sets", "log_density", "difference", "standard_error", "worst"),
-        notes=[
-            environment(),
-            f"functions: {', '.join(functions)}; {HELD_OUT} held-out duels for each data set",
-            "difference: of the default to the method (positive: the default is better), paired by data set, with its "
-            "standard error; worst: the least mean difference over functions",
-        ],
-    )
-    for noise, size in itertools.product(options.noises, SIZES):
-        rows = [
-            [_densities(function, noise, size, 1000 + seed, options.methods) for seed in range(data_sets)]
-            for function in functions
-        ]
-        values = {name: np.array([[row[name] for row in part] for part in rows]) for name in options.methods}
-        reference = values[options.methods[0]]
-        for name, found in values.items():
-            gaps = reference - found
-            error = float(gaps.std(ddof=1)) / math.sqrt(gaps.size) if gaps.size > 1 else math.nan
-            table.add(
-                noise=noise, duels=size, method=name, data_sets=gaps.size, log_density=float(found.mean()),
-                difference=float(gaps.mean()), standard_error=error, worst=float(gaps.mean(1).min()),
-            )  # fmt: skip
-            say(f"noise {noise}, {size} duels, {name}: {found.mean():.4f}, {gaps.mean():+.4f} +- {error:.4f}")
-    publish([table], folder)
+    race = Race(
+        "predictive_duels", grid(noise=options.noises, duels=SIZES), grid(method=options.methods),
+        range(1 if options.quick else options.seeds), _run, ("function", "log_density"), columns,
+        [f"{HELD_OUT} held-out duels for each data set; difference: of the default to the method (positive: the "
+         "default is better), paired by data set"],
+    )  # fmt: skip
+    hold_and_publish(options, race)
+
+
+def columns(runs: Group) -> dict[str, Cell]:
+    """Mean log densities, and the default's lead in pairs."""
+    mine, default = runs.beside("log_density", method="default")
+    difference, error = mean_and_error(default - mine)
+    return {"data_sets": len(runs), "log_density": runs.mean("log_density"), "difference": difference,
+            "standard_error": error}  # fmt: skip

@@ -15,14 +15,11 @@ deviation, and none counts less than 20 nats below one.
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
@@ -30,9 +27,11 @@ from botorch.models.transforms import Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._race import Names, Race, add_race_arguments, grid, hold_and_publish
+from benchmarks._reporting import Cell
 from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
 from benchmarks._utilities import Utility, find_utility
+from benchmarks.predictive_duels import columns
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models import default_covar_module
@@ -134,56 +133,30 @@ def _normal_density(mean: Tensor, variance: Tensor, target: Tensor, deviation: f
     return float(distribution.log_prob(target / deviation).clamp(min=LEAST).mean())
 
 
+def _run(numbers: int, duels: int, noise: float, told: str, method: str, seed: int) -> dict[str, Cell] | list[Names]:
+    """The mean log density of one data set; the seed counts the data sets of all functions in turn."""
+    if (told == "duels" and not duels) or (duels and method == "SingleTaskGP"):
+        return []
+    name = [*FUNCTIONS][seed % len(FUNCTIONS)]
+    utility = FUNCTIONS[name]()
+    data = _data(utility, numbers, duels, noise, 1000 + seed // len(FUNCTIONS))
+    of_numbers, of_duels = _densities(method, data, float(utility.quantiles()[0]))
+    return {"function": name, "log_density": of_duels if told == "duels" else of_numbers}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS))
-    parser.add_argument("--data-sets", type=int, default=3, help="of every function, noise and size")
+    add_race_arguments(parser, seeds=4 * len(FUNCTIONS))
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
-    functions, data_sets = (["camel"], 1) if options.quick else (options.functions, options.data_sets)
-    table = Table(
-        "predictive_numbers",
-        ("numbers", "duels", "noise", "told", "method", "data_sets", "log_density", "difference", "standard_error",
-         "worst_function", "its_difference"),
-        notes=[
-            environment(),
-            f"functions: {'; '.join(functions)}; {HELD_OUT} held-out numbers or duels for each data set",
-            "difference: of the default to the method (positive: the default is better), paired by data set; "
-            "worst_function: with the least mean difference",
-        ],
+    cases = [{"numbers": numbers, "duels": duels, **case}
+             for numbers, duels in SIZES for case in grid(noise=NOISES, told=("numbers", "duels"))]  # fmt: skip
+    race = Race(
+        "predictive_numbers", cases, grid(method=METHODS), range(1 if options.quick else options.seeds), _run,
+        ("function", "log_density"), columns,
+        [f"{HELD_OUT} held-out numbers or duels for each data set; difference: of the default to the method (positive: "
+         "the default is better), paired by data set"],
     )  # fmt: skip
-    for (numbers, duels), noise in itertools.product(SIZES, NOISES):
-        found = np.array(
-            [
-                [_all_methods(FUNCTIONS[name](), numbers, duels, noise, 1000 + seed) for seed in range(data_sets)]
-                for name in functions
-            ]
-        )  # functions x data sets x methods x (numbers, duels)
-        for j, told in enumerate(("numbers", "duels")):
-            for i, method in enumerate(METHODS):
-                if np.isnan(found[:, :, i, j]).any():
-                    continue
-                gaps = found[:, :, 0, j] - found[:, :, i, j]
-                worst = int(gaps.mean(1).argmin())
-                error = float(gaps.std(ddof=1)) / math.sqrt(gaps.size) if gaps.size > 1 else math.nan
-                table.add(
-                    numbers=numbers, duels=duels, noise=noise, told=told, method=method, data_sets=gaps.size,
-                    log_density=float(found[:, :, i, j].mean()), difference=float(gaps.mean()), standard_error=error,
-                    worst_function=functions[worst], its_difference=float(gaps.mean(1)[worst]),
-                )  # fmt: skip
-        say(f"{numbers} numbers, {duels} duels, noise {noise}: done")
-    publish([table], folder)
-
-
-def _all_methods(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> list[tuple[float, float]]:
-    data, deviation = _data(utility, numbers, duels, noise, seed), float(utility.quantiles()[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [
-            (math.nan, math.nan) if duels and method == "SingleTaskGP" else _densities(method, data, deviation)
-            for method in METHODS
-        ]
+    hold_and_publish(options, race)

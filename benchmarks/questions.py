@@ -24,9 +24,9 @@ Every run is a row of a file; runs that are there are not repeated. Seconds are 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +40,8 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks._runs import Runs
+from benchmarks._race import Race, add_race_arguments, grid
+from benchmarks._reporting import Table, environment, prepare, publish
 from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
@@ -76,7 +76,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "duels, told": {"kinds": (Preference,), "told": True},
 }
 SHARES = (0.25, 0.5, 1.0)  # of the budget at which regret is told
-KEYS = ("function", "prices", "method", "seed")
 VALUES = ("asked", "seconds_per_question", "money", "domain_regret", "asked_regret")
 SEARCH: dict[str, Any] = {"num_restarts": 3, "raw_samples": 64}
 
@@ -178,60 +177,56 @@ def _likelihood(answers: _Answers, observations: Sequence[Observation], method: 
     return default_likelihood(observations, factories=factories)
 
 
-def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dict[str, Any]:
+def _run(prices: str, function: str, method: str, seed: int, budget: float | None) -> Any:
     """One run; its traces are money spent and regret after each answer."""
-    torch.set_num_threads(1)
+    if "told" in METHODS[method] and function in LONG_TAILED:
+        return []
+    budget = BUDGETS[prices] if budget is None else budget
     utility, values = _utility(function)
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
-    method = METHODS[name]
-    how = method.get("method", "knowledge_gradient")
+    told = METHODS[method]
+    how = told.get("method", "knowledge_gradient")
     answers = _start(utility, values, ERRING_NOISE if prices.endswith(ERRING) else NOISE, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
     money, asked, in_domain, among_asked = [], [], [], []
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(seed)
-        while True:
-            observations = answers.observations(method.get("told", False))
-            model = SkewGP(
-                answers.points,
-                observations,
-                _likelihood(answers, observations, method),
-                outcome_transform=Standardize(m=1),
-                draw_settings=DrawSettings(num_draws=512),
-            )
-            if fitted is not None:
-                warm_start(model, fitted)
-            if step % REFIT == 0:
-                mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-                fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
-                fitted = model
-            model.eval()
-            best, _ = recommend(model, bounds, **SEARCH, **values)
-            known, _ = recommend(model, X_candidates=answers.points)
-            money.append(spent)
-            in_domain.append(utility.best - float(utility.evaluate(best)))
-            among_asked.append(utility.best - float(utility.evaluate(known)))
-            if spent + min(cost[kind] for kind in method["kinds"]) > budget:
-                break
-            kinds = [kind for kind in method["kinds"] if spent + cost[kind] <= budget]
-            if how == "next_pair":
-                X, _ = next_pair(model, bounds, num_restarts=4, raw_samples=64, **values)
-                kind = kinds[0]
-            else:
-                found = next_question(model, bounds, kinds, cost, method=how, seed=step, **values)
-                X, kind = found.X, found.question.kind
-            answers.ask(kind, X.detach())
-            asked.append(kind.__name__[0])
-            spent, step = spent + cost[kind], step + 1
+    while True:
+        observations = answers.observations(told.get("told", False))
+        model = SkewGP(
+            answers.points,
+            observations,
+            _likelihood(answers, observations, told),
+            outcome_transform=Standardize(m=1),
+            draw_settings=DrawSettings(num_draws=512),
+        )
+        if fitted is not None:
+            warm_start(model, fitted)
+        if step % REFIT == 0:
+            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+            fitted = model
+        model.eval()
+        best, _ = recommend(model, bounds, **SEARCH, **values)
+        known, _ = recommend(model, X_candidates=answers.points)
+        money.append(spent)
+        in_domain.append(utility.best - float(utility.evaluate(best)))
+        among_asked.append(utility.best - float(utility.evaluate(known)))
+        if spent + min(cost[kind] for kind in told["kinds"]) > budget:
+            break
+        kinds = [kind for kind in told["kinds"] if spent + cost[kind] <= budget]
+        if how == "next_pair":
+            X, _ = next_pair(model, bounds, num_restarts=4, raw_samples=64, **values)
+            kind = kinds[0]
+        else:
+            found = next_question(model, bounds, kinds, cost, method=how, seed=step, **values)
+            X, kind = found.X, found.question.kind
+        answers.ask(kind, X.detach())
+        asked.append(kind.__name__[0])
+        spent, step = spent + cost[kind], step + 1
     seconds = (time.process_time() - began) / max(step, 1)
-    cells = (
-        function, prices, name, seed, "".join(asked), f"{seconds:.3g}",
-        *(" ".join(f"{value:.4g}" for value in trace) for trace in (money, in_domain, among_asked)),
-    )  # fmt: skip
-    return dict(zip((*KEYS, *VALUES), cells, strict=True))
+    traces = (" ".join(f"{value:.4g}" for value in trace) for trace in (money, in_domain, among_asked))
+    return dict(zip(VALUES, ("".join(asked), seconds, *traces), strict=True))
 
 
 def _numbers(row: dict[str, Any], column: str) -> np.ndarray:
@@ -343,35 +338,22 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
+    add_race_arguments(parser, seeds=10)
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
     parser.add_argument("--prices", nargs="+", choices=list(PRICES), default=list(PRICES))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
     parser.add_argument("--budget", type=float, help="the money of a run; the prices' own if not given")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
+    cases = grid(prices=options.prices, function=options.functions)
     if options.quick:
-        publish(_tables([_run("camel", "1:1:1", name, 0, 2.0) for name in options.methods]), None)
-        return
-    runs = Runs("questions_runs", KEYS, VALUES, folder)
-    wanted = [
-        (function, prices, method, seed)
-        for seed in range(*options.seeds)
-        for prices in options.prices
-        for function in options.functions
-        for method in options.methods
-        if (function, prices, method, seed) not in runs and not ("told" in METHODS[method] and function in LONG_TAILED)
-    ]
-    say(f"{len(wanted)} runs, {len(runs.rows)} known; load average {load_average()}")
-    for function, prices, method, seed in wanted:
-        budget = BUDGETS[prices] if options.budget is None else options.budget
-        row = _run(function, prices, method, seed, budget)
-        runs.add(row)
-        say(f"{function}, {prices}, {method}, {seed}: {row['domain_regret'].split()[-1]} after {row['asked']}")
-    publish(_tables(runs.rows), folder)
+        cases, options.seeds, options.budget = [{"prices": "1:1:1", "function": "camel"}], 1, 2.0
+    race = Race("questions", cases, grid(method=options.methods), range(options.seeds),
+                functools.partial(_run, budget=options.budget), VALUES, lambda runs: {})  # fmt: skip
+    rows = race.hold(folder, options.processes, options.seconds)
+    publish(_tables(rows), folder)
     if folder is not None:
-        _plot(runs.rows, folder / "questions.png")
+        _plot(rows, folder / "questions.png")

@@ -12,9 +12,9 @@ consistent, and that both want the same; others learn all that. Seconds are thos
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import time
-import warnings
 from typing import Any
 
 import torch
@@ -22,8 +22,8 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
+from benchmarks._reporting import Cell
 from benchmarks._utilities import find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
@@ -44,60 +44,33 @@ MEASURED = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_questio
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
+    add_race_arguments(parser, seeds=10)
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
     names = list(METHODS)
-    parser.add_argument("--methods", nargs="+", choices=names, default=names, help="tabulated with both of their case")
-    parser.add_argument("--seeds", type=int, default=10, help="runs of each method")
+    parser.add_argument("--methods", nargs="+", choices=names, default=names, help="in pairs with both of their case")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    folder = prepare(options)
-    num = 1 if options.quick else options.seeds
-    functions = ["camel"] if options.quick else options.functions
-    columns = (
-        "function",
-        "method",
-        "seeds",
-        *MEASURED,
-        "log10_less_than_both",
-        "error",
-        "course_less_than_both",
-        "its_error",
-    )
-    notes = [environment(), f"load average at the start {load_average()}", "regrets are medians, all else means"]
-    table = Table("questions_panel", columns, notes)
-    runs = Runs("questions_panel_runs", ("function", "method", "seed"), MEASURED, folder)
-    found: dict[tuple[str, str], list[tuple[float, ...]]] = {
-        (f, name): [] for f in functions for name in options.methods
-    }
-    for seed in range(num):
-        for function, name in found:
+    functions, seeds = (["camel"], 1) if options.quick else (options.functions, options.seeds)
+    race = Race(
+        "questions_panel", grid(function=functions), grid(method=options.methods), range(seeds),
+        functools.partial(_run, quick=options.quick), MEASURED, _columns, ["regrets are medians, all else means"],
+    )  # fmt: skip
+    hold_and_publish(options, race)
 
-            def make(function: str = function, name: str = name, seed: int = seed) -> list[float]:
-                who, case = METHODS[name]
-                told, budget = CASES[case]
-                return _run(function, who, told, seed, 4.0 if options.quick else budget)
 
-            found[function, name].append(runs.get((function, name, seed), make))
-            say(f"{function}, {name}, {seed}: {found[function, name][-1]}")
-    for (function, name), rows in found.items():
-        base = f"both{METHODS[name][1]}"
-        if (function, base) not in found:
-            continue
-        mine, both = torch.tensor(rows).double(), torch.tensor(found[function, base]).double()
-        cells = dict(zip(MEASURED, mine.mean(0).tolist(), strict=True))
-        cells |= {column: float(mine[:, MEASURED.index(column)].median()) for column in (HALF, END)}
-        ends = [x[:, MEASURED.index(END)].clamp(min=1e-6).log10() for x in (mine, both)]
-        courses = [x[:, MEASURED.index(COURSE)] for x in (mine, both)]
-        gains = [ends[0] - ends[1], courses[0] - courses[1]]
-        errors = [float(gain.std() / math.sqrt(num)) if num > 1 else math.nan for gain in gains]
-        table.add(
-            function=function, method=name, seeds=num, **cells, log10_less_than_both=float(gains[0].mean()),
-            error=errors[0], course_less_than_both=float(gains[1].mean()), its_error=errors[1],
-        )  # fmt: skip
-    publish([table], folder)
+def _columns(runs: Group) -> dict[str, Cell]:
+    both = f"both{METHODS[str(runs.names['method'])][1]}"
+    ends = [values.clamp(min=1e-6).log10() for values in runs.beside(END, method=both)]
+    courses = runs.beside(COURSE, method=both)
+    less, error = mean_and_error(ends[0] - ends[1])
+    course, its_error = mean_and_error(courses[0] - courses[1])
+    return {
+        "seeds": len(runs), **{name: runs.mean(name) for name in MEASURED}, HALF: runs.median(HALF),
+        END: runs.median(END), "log10_less_than_both": less, "error": error, "course_less_than_both": course,
+        "its_error": its_error,
+    }  # fmt: skip
 
 
 def _model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
@@ -110,8 +83,10 @@ def _model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
     return model
 
 
-def _run(function: str, who: tuple[int, ...], told: bool, seed: int, budget: float) -> list[float]:
-    torch.set_num_threads(1)
+def _run(function: str, method: str, seed: int, quick: bool) -> dict[str, Cell]:
+    who, case = METHODS[method]
+    told, budget = CASES[case]
+    budget = 4.0 if quick else budget
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     deviation = float(utility.values().std())
@@ -126,36 +101,33 @@ def _run(function: str, who: tuple[int, ...], told: bool, seed: int, budget: flo
     regrets, money, spent = [], [], 0.0
     state: dict[str, Tensor] = {}
     began, step = time.process_time(), 0
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(seed)
-        while True:
-            points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
-            model = _model(points, Preference(place.view(-1, 2), judge=judges), told)
-            hyperparameters = dict(model.named_parameters())
-            with torch.no_grad():
-                for key, value in state.items():
-                    hyperparameters[key].copy_(value)
-            if step % REFIT == 0:
-                mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-                fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
-                state = {key: p.detach().clone() for key, p in hyperparameters.items() if p.numel()}
-            model.eval()
-            best, _ = recommend(model, bounds, num_restarts=3, raw_samples=64)
-            regrets.append(utility.best - float(utility.evaluate(best)))
-            money.append(spent)
-            affordable = {judge: PRICE[judge] for judge in who if spent + PRICE[judge] <= budget}
-            if not affordable:
-                break
-            asked = next_question(model, bounds, [Preference], judges=affordable, seed=step)
-            assert isinstance(asked.judge, int)
-            duels.append(winner_first(asked.X.detach(), asked.judge))
-            judges.append(asked.judge)
-            spent, step = spent + asked.cost, step + 1
+    while True:
+        points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
+        model = _model(points, Preference(place.view(-1, 2), judge=judges), told)
+        hyperparameters = dict(model.named_parameters())
+        with torch.no_grad():
+            for key, value in state.items():
+                hyperparameters[key].copy_(value)
+        if step % REFIT == 0:
+            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+            state = {key: p.detach().clone() for key, p in hyperparameters.items() if p.numel()}
+        model.eval()
+        best, _ = recommend(model, bounds, num_restarts=3, raw_samples=64)
+        regrets.append(utility.best - float(utility.evaluate(best)))
+        money.append(spent)
+        affordable = {judge: PRICE[judge] for judge in who if spent + PRICE[judge] <= budget}
+        if not affordable:
+            break
+        asked = next_question(model, bounds, [Preference], judges=affordable, seed=step)
+        assert isinstance(asked.judge, int)
+        duels.append(winner_first(asked.X.detach(), asked.judge))
+        judges.append(asked.judge)
+        spent, step = spent + asked.cost, step + 1
     seconds = (time.process_time() - began) / max(step, 1)
     at = [
         [regret for regret, paid in zip(regrets, money, strict=True) if paid <= m][-1] for m in range(int(budget) + 1)
     ]
     course = sum(math.log10(max(regret, 1e-6)) for regret in at) / len(at)
     asked_of = [judges[2 * STARTS :].count(judge) for judge in (0, 1)]
-    return [at[int(budget) // 2], regrets[-1], course, *map(float, asked_of), seconds]
+    return dict(zip(MEASURED, (at[int(budget) // 2], regrets[-1], course, *asked_of, seconds), strict=True))

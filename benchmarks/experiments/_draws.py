@@ -85,7 +85,7 @@ def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     """Elliptical slice sampling of latent values around their prior (Murray, Adams, MacKay 2010), rows given these."""
     generator = torch.Generator().manual_seed(0)
     L = cholesky_with_relative_jitter(distribution.prior.covariance)
-    factor, centre = distribution.factor_of_draws, distribution.mean
+    factor, centre = distribution.factor, distribution.mean
 
     def normal() -> Tensor:
         return torch.randn(NUM_CHAINS, len(L), dtype=L.dtype, generator=generator) @ L.mT

@@ -13,6 +13,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.frames.columns import pandas
 from botorch_skewgp.items.draws import (
     MAX_UTILITIES,
     shares_of_draws,
@@ -20,7 +21,6 @@ from botorch_skewgp.items.draws import (
     vote_readings,
     win_of_first,
 )
-from botorch_skewgp.items.votes import pandas
 from botorch_skewgp.observations.checks import as_count, as_probability
 from botorch_skewgp.protocols import members_of
 from botorch_skewgp.rows import Reading

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_skewgp.frames.columns import column, is_empty, pandas, sorted_names
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
 from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
@@ -100,44 +100,44 @@ def read_votes(
             `items`, two names are of different types but equal (`1` and `True`) or of the same text (`3` and `"3"`), or
             an outcome is unknown.
     """
-    a, b = (_column(frame, name) for name in (first, second))
+    a, b = (column(frame, name) for name in (first, second))
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
     judge = "judge" if judge is None and "judge" in frame else judge
     m = len(a)
     if len(b) != m:
         raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")
     for name in (outcome, judge):
-        if name is not None and len(_column(frame, name)) != m:
-            raise InputDataError(f"Column {name!r} has {len(_column(frame, name))} entries for {m} votes.")
+        if name is not None and len(column(frame, name)) != m:
+            raise InputDataError(f"Column {name!r} has {len(column(frame, name))} entries for {m} votes.")
     check_names([*a, *b, *(items if isinstance(items, list | tuple) else ())], "items")
     alone = [i for i in range(m) if a[i] == b[i]]
     if alone:
         raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
     if items is None:
-        names: Sequence[Any] = _sorted({*a, *b})
+        names: Sequence[Any] = sorted_names({*a, *b})
     else:
         if isinstance(items, str) or not isinstance(items, Iterable):
             raise InputDataError(f"items must be a list of names; got {items!r}.")
         names = list(items)
-        wrong = [name for name in names if not isinstance(name, Hashable) or _is_empty(name)]
+        wrong = [name for name in names if not isinstance(name, Hashable) or is_empty(name)]
         if wrong:
             raise InputDataError(f"items must hold names, none of them empty; got {wrong[:2]}.")
         if len(set(names)) < len(names):
             raise InputDataError("items must name each item once.")
     number = {name: i for i, name in enumerate(names)}
-    unknown = _sorted({*a, *b} - number.keys())
+    unknown = sorted_names({*a, *b} - number.keys())
     if unknown:
         raise InputDataError(f"items must name all items of votes; {unknown[:5]} are missing.")
     pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
-    code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(_column(frame, outcome), first, second)
+    code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(column(frame, outcome), first, second)
     if both_alike not in ("level", "tie", "drop"):
         raise InputDataError(f"both_alike must be 'level', 'tie' or 'drop'; got {both_alike!r}.")
     known = code <= TIE if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
     who, judges = None, None
     if judge is not None:
-        said_by = _column(frame, judge)
+        said_by = column(frame, judge)
         check_names(said_by, judge)
-        judges = tuple(_sorted(set(said_by)))
+        judges = tuple(sorted_names(set(said_by)))
         place = {name: i for i, name in enumerate(judges)}
         who = torch.tensor([place[name] for name in said_by], dtype=torch.long)
     if both_alike == "level" and bool((code > TIE).any()):
@@ -171,70 +171,10 @@ def _outcomes(said: list[Any], first: str, second: str) -> Tensor:
     """The numbers of answers, as in a `Vote`."""
     code: dict[Any, int] = {**OTHER_WORDS, **{BUTTONS[number]: number for number in (TIE, BOTH_BAD, BOTH_GOOD)}}
     code |= {first: FIRST, second: SECOND}
-    unknown = _sorted({word for word in said if word not in code})
+    unknown = sorted_names({word for word in said if word not in code})
     if unknown:
         raise InputDataError(
             f"Outcomes must be {first!r} or {second!r}, the column of the item that won, 'tie', 'both bad' or "
             f"'both good'; got {unknown[:5]}."
         )
     return torch.tensor([code[word] for word in said], dtype=torch.long)
-
-
-def _column(frame: Any, name: str) -> list[Any]:
-    """A column as a list without empty cells."""
-    try:
-        column = frame[name]
-    except KeyError:
-        raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
-    except TypeError:
-        raise InputDataError(
-            f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
-        ) from None
-    if isinstance(column, str) or not isinstance(column, Iterable):
-        raise InputDataError(f"Column {name!r} must be a list with an entry for each vote; got {column!r}.")
-    if getattr(column, "ndim", 1) != 1:
-        raise InputDataError(f"There are several columns {name!r}; keep one of them.")
-    values = column.tolist() if hasattr(column, "tolist") else list(column)
-    empty = [i for i, value in enumerate(values) if _is_empty(value)]
-    if empty:
-        raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
-    lists = [i for i, value in enumerate(values) if not isinstance(value, Hashable)]
-    if lists:
-        raise InputDataError(f"Column {name!r} must hold names; got {values[lists[0]]!r} in row {lists[0]}.")
-    return values
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether a value is `None`, NaN, or pandas' missing value."""
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
-def _sorted(names: set[Any]) -> list[Any]:
-    """Sorted names; by their text if they are of several types.
-
-    Raises:
-        InputDataError: If two names of different types have the same text.
-    """
-    try:
-        return sorted(names)
-    except TypeError:
-        ordered = sorted(names, key=str)
-        alike = [pair for pair in pairwise(ordered) if str(pair[0]) == str(pair[1])]
-        if alike:
-            raise InputDataError(
-                f"{alike[0][0]!r} and {alike[0][1]!r} have the same text; convert the columns to one type."
-            ) from None
-        return ordered
-
-
-def pandas() -> Any:
-    """Import pandas, an optional dependency.
-
-    Raises:
-        ImportError: If it is not installed.
-    """
-    try:
-        import pandas as module
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install pandas.") from error
-    return module

@@ -26,13 +26,10 @@ BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of 
 
 
 def log_prior(module: Module) -> Tensor | float:
-    r"""The log density of a module's hyperparameters under their priors, each counted once.
+    """The log density of a module's hyperparameters under their priors, each counted once.
 
     GPyTorch's `named_priors` lists a prior once for every path to its module, and an objective holds the likelihood
     twice, by itself and in the model.
-
-    Args:
-        module: A model, a likelihood, or an objective.
     """
     seen: set[tuple[int, str]] = set()
     value: Tensor | float = 0.0
@@ -53,15 +50,10 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
 
 
 class Terms(NamedTuple):
-    r"""The parts of an objective at one set of hyperparameters, before log normalisers are computed.
-
-    Args:
-        evidence: The parts of the evidence.
-        log_prior: The log prior of the hyperparameters.
-    """
+    """The parts of an objective at one set of hyperparameters, before log normalisers are computed."""
 
     evidence: Evidence
-    log_prior: Tensor | float
+    log_prior: Tensor | float  # log prior of the hyperparameters
 
 
 class _Feasible(NamedTuple):
@@ -138,14 +130,9 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return value
 
     def evaluate(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Tensor:
-        r"""The objective, a scalar tensor of `function_dist`'s dtype.
+        """The objective, a scalar tensor of `function_dist`'s dtype.
 
-        Args:
-            function_dist: As in `forward`.
-            target: As in `forward`.
-
-        Raises:
-            NotPSDError: If it cannot be evaluated at the present hyperparameters.
+        Raises `NotPSDError` if it cannot be evaluated at the present hyperparameters.
         """
         terms = self.terms(function_dist, target)
         evidence, zero = terms.evidence, function_dist.mean.new_zeros((), dtype=torch.double)
@@ -156,15 +143,10 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return (value + terms.log_prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        r"""The terms of `forward`, before log normalisers are computed.
+        """The terms of `forward`, before log normalisers are computed.
 
-        Args:
-            function_dist: As in `forward`.
-            target: As in `forward`.
-
-        Raises:
-            NotPSDError: If hyperparameters, or the prior that they make, are not finite, or a positive one is rounded
-                to zero, where gradients are NaN.
+        Raises `NotPSDError` if hyperparameters, or the prior that they make, are not finite, or a positive one is
+        rounded to zero, where gradients are NaN.
         """
         _check_feasible(self.model, function_dist)
         evidence = self.model.evidence(function_dist, target, self.merges_equal_rows)
@@ -172,11 +154,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
     @torch.no_grad()
     def values_of(self, terms: Sequence[Terms]) -> Tensor:
-        r"""The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64.
-
-        Args:
-            terms: The result of `terms` at each of them, at least one.
-        """
+        """The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64."""
         values = []
         of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
         given = [entry.evidence.prior_rows for entry in terms]

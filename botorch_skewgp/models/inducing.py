@@ -28,6 +28,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.module import Module
 from torch import Tensor
 
+from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
@@ -36,6 +37,7 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 MAX_CANDIDATES = 4096  # training points to choose from; their covariance is built
 SHARE = 1e-9  # of a row's own noise that is added to the noise it shares with its block
+NO_RESIDUAL = 1e-9  # of a row's variance: rounding
 _DENSE_BEYOND = 8  # columns per row, beyond which the covariance of all points is computed
 
 
@@ -164,7 +166,7 @@ class WhiteRows:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
         mine, noise_root = torch.cat(each), rows.noise_root
         assert noise_root is not None  # each judge's rows are a block
-        own = torch.block_diag(*[noise_root[which, : len(which)] for which in each])
+        own = torch.block_diag(*[self._root_of_block(which) for which in each])
         further = rows.coefficient.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)
         touched, position = self.values.index[mine].unique(return_inverse=True)
         zeros = own.new_zeros(len(mine), len(touched))
@@ -175,13 +177,19 @@ class WhiteRows:
             rows.bias,
             rows.lower,
             rows.upper,
-            rows.noise,
+            rows.noise.index_add(0, mine, -SHARE * rows.noise[mine]),
             noise_root.index_fill(0, mine, 0.0),
             rows.count,
             rows.block,
             rows.heights,
         )
         return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained, by[mine])
+
+    def _root_of_block(self, which: Tensor) -> Tensor:
+        """A square root of the covariance that the rows of one judge share, with a trace of their own noise."""
+        assert self.rows.noise_root is not None
+        shared = self.rows.noise_root[which]
+        return cholesky_with_relative_jitter(shared @ shared.mT + torch.diag(SHARE * self.rows.noise[which]))
 
 
 def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
@@ -241,7 +249,14 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
             coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
         )
         of_values = values.times(white)
-    single, blocks, label = _judgements(rows, judge_of_rows(values, prior) if prior.by_judge else None)
+    by = judge_of_rows(values, prior) if prior.by_judge else None
+    mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
+    features = None if by is None else _own_features(values, prior, by)
+    if by is not None and features is not None and _explain(features, of_values, values, prior):
+        shared, label = _shared_by_judges(rows, features, by)
+        rows = replace(rows, noise_root=shared, block=label)
+        return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
+    single, blocks, label = _judgements(rows, by)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
     explained = squared_lengths(of_values)
     residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
@@ -260,7 +275,6 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
             root = root.index_copy(
                 0, block.flatten(), torch.nn.functional.pad(L_of_block, (0, root.shape[-1] - r)).flatten(0, 1)
             )
-    mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
     rows = replace(rows, noise=noise, noise_root=root, block=label if blocks else None)
     return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
 
@@ -301,6 +315,47 @@ def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Te
         which = (shares & (size == r)).nonzero().squeeze(-1)
         blocks.append(which[label[which].argsort(stable=True)].view(-1, r))
     return every[~shares], blocks, label
+
+
+def _own_features(values: Rows, prior: LatentPrior, by: Tensor) -> Tensor | None:
+    """Exact features of judges' own parts in each row, `m x r`; `None` if their kernel has none."""
+    kernel, X = prior.covar_module, prior.training_points
+    if not (isinstance(kernel, JudgeKernel) and hasattr(kernel.own, "white")) or X is None or prior.num_outputs > 1:
+        return None
+    inputs = X[:, :-1] if kernel.own.active_dims is None else X[:, kernel.own.active_dims]
+    white = kernel.own.white(inputs)
+    if kernel.reliability is not None:
+        white = white * kernel.reliability.at(X[:, -1]).unsqueeze(-1)
+    return values.times(white.double()) * (by != 0).unsqueeze(-1)
+
+
+@torch.no_grad()
+def _explain(features: Tensor, of_values: Tensor, values: Rows, prior: LatentPrior) -> bool:
+    """Whether inducing points and features leave no residual in any row, and so none between rows."""
+    every = torch.arange(values.num_rows, device=features.device).unsqueeze(-1)
+    variance = _prior_covariance(values, every, prior).squeeze(-1).squeeze(-1)
+    left = variance - squared_lengths(of_values) - squared_lengths(features)
+    return bool((left <= NO_RESIDUAL * variance).all())
+
+
+def _shared_by_judges(rows: Rows, features: Tensor, by: Tensor) -> tuple[Tensor, Tensor]:
+    """The root of what rows of a judge share: his features, then the noise of each of his judgements; the labels.
+
+    A judge with `n` choices thus has `r + n` columns for many more rows.
+    """
+    judgement = torch.zeros_like(by, dtype=torch.long) if rows.block is None else rows.block
+    label = torch.where(by != 0, by.long() + judgement.max() + 2, judgement)  # -1 for a new judge
+    if rows.noise_root is None:
+        return features, label
+    size = int(judgement.max()) + 1
+    pair, which = (label * size + judgement).unique(return_inverse=True)
+    _, first = (pair // size).unique_consecutive(return_inverse=True)
+    start = torch.full_like(pair, len(pair)).scatter_reduce(0, first, torch.arange(len(pair)).to(pair), "amin")
+    place = (torch.arange(len(pair)).to(pair) - start[first])[which]  # of a judgement among those of its judge
+    q = rows.noise_root.shape[-1]
+    columns = features.shape[-1] + q * place.unsqueeze(-1) + torch.arange(q, device=place.device)
+    root = torch.nn.functional.pad(features, (0, q * (int(place.max()) + 1)))
+    return root.scatter_add(-1, columns, rows.noise_root), label
 
 
 def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:

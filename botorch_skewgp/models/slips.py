@@ -58,7 +58,7 @@ def slip_probabilities(
 
 def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: TruncatedNormal | None) -> Tensor:
     """The probability that a row's answer is a slip or a guess, the same for all rows of an answer."""
-    heights, factor = distribution.heights, distribution.factor_of_draws
+    heights, factor = distribution.heights, distribution.factor
     assert heights is not None
     assert isinstance(factor, StepFactor)
     if draws is None:

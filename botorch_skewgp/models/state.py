@@ -27,11 +27,13 @@ class ModelState:
         modules: The modules below the model.
         attributes: Copies of the plain attributes of each of them.
         values: Copies of all parameters and buffers, of settings, and of data.
+        names: The names of all that each module has, what is computed and kept among them.
     """
 
     modules: list[Module]
     attributes: list[dict[str, Any]]
     values: list[Any]
+    names: list[frozenset[str]]
 
     @classmethod
     def of(cls, model: Module, *others: Any) -> Self:
@@ -43,7 +45,8 @@ class ModelState:
         """
         modules = modules_below(model)
         tensors = tensors_of([model, *modules])
-        return cls(modules, [_copy(_attributes(module)) for module in modules], _copy([*others, *tensors]))
+        names = [frozenset(vars(module)) for module in modules]
+        return cls(modules, [_copy(_attributes(module)) for module in modules], _copy([*others, *tensors]), names)
 
     def is_of(self, model: Module, *others: Any) -> bool:
         r"""Whether a model, or one that shares its modules, is still in this state.
@@ -57,7 +60,7 @@ class ModelState:
             len(modules) == len(self.modules)
             and all(now is before for now, before in zip(modules, self.modules, strict=True))
             and _is_equal([*others, *tensors_of([model, *modules])], self.values)
-            and all(_is_equal(_attributes(module), kept) for module, kept in zip(modules, self.attributes, strict=True))
+            and all(map(_has_attributes, modules, self.attributes, self.names))
         )
 
 
@@ -85,6 +88,14 @@ def _attributes(module: Module) -> dict[str, Any]:
     kind = type(module)
     kept = {name for name in names if isinstance(getattr(kind, name, None), cached_property)}
     return {name: vars(module)[name] for name in names - kept}
+
+
+def _has_attributes(module: Module, kept: dict[str, Any], names: frozenset[str]) -> bool:
+    """Whether a module has the attributes that were copied, and no others."""
+    present = vars(module)
+    if present.keys() != names:
+        return _is_equal(_attributes(module), kept)
+    return all(present[name] is entry or _is_equal(present[name], entry) for name, entry in kept.items())
 
 
 def _copy(value: Any) -> Any:

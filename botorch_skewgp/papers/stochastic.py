@@ -104,7 +104,7 @@ class _Chains:
             with torch.no_grad():
                 latent = frozen.noisy_prior.draw_latent(rows - frozen.mean, self._generator)
             # the prior of latent coordinates has no parameters
-            surrogate = distribution.factor_of_draws.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
+            surrogate = distribution.factor.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
         else:
             surrogate = _by_rows(distribution, frozen, rows)
         return value + surrogate - surrogate.detach()

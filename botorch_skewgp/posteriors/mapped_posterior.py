@@ -12,13 +12,9 @@ from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 
 
 class MappedPosterior(TransformedPosterior):
-    r"""The joint posterior of an increasing function of values with a `SkewGPPosterior`.
+    """The joint posterior of an increasing function of values with a `SkewGPPosterior`.
 
     Samples are those of BoTorch's `TransformedPosterior`; quantiles are mapped too. Subclasses define moments.
-
-    Args:
-        latent: The posterior of the values before the function.
-        increasing: The function, elementwise.
     """
 
     def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
@@ -31,12 +27,5 @@ class MappedPosterior(TransformedPosterior):
         return self.latent.batch_shape
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles.
-
-        Args:
-            value: Probabilities in (0, 1); shapes as in `SkewGPPosterior.cdf`.
-
-        Raises:
-            ValueError: If a probability is outside (0, 1).
-        """
+        """The marginal quantiles."""
         return self._sample_transform(self.latent.quantile(value))

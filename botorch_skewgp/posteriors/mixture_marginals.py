@@ -20,14 +20,12 @@ NARROW = 0.1  # share of the range of the means, below which single components b
 
 
 class MixtureMarginals(ABC):
-    r"""A batch of one-dimensional mixtures of `S` components each.
+    """A batch of one-dimensional mixtures of `S` components each.
 
     A subclass defines the distribution functions of the components, elementwise, in terms of `self.parameters` alone,
     and a bracket. Everything is differentiable in values, levels, parameters and probabilities.
 
-    Args:
-        probabilities: The probabilities of the components, `S` or `batch_shape x S`; they sum to one.
-        parameters: Tensors that broadcast to `batch_shape x S`; their meaning is defined by the subclass.
+    Probabilities are `S` or `batch_shape x S`; parameters broadcast to `batch_shape x S`.
     """
 
     def __init__(self, probabilities: Tensor, parameters: Sequence[Tensor]) -> None:
@@ -110,11 +108,7 @@ class MixtureMarginals(ABC):
         return root - (error - error.detach()) / density
 
     def at(self, points: Tensor) -> Self:
-        r"""The mixtures at some points, from a batch with one dimension.
-
-        Args:
-            points: Their numbers, or a mask.
-        """
+        """The mixtures at some points, from a batch with one dimension. By numbers, or a mask."""
         return self._map(lambda t: t[points] if t.ndim > 1 else t)
 
     def _map(self, fn: Callable[[Tensor], Tensor]) -> Self:

@@ -13,32 +13,20 @@ from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 
 @dataclass(frozen=True, eq=False)
 class MixtureSamples:
-    r"""A map from base samples to samples: the first base sample picks a component, the others drive its Gaussian part.
+    """A map from base samples to samples: the first one picks a component, the others drive its Gaussian part."""
 
-    Args:
-        location: The prior mean, `batch_shape x e`.
-        crosses: The prior covariance with the columns of every level of the mixture, `batch_shape x e x n`.
-        root: A root of the covariance that all components share, `batch_shape x e x e`.
-        mixture: The representer weights.
-        component_means: Computes the means of all components, `batch_shape x e x S`.
-        gains: Computes the covariances with the columns times the roots of all levels.
-        batch_shape: The shape of the batch.
-    """
-
-    location: Tensor
-    crosses: Sequence[Tensor]
-    root: Tensor
+    location: Tensor  # prior mean, `batch_shape x e`
+    crosses: Sequence[Tensor]  # prior covariance with the columns of every level of the mixture, `batch_shape x e x n`
+    root: Tensor  # root of the covariance that all components share, `batch_shape x e x e`
     mixture: RepresenterMixture
-    component_means: Callable[[], Tensor]
-    gains: Callable[[], Sequence[Tensor]]
+    component_means: Callable[[], Tensor]  # computes the means of all components, `batch_shape x e x S`
+    gains: Callable[[], Sequence[Tensor]]  # computes the covariances with the columns times the roots of all levels
     batch_shape: torch.Size
 
     def at(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
-        r"""The samples, `sample_shape x batch_shape x e`.
+        """The samples, `sample_shape x batch_shape x e`.
 
-        Args:
-            base_samples: Standard normal numbers, `sample_shape x batch_shape x (1 + e)`, possibly broadcast.
-            num_sample_dims: The number of dimensions of `sample_shape`.
+        Base samples are `sample_shape x batch_shape x (1 + e)`, possibly broadcast.
         """
         base_samples = base_samples.to(self.location)
         sample_shape = base_samples.shape[:num_sample_dims]
@@ -97,11 +85,5 @@ class MixtureSamples:
 
 
 def rounded_product(cross: Tensor, columns: Tensor, like: Tensor) -> Tensor:
-    r"""A covariance times a matrix, in the covariance's dtype and then rounded to another.
-
-    Args:
-        cross: The covariance, `... x e x n`.
-        columns: The matrix, `... x n x k`.
-        like: A tensor of the dtype of the result.
-    """
+    """A covariance times a matrix, in the covariance's dtype and then rounded to another."""
     return (cross @ columns.to(cross)).to(like)

@@ -33,11 +33,7 @@ class NonGaussianPosterior(Posterior):
 
     @property
     def distribution(self) -> NoReturn:
-        """None, as BoTorch would treat it as Gaussian.
-
-        Raises:
-            AttributeError: Always.
-        """
+        """None, as BoTorch would treat it as Gaussian."""
         message = (
             f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
             "ModelList, not in a ModelListGP."
@@ -72,15 +68,7 @@ class NonGaussianPosterior(Posterior):
 
 
 def check_one_value(posterior: Posterior, user: str) -> None:
-    r"""Refuse posteriors over more than one value.
-
-    Args:
-        posterior: A posterior.
-        user: The caller's name, for the error message.
-
-    Raises:
-        UnsupportedError: If the posterior is not over one value.
-    """
+    """Refuse posteriors over more than one value."""
     shape = tuple(posterior._extended_shape())
     if shape[-2:] != (1, 1):
         raise UnsupportedError(

@@ -17,24 +17,19 @@ NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the varianc
 
 @dataclass(frozen=True, eq=False)
 class RepresenterMixture:
-    r"""The posterior of the latent function, in terms of the kernel at `n` points `Z`.
+    """The posterior of the latent function, in terms of the kernel at `n` points `Z`."""
 
-    Args:
-        weights: The representer weights `a_s` of every draw, `batch_shape x n x S`.
-        root: `R`, with `R R^T` the information of the rows, `batch_shape x n x p`.
-        log_weights: Normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
-        parent: The mixture given earlier data, to which this one adds later data. The covariance of this mixture's
-            points with others is then the one given the earlier data. Draws correspond one to one.
-        coordinates: `p x S` numbers with `weights = root @ coordinates`, if known and fewer than the weights.
-        factor: `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large
-            then and lose digits in differences of products, unlike solutions with `L`.
-    """
-
-    weights: Tensor
-    root: Tensor
+    weights: Tensor  # representer weights `a_s` of every draw, `batch_shape x n x S`
+    root: Tensor  # `R`, with `R R^T` the information of the rows, `batch_shape x n x p`
+    # normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones
     log_weights: Tensor | None = None
+    # mixture given earlier data, to which this one adds later data. The covariance of this mixture's points with
+    # others is then the one given the earlier data. Draws correspond one to one
     parent: RepresenterMixture | None = None
+    # `p x S` numbers with `weights = root @ coordinates`, if known and fewer than the weights
     coordinates: Tensor | None = None
+    # `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large then and
+    # lose digits in differences of products, unlike solutions with `L`
     factor: tuple[Tensor, Tensor] | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
@@ -48,11 +43,7 @@ class RepresenterMixture:
         )
 
     def times_root(self, cross: Tensor) -> Tensor:
-        r"""The prior covariance of points with `Z` times the root, `batch_shape x e x p`.
-
-        Args:
-            cross: The covariance, `batch_shape x e x n`.
-        """
+        """The prior covariance of points with `Z` times the root, `batch_shape x e x p`."""
         if self.factor is None:
             return cross @ self.root.to(cross)
         L, weight = (part.to(cross) for part in self.factor)
@@ -70,13 +61,12 @@ class RepresenterMixture:
         return self.weights.shape[-1]
 
     def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
-        r"""The same mixture of equally likely draws, with similar draws next to each other.
+        """The same mixture of equally likely draws, with similar draws next to each other.
 
         One base sample picks the draw, so that an average over quasi-Monte Carlo base samples varies less if draws
         change smoothly along their order. Groups of draws are halved repeatedly along their widest principal component.
 
-        Args:
-            covariance: The prior covariance at `Z`, `n x n`, which turns weights into values.
+        The prior covariance at `Z` turns weights into values.
         """
         if self.num_draws == 1:
             return self
@@ -90,11 +80,7 @@ class RepresenterMixture:
         return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates, factor=self.factor)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
-        r"""The same mixture of more draws, each of them repeated equally often, or once more and then less probable.
-
-        Args:
-            num_draws: The number of draws, at least the present one.
-        """
+        """The same mixture of more draws, each of them repeated equally often, or once more and then less probable."""
         if num_draws == self.num_draws:
             return self
         each, more = divmod(num_draws, self.num_draws)
@@ -117,12 +103,9 @@ class RepresenterMixture:
 
     @staticmethod
     def stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
-        r"""Mixtures side by side, as a batch of one dimension; exact, whatever their sizes are.
+        """Mixtures side by side, as a batch of one dimension; exact, whatever their sizes are.
 
         Draws are repeated where others are more, and points and columns of roots are added whose weight is zero.
-
-        Args:
-            mixtures: Mixtures without batch dimensions, of equally many levels.
         """
         num_draws = max(mixture.num_draws for mixture in mixtures)
         return _stack([mixture.repeated(num_draws) for mixture in mixtures])
@@ -133,13 +116,9 @@ class RepresenterMixture:
         return self.weights.mT.contiguous()
 
     def pick(self, normal: Tensor) -> Tensor:
-        r"""The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
+        """The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
 
-        Args:
-            normal: A tensor of numbers, the first column of base samples.
-
-        Returns:
-            Numbers of draws, of the same shape.
+        From the first column of base samples.
         """
         uniform = torch.special.ndtr(normal)
         last = self.num_draws - 1
@@ -150,16 +129,12 @@ class RepresenterMixture:
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
     def factors_of_samples(self, base_samples: Tensor, of_root: bool = False) -> Tensor:
-        r"""The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
+        """The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
 
         The last result is cached, as acquisition functions use fixed base samples.
 
-        Args:
-            base_samples: `k x (1 + e)` standard normal numbers, the first column to pick a draw.
-            of_root: Whether to return coordinates instead of weights.
-
-        Returns:
-            A `(n + e + 1) x k` tensor; `(p + e + 1) x k` with coordinates.
+        `(n + e + 1) x k` for base samples `k x (1 + e)`, the first of which pick draws; with coordinates `(p + e + 1) x
+        k`.
         """
         last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
         same = last is not None and last[0] == of_root and not base_samples.requires_grad
@@ -237,13 +212,9 @@ def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:
 
 
 def space_filling_order(points: Tensor) -> Tensor:
-    r"""An order that keeps close points together, by repeatedly halving groups along their widest axis.
+    """An order that keeps close points together, by repeatedly halving groups along their widest axis.
 
-    Args:
-        points: An `S x n` tensor of `S` points in `n` dimensions.
-
-    Returns:
-        A permutation of `0 .. S - 1`.
+    A permutation of points `S x n`.
     """
     points = points - points.mean(0)  # sums of squares keep their digits
     num_points = len(points)

@@ -27,24 +27,17 @@ def slope_in(dim: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    r"""The order of a model's columns.
+    """The order of a model's columns.
 
     First the values at all points, output fastest; then the values at pseudo-points; then slopes, each pair of a point
     and an input once.
-
-    Args:
-        num_points: The number of training points.
-        num_outputs: The number of outputs.
-        num_pseudo_points: The number of pseudo-points of a skew prior.
-        slope_points: A `c`-dim integer tensor: the points at which slopes are read.
-        slope_dims: A `c`-dim integer tensor: the inputs in which they are read there.
     """
 
-    num_points: int
-    num_outputs: int
-    num_pseudo_points: int
-    slope_points: Tensor
-    slope_dims: Tensor
+    num_points: int  # number of training points
+    num_outputs: int  # number of outputs
+    num_pseudo_points: int  # number of pseudo-points of a skew prior
+    slope_points: Tensor  # `c`-dim integer: the points at which slopes are read
+    slope_dims: Tensor  # `c`-dim integer: the inputs in which they are read there
 
     @property
     def first_pseudo_point(self) -> int:
@@ -57,13 +50,10 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        r"""The position of the first column equal to each one, of the same quantity at an equal point.
+        """The position of the first column equal to each one, of the same quantity at an equal point.
 
         Rows over equal columns of different positions have a covariance that is singular up to rounding. Columns of
         pseudo-points are not compared.
-
-        Args:
-            points: The training points, `n x d`.
         """
         equal = first_of_equal(points.detach())
         outputs = torch.arange(self.num_outputs, device=points.device)
@@ -74,11 +64,7 @@ class ColumnLayout:
         return torch.cat([values, pseudo_points, first_slope + first_of_equal(slopes)])
 
     def resolve(self, rows: Rows) -> Rows:
-        r"""The rows with positions of columns in place of points and quantities.
-
-        Args:
-            rows: Rows whose columns are all in this layout.
-        """
+        """The rows with positions of columns in place of points and quantities."""
         reads = rows.reads
         if reads is None:
             return rows if self.num_outputs == 1 else replace(rows, index=rows.index * self.num_outputs)
@@ -93,8 +79,10 @@ class ColumnLayout:
 
 def first_of_equal(items: Tensor) -> Tensor:
     """The position of the first item, along the first dimension, that is equal to each one."""
-    _, group = items.unique(dim=0, return_inverse=True)
     position = torch.arange(len(items), device=items.device)
+    if items.shape[-1] and len(items[:, 0].unique()) == len(items):  # a tenth of the time
+        return position
+    _, group = items.unique(dim=0, return_inverse=True)
     return torch.full_like(position, len(items)).scatter_reduce(0, group, position, "amin")[group]
 
 

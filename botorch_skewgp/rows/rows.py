@@ -19,37 +19,26 @@ _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight ma
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    r"""`A f + bias + v`, with `f` the latent function at `n` points, observed in `(lower, upper]`, or as a number if
+    """`A f + bias + v`, with `f` the latent function at `n` points, observed in `(lower, upper]`, or as a number if
     `lower == upper`. The weight matrix `A` is stored by the few columns of each row, a point and the quantity there.
     The noise `v` has covariance `diag(noise) + noise_root noise_root^T`, the latter within blocks of rows only.
-
-    Args:
-        index: An `m x k` integer tensor: the points that each row touches.
-        coefficient: An `m x k` tensor: their weights.
-        bias: An `m`-dim tensor.
-        lower: An `m`-dim tensor of lower bounds, `-inf` allowed.
-        upper: An `m`-dim tensor of upper bounds, `inf` allowed.
-        noise: An `m`-dim tensor of variances of noise that is independent between rows.
-        noise_root: An `m x p` root of the covariance of noise that rows of a block share, or `None`.
-        block: An `m`-dim integer tensor: the block of each row, for instance its judgement; one block if `None`.
-        reads: An `m x k` integer tensor: the quantity at each point, see `botorch_skewgp.rows.columns`; `None` for the
-            value of the first output everywhere, or if `index` holds positions of columns.
-        count: An `m`-dim tensor: the number of equal rows with independent noise that a row stands for; one each if
-            `None`.
-        heights: The probabilities of slips; no slips if `None`.
     """
 
-    index: Tensor
-    coefficient: Tensor
-    bias: Tensor
-    lower: Tensor
-    upper: Tensor
-    noise: Tensor
-    noise_root: Tensor | None = None
+    index: Tensor  # `m x k`: the points that each row touches
+    coefficient: Tensor  # `m x k`: their weights
+    bias: Tensor  # `m`
+    lower: Tensor  # `m`, lower bounds, `-inf` allowed
+    upper: Tensor  # `m`, upper bounds, `inf` allowed
+    noise: Tensor  # `m`, variances of noise that is independent between rows
+    noise_root: Tensor | None = None  # `m x p` root of the covariance of noise that rows of a block share, or `None`
+    # `m x k`: the quantity at each point, see `botorch_skewgp.rows.columns`; `None` for the value of
+    # the first output everywhere, or if `index` holds positions of columns
     reads: Tensor | None = None
+    # `m`: the number of equal rows with independent noise that a row stands for; one each if `None`
     count: Tensor | None = None
+    # `m`: the block of each row, for instance its judgement; one block if `None`
     block: Tensor | None = None
-    heights: Heights | None = None
+    heights: Heights | None = None  # probabilities of slips; no slips if `None`
 
     @property
     def num_rows(self) -> int:

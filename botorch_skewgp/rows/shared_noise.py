@@ -11,17 +11,12 @@ from botorch_skewgp.rows.rows import Rows
 def shared_noise_rows(
     pairs: Tensor, event: Tensor, noise: Tensor, like: Tensor, index: Tensor | None = None, reads: Tensor | None = None
 ) -> Rows:
-    r"""Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
+    """Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
 
     The noise of an item in a single comparison is independent; that of an item in several goes into the shared root.
 
-    Args:
-        pairs: A `p x 2` tensor of items, winner first, that name noises within an event.
-        event: A `p`-dim tensor: the event of each comparison.
-        noise: The variance of one item's noise; shape `1`.
-        like: Any tensor of the wanted dtype and device.
-        index: A `p x 2` tensor: the points of the items; the items themselves if `None`.
-        reads: A `p x 2` tensor: the quantities there, see `botorch_skewgp.rows.columns`.
+    Pairs of items, winner first, are `p x 2`, as are the points `index` (the items themselves if `None`) and quantities
+    `reads`; `noise` is the variance of one item's.
     """
     p = pairs.shape[0]
     pairs, event = pairs.to(like.device), event.to(like.device)

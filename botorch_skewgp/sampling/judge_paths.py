@@ -17,12 +17,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel, Reliability
 
 
 class WithCode(TensorTransform):
-    r"""Points after a model's input transform, with the judge as the last column.
-
-    Args:
-        code: The judge's code, see `botorch_skewgp.models.panel`.
-        input_transform: The model's input transform.
-    """
+    """Points after a model's input transform, with the judge as the last column."""
 
     def __init__(self, code: int, input_transform: InputTransform | None) -> None:
         super().__init__()
@@ -35,19 +30,7 @@ class WithCode(TensorTransform):
 
 
 class JudgePath(SamplePath):
-    r"""`r_j (g(x) + phi(x)^T w_j)`: a shared path, plus features with weights of each judge.
-
-    Args:
-        shared: Paths of the shared part.
-        own: The kernel of a judge's own part.
-        num_judges: The number of judges, one more than the largest number of one.
-        sample_shape: The shape of the sample.
-        num_inputs: The number of inputs.
-        num_features: The number of random features of each part of the kernel without exact ones.
-        reliability: The factors `r` of judges; 1 if `None`.
-        input_transform: The transform of points, which appends the judge.
-        output_transform: The transform of values.
-    """
+    """`r_j (g(x) + phi(x)^T w_j)`: a shared path, plus features with weights of each judge."""
 
     weight: Tensor
 

@@ -18,15 +18,10 @@ def uses_numba(device: torch.device) -> bool:
 
 
 def choose_backend(name: str, device: torch.device) -> str:
-    r"""The backend for `name` on `device`.
+    """The backend for `name` on `device`.
 
-    Args:
-        name: "eager", "numba", or "auto": numba on CPU where it is installed, and eager torch elsewhere.
-        device: Where the tensors are.
-
-    Raises:
-        ImportError: If a backend named by the caller is not installed.
-        ValueError: If there is no backend of this name, or it does not run on this device.
+    "auto" takes numba on CPU where it is installed, and eager torch elsewhere; a backend that is named raises
+    `ImportError` or `ValueError` where it cannot run.
     """
     if name not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")

@@ -16,14 +16,12 @@ _logger = logging.getLogger(PACKAGE)
 
 
 def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    r"""A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
+    """A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
 
     Without a writable folder they are compiled again in every process, as are those whose files cannot be read or
     written; both are logged.
 
-    Args:
-        signature: Types to compile for when the module is loaded; by default those of the first call's arguments.
-        options: Further arguments of `numba.njit`.
+    Options are those of `numba.njit`; with a signature, it is compiled when the module is loaded.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:

@@ -21,12 +21,9 @@ class _WithSlope(torch.autograd.Function):
 
 
 def with_slope(value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
-    r"""The value with a known derivative in a tensor besides those of its own graph; differentiable once.
+    """The value with a known derivative in a tensor besides those of its own graph; differentiable once.
 
-    Args:
-        value: A `batch_shape` tensor.
-        tensor: A tensor of leading dimensions `batch_shape`.
-        slope: The derivative of each value in its part of the tensor, of the tensor's shape.
+    The tensor has the value's dimensions first, and the slope its shape.
     """
     return _WithSlope.apply(value, tensor, slope)
 

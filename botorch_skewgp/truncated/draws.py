@@ -38,6 +38,7 @@ SamplerName = Literal["reflective", "hamiltonian", "linear"]
 R_HAT_LIMIT = 1.01
 STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
+DIAGNOSED = 32  # functionals of the slowest chains, of up to 257 watched: sorting all takes a tenth of a step
 HORIZON = math.pi / 2
 FEW_CHAINS = 4
 MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
@@ -47,30 +48,20 @@ FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to whi
 
 @dataclass(frozen=True)
 class SamplerCosts:
-    r"""What 2,048 draws cost by either sampler, in nanoseconds of one thread; `python -m benchmarks sizes` has seconds.
+    """What 2,048 draws cost by either sampler, in nanoseconds of one thread; `benchmarks sizes` has seconds."""
 
-    Args:
-        reflections: The number of trajectories.
-        of_event: The cost of a reflection in compiled code, and that for each row.
-        eager: How much more it costs in eager torch.
-        of_refraction: How much more trajectories cost whose walls have finite height.
-        gradients: The number of gradients of the potential, of all chains.
-        of_gradient: The cost of a gradient, that for each row and chain, and that for each entry of a matrix and chain.
-        two_sided: How much more a row costs there that may have two bounds.
-        most_ratio: The mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs
-            few rotations.
-        most_ratio_of_modes: Likewise of the prior's variance, where slips leave expectation propagation without a fixed
-            point: several explanations of the answers are then modes that Hamiltonian trajectories rarely leave.
-    """
-
-    reflections: float = 2300.0
-    of_event: tuple[float, float] = (100.0, 1.3)
-    eager: float = 30.0
-    of_refraction: float = 8.0
-    gradients: float = 220.0
+    reflections: float = 2300.0  # number of trajectories
+    of_event: tuple[float, float] = (100.0, 1.3)  # cost of a reflection in compiled code, and that for each row
+    eager: float = 30.0  # how much more it costs in eager torch
+    of_refraction: float = 8.0  # how much more trajectories cost whose walls have finite height
+    gradients: float = 220.0  # number of gradients of the potential, of all chains
+    # cost of a gradient, that for each row and chain, and that for each entry of a matrix and chain
     of_gradient: tuple[float, float, float] = (2e5, 20.0, 0.2)
-    two_sided: float = 4.0
+    two_sided: float = 4.0  # how much more a row costs there that may have two bounds
+    # mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs few rotations
     most_ratio: float = 30.0
+    # likewise of the prior's variance, where slips leave expectation propagation without a fixed point: several
+    # explanations of the answers are then modes that Hamiltonian trajectories rarely leave
     most_ratio_of_modes: float = 60.0
 
 
@@ -132,11 +123,10 @@ class DrawSettings:
             )
 
     def chains_of(self, side_by_side: bool) -> int:
-        r"""The number of chains.
+        """The number of chains.
 
-        Args:
-            side_by_side: Whether chains move as one matrix, so that a step's time hardly grows with their number. The
-                default is then up to `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
+        Where chains move side by side, as one matrix, a step's time hardly grows with their number: up to
+        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
         """
         if self.num_chains is not None:
             return self.num_chains
@@ -156,10 +146,10 @@ class Draws:
     r"""Draws and their diagnostics.
 
     Args:
-        rows: The draws of `u`, `batch_shape x num_draws x m`; of a row that stands for several, of their mean.
-        r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
-        effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
-        functionals: The functionals watched, `batch_shape x num_steps x num_chains x k`; none for independent draws.
+        rows: The draws of `u`, `num_draws x m`; of a row that stands for several, of their mean.
+        r_hat: Rank-normalised split R-hat of every functional diagnosed, `k`.
+        effective_size: Bulk effective sample size of every functional diagnosed, `k`.
+        functionals: The functionals diagnosed, `num_steps x num_chains x k`; none for independent draws.
         num_evaluations: The mean number of reflections, or of gradients, per step and chain.
         thinning: The number of steps per kept draw.
         num_chains: The number of chains; draws of one chain follow each other.
@@ -182,31 +172,27 @@ class Draws:
 
     @property
     def mean(self) -> Tensor:
-        """The mean of the rows, `batch_shape x m`."""
+        """The mean of the rows, `m`."""
         return self.rows.mean(-2)
 
     @property
     def covariance(self) -> Tensor:
-        """The covariance of the rows, `batch_shape x m x m`."""
+        """The covariance of the rows, `m x m`."""
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
 
     @property
     def autocorrelation_time(self) -> Tensor:
-        """Draws per effective draw of every functional watched, `batch_shape x k`; 1 for independent draws."""
+        """Draws per effective draw of every functional diagnosed, `k`; 1 for independent draws."""
         return self.num_draws / self.effective_size
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
-    r"""The mean number of reflections of a trajectory, of shape `batch_shape`.
+    r"""The mean number of reflections of a trajectory.
 
     A trajectory is stationary, and its velocity independent of its position. So a bound of row `i` is reached
     `p_i(bound) sd(u_i) / sqrt(2 pi)` times in a unit of time ([Rice1944noise]_): the density of the row at its bound
     times the mean speed towards it. The density is that of expectation propagation's tilted distributions.
-
-    Args:
-        distribution: The truncated normal.
-        approximation: Its expectation propagation fixed point.
     """
     distribution = as_double(distribution)
     mean, variance = approximation.cavity_mean, approximation.cavity_variance
@@ -226,14 +212,10 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     Reflections mix at once wherever they were tried; a trajectory has `expected_reflections`, at a cost of `O(m)` each.
     Hamiltonian trajectories around the Gaussian of expectation propagation cost a few gradients of all rows. They serve
     where every row has noise that is not small beside what is unknown of it, and where rows stand for several.
-
-    Args:
-        distribution: The truncated normal.
-        approximation: Its expectation propagation; computed if `None`.
     """
     noisy = distribution.noise > 0
     may_slip, counted = distribution.heights is not None, distribution.count is not None
-    if distribution.batch_shape or (may_slip and not bool(noisy.all())):
+    if may_slip and not bool(noisy.all()):
         return "reflective"
     if counted:
         return "hamiltonian"
@@ -287,32 +269,25 @@ def draw(
     `gaussian_rows`.
 
     The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), the slow directions of the chains, and the sum of their squares. Of more than
-    `priors.noisy.MAX_WATCHED` rows or coordinates that many are watched, evenly spaced.
-
-    Args:
-        distribution: The truncated normal.
-        settings: How draws are made.
-        generator: The source of randomness; one seeded with `settings.seed` is made if `None`.
-        approximation: Its expectation propagation fixed point, if the caller has it.
-
-    Returns:
-        The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
+    coordinate where these are fewer), and the sum of their squares. Of more than `priors.noisy.MAX_WATCHED` rows or
+    coordinates that many are watched, evenly spaced; those `DIAGNOSED` are the slowest. A `PoorDrawsWarning` is issued
+    if draws are still poor at `max_thinning`.
 
     Raises:
         ContradictionError: If a row has neither variance nor noise, or rows without noise contradict each other.
-        ValueError: If the sampler named in the settings does not fit the distribution.
+        ValueError: If there is a batch, or the sampler named in the settings does not fit the distribution.
         TooManyReflectionsError: If all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
-    batch_shape, m = distribution.batch_shape, distribution.num_rows
+    if distribution.batch_shape:
+        raise ValueError(f"Draws are of a single distribution; got a batch of shape {tuple(distribution.batch_shape)}.")
+    m = distribution.num_rows
     if m == 0:
-        empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
-        none = distribution.mean.new_zeros(*batch_shape, 0)
+        empty, none = distribution.mean.new_zeros(settings.num_draws, 0), distribution.mean.new_zeros(0)
         return Draws(empty, none, none, empty.unsqueeze(-2), 0.0, 1, settings.chains_of(False), "none")
-    certain = (distribution.gamma_diagonal <= 0).reshape(-1, m).any(0)
+    certain = distribution.gamma_diagonal <= 0
     if bool(certain.any()):
         raise ContradictionError(
             f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
@@ -356,23 +331,23 @@ def draw(
             for number in range(thinning):  # in blocks, to keep no more than is returned
                 state, positions, info = sampler.run(state, num_steps, generator)
                 # every thinning-th position of the whole run: the phase within a block depends on its number
-                block = positions[..., thinning - 1 - (number * num_steps) % thinning :: thinning, :, :]
+                block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
                 scores += [] if info.scores is None else [info.scores]
                 blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
                 del positions, block  # the positions of all draws are large
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(num_steps)
-            positions = torch.cat(blocks, dim=-3) if len(blocks) > 1 else blocks[0]
+            positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
             del blocks
-            # Chains one after another, each in time order, as they are returned.
-            positions = positions.transpose(-3, -2).contiguous()
-            rows = sampler.rows(positions, generator)
-            values = functional(rows.transpose(-3, -2))
+            # chains one after another, each in time order, as they are returned
+            rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
+            values = functional(rows.transpose(0, 1))
+            num_watched, values = values.shape[-1], _slowest(values)
             r_hat, bulk = diagnose(values)
             autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
-            allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time)
-            flat_values = values.flatten(-3, -2)
-            constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
+            allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
+            flat_values = values.flatten(0, 1)
+            constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
             off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
             del positions
             good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
@@ -395,7 +370,7 @@ def draw(
         )
 
     return Draws(
-        rows=rows.flatten(-3, -2),
+        rows=rows.flatten(0, 1),
         r_hat=r_hat,
         effective_size=bulk,
         functionals=values,
@@ -422,19 +397,15 @@ def noiseless_given_rows(
     generator: torch.Generator | None = None,
     single: TruncatedNormal | None = None,
 ) -> Tensor:
-    r"""Draws of the noiseless parts `h` given draws of the rows; a row without noise is its own.
+    """Draws of the noiseless parts `h` given draws of the rows, `num_draws x m`; a row without noise is its own.
 
-    Args:
-        distribution: The truncated normal.
-        rows: Draws of `u`, `batch_shape x num_draws x m`; of rows that stand for several, of their mean.
-        generator: The source of randomness.
-        single: The same rows, each by itself, over the same latent coordinates, to draw those of.
+    If given, `single` has the same rows, each by itself, over the same latent coordinates; its parts are drawn.
     """
-    rows, mean = rows.to(distribution.mean), distribution.mean.unsqueeze(-2)
-    latent = distribution.noisy_prior.draw_latent(rows - mean, generator)
+    rows = rows.to(distribution.mean)
+    latent = distribution.noisy_prior.draw_latent(rows - distribution.mean, generator)
     if single is not None:
         return single.noiseless(latent)
-    return torch.where(distribution.noise.unsqueeze(-2) > 0, distribution.noiseless(latent), rows)
+    return torch.where(distribution.noise > 0, distribution.noiseless(latent), rows)
 
 
 def _draw_around_sites(
@@ -449,10 +420,9 @@ def _draw_around_sites(
     rest = draw(conditioned.rest, settings, generator)
     latent = conditioned.latent_given_rest(rest.rows, generator) if distribution.prior.is_low_rank else None
     rows = conditioned.complete(rest.rows, latent, generator)
-    if rest.r_hat.shape[-1] == 0:  # independent draws
-        one = rest.r_hat.new_ones(*rest.r_hat.shape[:-1], 1)
-        many = rest.num_draws * one
-        rest = replace(rest, r_hat=one, effective_size=many, sampler="independent")
+    if not len(rest.r_hat):  # independent draws
+        one = rest.r_hat.new_ones(1)
+        rest = replace(rest, r_hat=one, effective_size=rest.num_draws * one, sampler="independent")
     return replace(rest, rows=rows.to(distribution.mean))
 
 
@@ -467,38 +437,47 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `batch_shape x num_steps x num_chains x m`, to the functionals watched, `... x k`.
+    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`.
 
     These are expectations given the rows, as posteriors average Gaussians given the rows. Latent coordinates would have
     fresh noise in every draw, which hides slow chains.
     """
-    mean, watched = distribution.mean[..., None, None, :], distribution.noisy_prior.expectations()
+    mean, watched = distribution.mean, distribution.noisy_prior.expectations()
 
     def of_rows(rows: Tensor) -> Tensor:
-        num_steps = max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel())
-        parts = [watched((part - mean).flatten(-3, -2)) for part in rows.split(num_steps, dim=-3)]
-        return torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
+        parts = [
+            watched((part - mean).flatten(0, 1)) for part in rows.split(max(1, MAX_ENTRIES * len(rows) // rows.numel()))
+        ]
+        return torch.cat(parts).unflatten(0, rows.shape[:2])
 
     return of_rows
 
 
-def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor) -> Tensor:
+def _slowest(values: Tensor) -> Tensor:
+    """The functionals, of `num_steps x num_chains x k`, whose means over stretches of chains differ most."""
+    n, _, k = values.shape
+    if k <= DIAGNOSED:
+        return values
+    variance, slowness = values.flatten(0, 1).var(0), values.new_zeros(k)
+    for length in (n // 2, math.isqrt(n)):
+        means = values[: n // length * length].unflatten(0, (-1, length)).mean(1).flatten(0, 1)
+        slowness = torch.maximum(slowness, length * means.var(0))
+    slowness = torch.where(variance == 0, 0.0, slowness / variance).nan_to_num(torch.inf)
+    return values[..., slowness.topk(DIAGNOSED).indices]
+
+
+def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor, num_watched: int) -> Tensor:
     r"""`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
 
     With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
     chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`. The ratio is
-    larger by the autocorrelation time, though chains agree; that is allowed for where chains are short and R-hat is
-    mostly chance.
-
-    Args:
-        num_steps: The length of the chains.
-        num_chains: Their number.
-        autocorrelation_time: Of every functional, `... x k`, at most the one that the settings allow.
+    larger by the autocorrelation time of a functional, though chains agree; that is allowed for where chains are short
+    and R-hat is mostly chance.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two
     # rank normalisations (bulk and folded) are maximised over
-    level = 1 - 0.001 / (2 * max(autocorrelation_time.shape[-1], 1))
+    level = 1 - 0.001 / (2 * max(num_watched, 1))
     z = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
     ratio = (1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3
     factor = autocorrelation_time if num_steps <= SHORT_CHAIN else torch.ones_like(autocorrelation_time)

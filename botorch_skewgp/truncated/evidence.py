@@ -25,12 +25,7 @@ GAUSSIAN_DRAWS = 4  # per draw of the truncated normal
 
 
 class LogNormalizer(NamedTuple):
-    r"""An estimate of a log normaliser.
-
-    Args:
-        value: The estimate, of shape `batch_shape`.
-        standard_error: Its standard error in nats, of shape `batch_shape`; `None` where the method has none.
-    """
+    """An estimate of a log normaliser, and its standard error in nats; `None` where the method has none."""
 
     value: Tensor
     standard_error: Tensor | None
@@ -49,22 +44,12 @@ def bridge_log_normalizer(
 
     Both are of the noiseless part `h`: the Gaussian is prior times sites, whose integral is known; the target is
     prior times `prod_i P(lower_i < h_i + v_i <= upper_i)`. The optimal bridge ([Meng1996bridge]_, section 4) is
-    iterated to its fixed point, with the draws' effective size in place of their number.
-
-    Args:
-        distribution: The truncated normal.
-        draws: Draws of it; made if `None`.
-        approximation: Its expectation propagation fixed point, if the caller has it.
-        generator: The source of randomness; one seeded with `settings.seed + 1` is made if `None`.
-        settings: How draws are made if `draws` is `None`.
-        num_iterations: The largest number of iterations for the fixed point.
-
-    Returns:
-        The estimate and its standard error ([FruehwirthSchnatter2004]_, section 4). For an empty distribution zero.
+    iterated to its fixed point, with the draws' effective size in place of their number; its standard error is that of
+    [FruehwirthSchnatter2004]_, section 4. Draws, the approximation and a generator are made if `None`.
     """
     settings = settings or DrawSettings()
     distribution = as_double(distribution)
-    zero = distribution.mean.new_zeros(distribution.batch_shape)
+    zero = distribution.mean.new_zeros(())
     if distribution.num_rows == 0:
         return LogNormalizer(zero, zero)
     if generator is None:
@@ -76,22 +61,16 @@ def bridge_log_normalizer(
     replaced = gaussian_rows(approximation)
     if bool(replaced.any()):
         conditioned = SiteConditioned(distribution, approximation, replaced)
-        draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced])
+        draws = replace(draws, rows=draws.rows.to(zero)[:, ~replaced])
         rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
         if conditioned.rest.num_rows == 0:
             return LogNormalizer(approximation.log_normalizer, zero)
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
-    noise = torch.randn(
-        *distribution.batch_shape,
-        GAUSSIAN_DRAWS * draws.num_draws,
-        approximation.latent_mean.shape[-1],
-        generator=generator,
-        dtype=distribution.mean.dtype,
-        device=distribution.mean.device,
-    )
-    latent = approximation.latent_mean.unsqueeze(-2) + noise @ approximation.latent_root.mT
+    root, shape = approximation.latent_root, (GAUSSIAN_DRAWS * draws.num_draws, approximation.latent_root.shape[-1])
+    noise = torch.randn(shape, generator=generator, dtype=root.dtype, device=root.device)
+    latent = approximation.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
     log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains, num_iterations)
@@ -99,10 +78,9 @@ def bridge_log_normalizer(
 
 
 def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagation, h: Tensor) -> Tensor:
-    """Log of likelihood over sites at values of `h`, `batch_shape x k x m`; `-inf` beyond a noise-free row's bounds."""
-    tau, nu = approximation.site_precision.unsqueeze(-2), approximation.site_shift.unsqueeze(-2)
-    ratio = distribution.factor_of_draws.log_likelihood(h) + 0.5 * tau * h.square() - nu * h
-    return (ratio if distribution.count is None else ratio * distribution.count.unsqueeze(-2)).sum(-1)
+    """Log of likelihood over sites at values of `h`, `k x m`; `-inf` beyond a noise-free row's bounds."""
+    tau, nu = approximation.sites
+    return distribution.times_count(distribution.factor.log_likelihood(h) + 0.5 * tau * h.square() - nu * h).sum(-1)
 
 
 def _size(values: Tensor, num_chains: int) -> Tensor:

@@ -13,25 +13,15 @@ BLOCK = 256  # rows or columns of a triangular product made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
-    r"""The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
+    """The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
 
     The jitter is always there and never grows: rounding decides whether a factorisation fails, and a jitter added only
     then makes values jump and gradients point the wrong way. Differentiable, also through the jitter. Factors are
     computed in double precision.
 
-    Args:
-        matrix: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding. Only its lower
-            triangle is read.
-        scale: Variances of ordinary size, a tensor that broadcasts with the diagonals, `batch_shape x n`; their mean if
-            `None`. Give the prior variances for a posterior covariance, or another difference whose rounding is
-            relative to its terms, and where entries have different units.
-
-    Returns:
-        The `batch_shape x n x n` factor, in the matrix's dtype.
-
-    Raises:
-        NanError: If the matrix contains NaN or infinite values.
-        NotPSDError: If the matrix is not positive semi-definite by more than its rounding.
+    `scale`, `batch_shape x n`, has variances of ordinary size, their mean if `None`: give the prior variances for a
+    posterior covariance, or another difference whose rounding is relative to its terms. Raises `NanError`, or
+    `NotPSDError` if the matrix is not positive semi-definite by more than its rounding.
 
     Example:
         >>> L = cholesky_with_relative_jitter(covariance)
@@ -46,11 +36,7 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
 
 
 def cholesky_as_it_is(matrix: Tensor) -> Tensor:
-    r"""The lower Cholesky factor of a matrix that has its jitter already; errors and precision as with one.
-
-    Args:
-        matrix: A `batch_shape x n x n` tensor, symmetric and positive definite. Only its lower triangle is read.
-    """
+    """The lower Cholesky factor of a matrix that has its jitter already; errors and precision as with one."""
     if matrix.shape[-1] == 0:
         return matrix
     double = matrix.double()
@@ -58,12 +44,7 @@ def cholesky_as_it_is(matrix: Tensor) -> Tensor:
 
 
 def upper_root_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
-    r"""The upper triangular `U` with `U U^T = matrix + epsilon diag(scale)`; jitter, errors and arguments as above.
-
-    Args:
-        matrix: A `batch_shape x n x n` tensor as of `cholesky_with_relative_jitter`; its upper triangle is read.
-        scale: As there.
-    """
+    """The upper triangular `U` with `U U^T = matrix + epsilon diag(scale)`; jitter, errors and arguments as above."""
     reversed_scale = None if scale is None else scale.expand(matrix.shape[:-1]).flip(-1)
     return cholesky_with_relative_jitter(matrix.flip(-2, -1), reversed_scale).flip(-2, -1)
 
@@ -77,21 +58,10 @@ def _factor(matrix: Tensor, named: Tensor) -> Tensor:
 
 
 def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
-    r"""The lower Cholesky factor of `covariance + diag(noise)`, noise being at least a relative `1e-12`.
+    """The lower Cholesky factor of `covariance + diag(noise)`, noise being at least a relative `1e-12`.
 
     Where an entry's noise is less than the jitter of `cholesky_with_relative_jitter`, it is raised to it, relative to
     the entry's own variance; where it is more, nothing is added.
-
-    Args:
-        covariance: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding.
-        noise: The `batch_shape x n` variances of independent noise; zero is allowed.
-
-    Returns:
-        The `batch_shape x n x n` factor.
-
-    Raises:
-        NanError: If the sum contains NaN or infinite values.
-        NotPSDError: If the sum is not positive semi-definite by more than its rounding.
     """
     matrix = add_to_diagonal(covariance, noise)
     missing = missing_noise(matrix.diagonal(dim1=-2, dim2=-1), noise)
@@ -99,12 +69,7 @@ def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
 
 
 def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
-    r"""A matrix plus a diagonal one, as a new matrix; differentiable.
-
-    Args:
-        matrix: A `batch_shape x n x n` tensor.
-        values: What is added to the diagonals, `batch_shape x n`; one of the two may lack batch dimensions.
-    """
+    """A matrix plus a diagonal one, as a new matrix; differentiable. One of the two may lack batch dimensions."""
     if matrix.shape[:-1] != values.shape:
         return matrix + torch.diag_embed(values)
     # the sum with a diagonal matrix would need as much memory again
@@ -113,27 +78,20 @@ def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
 
 
 def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:
-    r"""What `cholesky_with_noise` adds to the noise where it is less than a relative `1e-12`; zero elsewhere.
+    """What `cholesky_with_noise` adds to the noise where it is less than a relative `1e-12`; zero elsewhere.
 
-    Args:
-        variance: Variances, noise included.
-        noise: The part of them that is independent noise.
+    Variances include the noise.
     """
     return (RELATIVE_JITTER[variance.dtype] * variance - noise).clamp(min=0)
 
 
 def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
-    r"""The lower Cholesky factor of `I + F^T diag(precision) F`, for a root `F` and precisions that are not negative.
+    """The lower Cholesky factor of `I + F^T diag(precision) F`, for a root `F` and precisions that are not negative.
 
     Computed by orthogonal transformations of `(I, sqrt(precision) F)`, as sums lose the identity in the rounding of
     large precisions. Not differentiable.
 
-    Args:
-        root: A `batch_shape x m x r` tensor `F`.
-        precision: The `batch_shape x m` precisions.
-
-    Returns:
-        The `batch_shape x r x r` factor.
+    `r x r` for a root `m x r`.
     """
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand(*root.shape[:-2], -1, -1)
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
@@ -142,15 +100,7 @@ def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
 
 
 def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
-    r"""`values @ lower^T` by blocks of columns, which leave out most of the zeros.
-
-    Args:
-        values: A `batch_shape x n x m` tensor.
-        lower: A lower triangular `batch_shape x m x m` tensor.
-
-    Returns:
-        A contiguous `batch_shape x n x m` tensor.
-    """
+    """`values @ lower^T` by blocks of columns, which leave out most of the zeros. Contiguous."""
     if lower.shape[-1] <= BLOCK:
         return values @ lower.mT
     parts = [values[..., :end] @ lower[..., start:end, :end].mT for start, end in spans(lower.shape[-1])]

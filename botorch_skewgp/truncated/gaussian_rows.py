@@ -17,7 +17,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import PriorGivenSites, Sites
+from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -30,14 +30,9 @@ SWEEPS = 3
 
 
 def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
-    r"""A mask of the rows that leave little room and act like a number with Gaussian noise.
+    """A mask, `m`, of the rows that leave little room and act like a number with Gaussian noise, at EP's fixed point.
 
-    Args:
-        approximation: The expectation propagation fixed point.
-
-    Returns:
-        A boolean tensor of length `m`, true for a row that does so in the whole batch. All false where rows stand for
-        several, or answers may be slips.
+    All false where rows stand for several, or answers may be slips.
     """
     distribution = approximation.distribution
     if distribution.count is not None or distribution.heights is not None:
@@ -59,66 +54,50 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
         small = (third * share.pow(3)).abs() <= most * tilted.pow(1.5)
         small = small & ((fourth * share.pow(4)).abs() <= most * tilted.square())
         replaced = replaced & small & (own > 0)
-    return replaced.flatten(0, -2).all(0) if replaced.dim() > 1 else replaced
+    return replaced
 
 
 class SiteConditioned:
-    r"""A truncated normal without some of its rows, whose sites take their place.
+    """A truncated normal without some of its rows, whose sites take their place.
 
-    Args:
-        distribution: The truncated normal, in float64.
-        approximation: Its expectation propagation fixed point.
-        which: The rows to replace, a boolean tensor of length `m`; with noise if the covariance is a low-rank root.
-
-    Attributes:
-        given: The prior of all rows given the sites.
-        rest: The truncated normal of the other rows given the sites.
+    `given` are all rows given the sites of those replaced, `rest` the others given these. In double precision.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which
-        sites = Sites(*(entry[..., which] for entry in approximation.sites))
-        self.given = PriorGivenSites(distribution.prior, which, sites, distribution.mean)
-        self.rest = replace(distribution, mean=self.given.mean, prior=self.given.prior).select(~which)
+        sites = Sites(*(torch.where(which, entry, 0.0) for entry in approximation.sites))
+        factor = distribution.prior.wide.given(distribution.mean, sites, sites)
+        assert factor is not None
+        prior = LowRankPrior(distribution.prior.times(factor.latent_root.mT).mT)
+        self.given = replace(distribution, mean=factor.moments.mean, prior=prior)
+        self.rest = self.given.select(~which)
 
     def latent_given_rest(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw latent coordinates of `given` given the other rows, `batch_shape x k x (m - s)`."""
-        return self.rest.noisy_prior.draw_latent(rest - self.rest.mean.unsqueeze(-2), generator)
+        """Draw latent coordinates of `given` given the other rows, `k x (m - s)`."""
+        return self.rest.noisy_prior.draw_latent(rest - self.rest.mean, generator)
 
     def complete(self, rest: Tensor, latent: Tensor | None, generator: torch.Generator | None) -> Tensor:
-        r"""Draw the replaced rows given the others.
-
-        Args:
-            rest: Draws of the other rows, `batch_shape x k x (m - s)`.
-            latent: Latent coordinates of `rest` at them, for a low-rank root.
-            generator: The source of randomness.
-
-        Returns:
-            All rows, `batch_shape x k x m`.
-        """
-        which, distribution = self.which, self.distribution
-        factor = distribution.factor_of_draws.map(lambda values: values[..., which])
-        rows = rest.new_empty(*rest.shape[:-1], len(which))
-        rows[..., ~which] = rest
+        """All rows, `k x m`, with the replaced ones drawn given others `k x (m - s)`, and a low-rank root's latent."""
+        which = self.which
+        factor = self.distribution.factor.map(lambda values: values[which])
+        rows = rest.new_empty(len(rest), len(which))
+        rows[:, ~which] = rest
         if latent is None:
-            rows[..., which] = factor.clamp(self.given.mean[..., which].unsqueeze(-2))
+            rows[:, which] = factor.clamp(self.given.mean[which])
             self._sweep(rows, generator)
             return rows
-        h = (self.given.mean.unsqueeze(-2) + self.given.prior.times(latent))[..., which]
-        scale = factor.noise.sqrt()
-        rows[..., which] = factor.draw(h, scale, open_uniform(h, generator))
+        h = self.given.noiseless(latent)[:, which]
+        rows[:, which] = factor.draw(h, factor.noise.sqrt(), open_uniform(h, generator))
         return rows
 
     def _sweep(self, rows: Tensor, generator: torch.Generator | None) -> None:
         """Gibbs sampling of the replaced rows in place; given the others, they are nearly independent."""
         distribution = self.distribution
         precision = torch.cholesky_inverse(distribution.gamma_cholesky)
-        centred = rows - distribution.mean.unsqueeze(-2)
+        centred = rows - distribution.mean
         for _ in range(SWEEPS):
             for i in self.which.nonzero().squeeze(-1).tolist():
-                row, own = precision[..., i, :].unsqueeze(-1), precision[..., i, i].unsqueeze(-1)
-                mean = rows[..., i] - (centred @ row).squeeze(-1) / own
-                scale = own.rsqrt()
-                factor = distribution.factor.map(lambda values: values[..., i, None])  # noqa: B023
-                rows[..., i] = factor.draw(mean, scale, open_uniform(mean, generator))
-                centred[..., i] = rows[..., i] - distribution.mean[..., i].unsqueeze(-1)
+                mean, scale = rows[:, i] - centred @ precision[i] / precision[i, i], precision[i, i].rsqrt()
+                factor = distribution.factor.map(lambda values: values[i])  # noqa: B023
+                rows[:, i] = factor.draw(mean, scale, open_uniform(mean, generator))
+                centred[:, i] = rows[:, i] - distribution.mean[i]

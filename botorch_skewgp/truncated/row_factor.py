@@ -35,28 +35,19 @@ FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond 
 
 
 class TiltedMoments(NamedTuple):
-    r"""Moments of a normal row under its factor, as of `(u - mean) / scale`, whose moments without it are 0 and 1.
+    """Moments of a normal row under its factor, as of `(u - mean) / scale`, whose moments without it are 0 and 1."""
 
-    Args:
-        scale: The standard deviation of the row without its factor; 1 where that is zero.
-        mean: The mean.
-        variance: The variance.
-    """
-
-    scale: Tensor
+    scale: Tensor  # standard deviation of the row without its factor; 1 where that is zero
     mean: Tensor
     variance: Tensor
 
 
 class RowFactor:
-    r"""Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
+    """Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
 
     Other factors are subclasses, such as `StepFactor`.
 
-    Args:
-        lower: The lower bounds, `... x m`; `-inf` where there is none.
-        upper: The upper bounds; `inf` where there is none.
-        noise: The variances of the noise `v`.
+    Bounds and variances of the noise are `... x m`.
     """
 
     def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor) -> None:
@@ -133,12 +124,9 @@ class RowFactor:
         return interval_cumulants(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
-        r"""Draws of `u`, normal without its factor, under its factor.
+        """Draws of `u`, normal without its factor, under its factor.
 
-        Args:
-            centre: The mean of `u` without the factor.
-            scale: Its standard deviation, positive.
-            uniform: Uniform draws from the open interval (0, 1).
+        From means and positive deviations without the factor, and uniform draws in the open interval (0, 1).
         """
         return self.clamp(centre + scale * sample_interval(*self._standard(centre, scale), uniform))
 

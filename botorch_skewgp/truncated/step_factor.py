@@ -38,17 +38,12 @@ from botorch_skewgp.truncated.univariate import (
 
 @dataclass(frozen=True, eq=False)
 class Heights:
-    r"""The heights of the factors of rows, one for each answer ([Wichmann2001psychometric]_).
+    """The heights of the factors of rows, one for each answer ([Wichmann2001psychometric]_)."""
 
-    Args:
-        outside: A `... x m` tensor: the factor outside the intervals, the probability of the answer as a slip.
-        gain: A `... x m` tensor: the excess of the factor inside, the probability of an attentive answer.
-        answer: A tensor of the same shape and dtype: the number of each row's answer, from 0; `None` if each row is an
-            answer of its own.
-    """
-
-    outside: Tensor
-    gain: Tensor
+    outside: Tensor  # `... x m`: the factor outside the intervals, the probability of the answer as a slip
+    gain: Tensor  # `... x m`: the excess of the factor inside, the probability of an attentive answer
+    # tensor of the same shape and dtype: the number of each row's answer, from 0; `None` if each row is an answer
+    # of its own
     answer: Tensor | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Heights:
@@ -57,13 +52,7 @@ class Heights:
 
     @classmethod
     def cat(cls, parts: Sequence[Heights | None], sizes: Sequence[int], like: Tensor) -> Heights | None:
-        r"""The heights of rows one after another; `None` if no part has any.
-
-        Args:
-            parts: The heights of each part; `None` where answers are no slips.
-            sizes: The number of rows of each part.
-            like: Any tensor of the wanted dtype and device.
-        """
+        """The heights of rows one after another; `None` if no part has any."""
         if all(part is None for part in parts):
             return None
         zero = like.new_zeros(())
@@ -140,14 +129,7 @@ class Heights:
 
 
 class StepFactor(RowFactor):
-    r"""Steps of finite height, see this module's first lines. Log factors of an answer are shared among its rows.
-
-    Args:
-        lower: The lower bounds, `... x m`; `-inf` where there is none.
-        upper: The upper bounds; `inf` where there is none.
-        noise: The variances of the noise `v`.
-        heights: The heights of the steps.
-    """
+    """Steps of finite height, see this module's first lines. Log factors of an answer are shared among its rows."""
 
     def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor, heights: Heights) -> None:
         super().__init__(lower, upper, noise)

@@ -16,46 +16,30 @@ from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
 
 class RowConditionals(NamedTuple):
-    r"""The normal distributions of `u_i` given `u_{-i}` at draws of `u`, before truncation.
+    """The normal distributions of `u_i` given `u_{-i}` at draws of `u`, before truncation."""
 
-    Args:
-        mean: The conditional means, `batch_shape x num_draws x m`.
-        scale: The conditional standard deviations, `batch_shape x 1 x m`.
-    """
-
-    mean: Tensor
-    scale: Tensor
+    mean: Tensor  # num_draws x m
+    scale: Tensor  # the standard deviations, m
 
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    r"""The distribution of `u = h + v` given `lower < u <= upper`, row by row.
+    """The distribution of `u = h + v` given `lower < u <= upper`, row by row.
 
     `h ~ N(mean, C)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
     Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`.
-
-    Args:
-        mean: A `batch_shape x m` tensor.
-        prior: The prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite.
-        lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
-        upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
-        noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
-        count: A `batch_shape x m` tensor of whole numbers: the number of rows that a row stands for, of the same `h`
-            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows
-            that stand for more than one.
-        heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`.
-
-    Raises:
-        ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
-            bound, if a noise variance is negative, or if counts or heights are given where they cannot be.
     """
 
-    mean: Tensor
-    prior: RowPrior
-    lower: Tensor
-    upper: Tensor
-    noise: Tensor
+    mean: Tensor  # `batch_shape x m`
+    prior: RowPrior  # prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite
+    lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
+    upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
+    noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed
+    # `batch_shape x m`, whole numbers: the number of rows that a row stands for, of the same `h` and
+    # bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows that stand
+    # for more than one
     count: Tensor | None = None
+    # probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`
     heights: Heights | None = None
 
     def __post_init__(self) -> None:
@@ -116,11 +100,6 @@ class TruncatedNormal:
             return StepFactor(self.lower, self.upper, self.noise, self.heights)
         return RowFactor(self.lower, self.upper, self.noise)
 
-    @cached_property
-    def factor_of_draws(self) -> RowFactor:
-        """The factor with tensors of shape `batch_shape x 1 x m`, for draws."""
-        return self.factor.map(lambda values: values.unsqueeze(-2))
-
     @property
     def noise_of_mean(self) -> Tensor:
         """The variance of the noise in the mean of the rows that a row stands for, `batch_shape x m`."""
@@ -151,27 +130,20 @@ class TruncatedNormal:
         return self.prior.variances + self.noise
 
     def noiseless(self, latent: Tensor) -> Tensor:
-        """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
-        return self.mean.unsqueeze(-2) + self.prior.times(latent)
+        """Map latent coordinates, `k x r`, to values of `h`, `k x m`, of a single distribution."""
+        return self.mean + self.prior.times(latent)
 
     def conditionals(self, rows: Tensor) -> RowConditionals:
         r"""The normal distribution of every row given all others, without the truncation.
 
         With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the
         mean `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.
-
-        Args:
-            rows: Values of `u`, `batch_shape x num_draws x m`.
         """
-        diagonal, product = self.noisy_prior.precision(rows - self.mean.unsqueeze(-2))
+        diagonal, product = self.noisy_prior.precision(rows - self.mean)
         return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
 
     def select(self, index: Tensor) -> TruncatedNormal:
-        r"""The distribution of some rows without the others; counts are dropped.
-
-        Args:
-            index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
-        """
+        """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
         return TruncatedNormal(
             mean=self.mean[..., index],
             prior=self.prior.select(index),
@@ -182,11 +154,7 @@ class TruncatedNormal:
         )
 
     def map(self, change: Callable[[Tensor], Tensor]) -> TruncatedNormal:
-        r"""The distribution with its real tensors changed.
-
-        Args:
-            change: A function of a tensor, such as a move to another device or dtype.
-        """
+        """The distribution with its real tensors changed, such as moved to another device or dtype."""
         return TruncatedNormal(
             mean=change(self.mean),
             prior=self.prior.map(change),

@@ -56,20 +56,14 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 
 def normal_hazard(x: Tensor) -> Tensor:
     """The density over the cdf of a standard normal variable, with all digits in both tails."""
-    if bool((x < (-37.0 if x.dtype == torch.float64 else -12.5)).any()):  # where `erfc` underflows
+    if x.numel() and float(x.amin()) < (-37.0 if x.dtype == torch.float64 else -12.5):  # where `erfc` underflows
         return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
     hazard = x.square().mul_(-0.5).exp_().mul_(math.sqrt(2 / math.pi))
     return hazard.div_((x * -math.sqrt(0.5)).erfc_())
 
 
 def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
-    r"""`(bound - location) / scale`, infinite and without derivatives where its square would overflow.
-
-    Args:
-        bound: Bounds; infinite ones are allowed.
-        location: Finite locations.
-        scale: Positive scales.
-    """
+    """`(bound - location) / scale`, infinite and without derivatives where its square would overflow."""
     with torch.no_grad():
         far = ((bound - location) / scale).abs() > math.sqrt(torch.finfo(scale.dtype).max)
         infinite = torch.copysign(torch.full_like(scale, torch.inf), bound - location)
@@ -124,28 +118,16 @@ class _LogIntervalProbability(torch.autograd.Function):
 
 
 def log_interval_probability(lower: Tensor, upper: Tensor) -> Tensor:
-    r"""`log(Phi(upper) - Phi(lower))` for `lower < upper`, finite for any finite interval.
+    """`log(Phi(upper) - Phi(lower))` for `lower < upper`, finite for any finite interval.
 
     Once differentiable in both arguments.
-
-    Args:
-        lower: Standardised lower bounds; `-inf` allowed.
-        upper: Standardised upper bounds; `inf` allowed.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     return _LogIntervalProbability.apply(lower, upper)
 
 
 def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`.
-
-    Args:
-        lower: Standardised lower bounds; `-inf` allowed.
-        upper: Standardised upper bounds; `inf` allowed.
-
-    Returns:
-        The log probability, the mean and the variance; all of the broadcast shape.
-    """
+    """Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`."""
     lower, upper = torch.broadcast_tensors(lower, upper)
     if lower.dtype != torch.float64:  # variances are differences; these need all digits
         log_probability, mean, variance = interval_moments(lower.double(), upper.double())
@@ -165,14 +147,13 @@ def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def tail_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Mean and variance of a standard normal variable restricted to `(-inf, x]`, quicker than `interval_moments`.
+    """Mean and variance of a standard normal variable restricted to `(-inf, x]`, quicker than `interval_moments`.
 
-    Args:
-        x: Bounds in double precision.
+    In double precision.
     """
     mean = -normal_hazard(x)
     variance = 1 + mean * (x - mean)
-    if bool((x < -1 / HARD).any()):
+    if x.numel() and float(x.amin()) < -1 / HARD:
         infinite = torch.full_like(x, torch.inf)
         variance, mean = _tail_moments(-infinite, x, infinite, mean, variance)
     return mean, variance
@@ -197,14 +178,9 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
 
 
 def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Third and fourth cumulants of a standard normal variable restricted to `(lower, upper]`, by quadrature.
+    """Third and fourth cumulants of a standard normal variable restricted to `(lower, upper]`, by quadrature.
 
-    Args:
-        lower: Standardised lower bounds; `-inf` allowed.
-        upper: Standardised upper bounds; `inf` allowed.
-
-    Returns:
-        The cumulants, both of the broadcast shape; zero where the bounds cut off no more than rounding.
+    Zero where the bounds cut off no more than rounding.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
@@ -232,12 +208,9 @@ def legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
 
 
 def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
-    r"""Inverse-cdf draws of a standard normal variable restricted to `(lower, upper]`.
+    """Inverse-cdf draws of a standard normal variable restricted to `(lower, upper]`.
 
-    Args:
-        lower: Standardised lower bounds; `-inf` allowed.
-        upper: Standardised upper bounds; `inf` allowed.
-        uniform: Uniform draws in `[0, 1)`, of the broadcast shape; zero counts as half the smallest other draw.
+    From uniform draws in `[0, 1)`; zero counts as half the smallest other draw.
     """
     a, b, flip = _into_left_tail(lower, upper)
     a, b, flip = torch.broadcast_tensors(a, b, flip)
@@ -276,24 +249,14 @@ def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
 
 
 def hermite(like: Tensor, order: int) -> tuple[Tensor, Tensor]:
-    r"""Nodes and log weights of Gauss-Hermite quadrature for averages over a standard normal variable.
-
-    Args:
-        like: Any tensor of the wanted dtype and device.
-        order: The number of nodes.
-    """
+    """Nodes and log weights of Gauss-Hermite quadrature for averages over a standard normal variable."""
     nodes, weights = gauss_rule("hermite", order)
     return nodes.to(like), weights.log().to(like)
 
 
 def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
-    r"""Owen's function `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `0 <= a <= 1`,
+    """Owen's function `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `0 <= a <= 1`,
     differentiable, by Gauss-Legendre quadrature (Owen, Annals of Mathematical Statistics 27, 1956).
-
-    Args:
-        h: A tensor.
-        a: A tensor that broadcasts with `h`, of values in [0, 1].
-        order: The number of nodes.
     """
     total = torch.zeros_like(h)
     for node, weight in zip(*legendre(h, order), strict=True):  # one at a time: h may be large
@@ -304,14 +267,9 @@ def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
 
 @lru_cache
 def gauss_rule(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor, Tensor]:
-    r"""Gauss quadrature by the eigenvalues of the Jacobi matrix ([Golub1969quadrature]_).
+    """Gauss quadrature by the eigenvalues of the Jacobi matrix ([Golub1969quadrature]_).
 
-    Args:
-        kind: For averages over the interval `[-1, 1]`, or over a standard normal variable.
-        order: The number `n` of nodes; exact for polynomials of degree `2 n - 1`.
-
-    Returns:
-        The nodes in increasing order, and the weights, which sum to one; in double precision.
+    Exact for polynomials of degree `2 n - 1`; nodes increase, and weights sum to one.
     """
     with torch.inference_mode(False):  # cached for calls that are differentiated
         k = torch.arange(1, order, dtype=torch.float64)

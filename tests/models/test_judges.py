@@ -123,6 +123,53 @@ def test_inducing_points_at_all_points_leave_everything_exact():
         assert torch.allclose(one.variance, other.variance, rtol=1e-5)
 
 
+FEATURE_ANSWERS = {
+    "choices": [Choice([[0, 1, 2], [2, 3, -1], [4, 0, 1], [5, 6, 7], [8, 2, 9]], judge=[0, 1, 0, 2, 2])],
+    "grades": [Ordinal([0, 2, 1, 1, 2, 0], num_grades=3, index=[0, 1, 0, 2, 5, 6], judge=[0, 0, 1, 1, 2, 2])],
+    "rankings": [Ranking([[0, 1, 2], [2, 1, 0], [4, 3, 7]], judge=[0, 0, 1])],
+    "some without a judge": [
+        Choice([[0, 1, 2], [2, 3, 4], [9, 0, 1]], judge=[0, 0, 1]),
+        Choice([[4, 5, 6], [7, 8, 9]]),
+        Preference([[0, 1], [3, 2], [0, 1]], judge=[0, 2, 2]),
+    ],
+}
+
+
+@pytest.mark.parametrize("reliable", [False, True])
+@pytest.mark.parametrize("kind", FEATURE_ANSWERS)
+def test_linear_kernels_are_exact_from_as_many_points_as_they_have_features(kind, reliable):
+    """Evidence, gradient and posterior of the model without inducing points; judges' blocks are of their tastes."""
+    inducing = torch.cat([torch.zeros(1, 2), torch.eye(2)]).to(X)
+    gradients, models = [], []
+    for points in (None, inducing):
+        model = SkewGP(
+            X,
+            FEATURE_ANSWERS[kind],
+            covar_module=LinearKernel(),
+            judge_covar_module=LinearTastesKernel(2, scale=3.0),
+            learn_judge_reliability=reliable,
+            approximation="ep",
+            inducing_points=points,
+        )
+        with torch.no_grad():
+            model.judge_covar_module.raw_root[1, 0] = 0.7
+            if reliable:
+                model.judge_reliability.logarithm[1] = -0.5
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        value = mll(model.train()(*model.train_inputs), model.train_targets)
+        parameters = [p for name, p in model.named_parameters() if p.requires_grad and "inducing" not in name]
+        gradients.append([value, *torch.autograd.grad(value, parameters, allow_unused=True)])
+        models.append(model.eval())
+    root = models[1].row_model(models[1].forward(X)).rows.noise_root
+    assert root.shape[-1] < 10
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None and other is None) or torch.allclose(one, other, rtol=1e-4, atol=1e-6)
+    for judge in (None, 0, 2 if kind != "rankings" else 1, "new"):
+        one, other = (model.posterior(Q, judge=judge) for model in models)
+        assert torch.allclose(one.mean, other.mean, atol=1e-5)
+        assert torch.allclose(one.variance, other.variance, rtol=1e-5)
+
+
 @pytest.mark.parametrize("num_inducing", [3, 10])
 @pytest.mark.parametrize("noise", [0.01, 1.0])
 def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_inducing, monkeypatch):

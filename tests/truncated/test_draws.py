@@ -15,6 +15,7 @@ from botorch_skewgp.truncated.draws import (
     Draws,
     DrawSettings,
     _allowed_r_hat,
+    _slowest,
     choose_sampler,
     draw,
     expected_reflections,
@@ -104,7 +105,7 @@ def test_short_chains_are_allowed_the_r_hat_that_their_autocorrelation_gives_by_
     missed = 0
     for _ in range(20):
         r_hat, bulk = diagnose(autoregression(32, 64, time, 100, generator))
-        missed += bool((r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2))).any())
+        missed += bool((r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), len(bulk))).any())
     assert missed <= 3
 
 
@@ -112,12 +113,27 @@ def test_short_chains_that_disagree_are_seen(generator):
     values = autoregression(32, 64, 1.0, 3, generator)
     values[:, :6] += 2  # a mode in which one in ten chains stay
     r_hat, bulk = diagnose(values)
-    assert (r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2))).all()
+    assert (r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), len(bulk))).all()
     assert (bulk < 1024).all()
 
 
+@pytest.mark.parametrize("fault", ["a mode", "a slow chain", "NaN"])
+def test_the_worst_of_many_functionals_are_diagnosed(fault, generator):
+    values = autoregression(512, 4, 1.0, 257, generator)
+    assert _slowest(values).shape == (512, 4, 32)
+    if fault == "NaN":
+        values[3, 2, 100] = math.nan
+    else:
+        slow = autoregression(512, 4, 8.0, 1, generator)[..., 0]
+        values[..., 100] = slow if fault == "a slow chain" else values[..., 100] + torch.tensor([0.0, 0.0, 0.0, 0.3])
+    values[..., 7] = 1.0
+    found = _slowest(values)
+    assert (found == values[..., 100:101]).flatten(0, 1).sum(0).amax() >= 2047
+    assert not (found == 1).all(0).all(0).any()
+
+
 def test_chains_of_the_default_on_a_cpu_are_held_to_the_usual_limit():
-    assert (_allowed_r_hat(512, 4, torch.full((100,), 2.0)) == 1.01).all()
+    assert (_allowed_r_hat(512, 4, torch.full((100,), 2.0), 100) == 1.01).all()
 
 
 def test_least_settings_work():
@@ -263,33 +279,18 @@ def test_default_settings_are_met():
     assert (draws.rows > 0).all()
 
 
+def test_batches_are_refused():
+    zeros = torch.zeros(2, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"a single distribution; got a batch of shape \(2,\)"):
+        draw(TruncatedNormal(zeros, torch.eye(3).double().expand(2, 3, 3), zeros, zeros + 1, zeros + 1), SMALL)
+
+
 def test_no_rows():
     none = torch.zeros(0, dtype=torch.float64)
     draws = draw(TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none), SMALL)
     assert draws.rows.shape == (256, 0)
     assert draws.num_draws == 256
     assert draws.sampler == "none"
-
-
-def test_batch_of_distributions_equals_its_members_up_to_chance(generator):
-    scale = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64)
-    one = smooth_rows(4)
-    batch = TruncatedNormal(
-        one.mean.expand(3, 4).contiguous(),
-        one.prior.covariance * scale.view(3, 1, 1),
-        torch.zeros(3, 4, dtype=torch.float64),
-        torch.full((3, 4), INF, dtype=torch.float64),
-        one.noise * scale.unsqueeze(-1),
-    )
-    draws = draw(batch, DrawSettings(num_draws=1024))
-    assert draws.rows.shape == (3, 1024, 4)
-    assert draws.effective_size.shape == (3, 5)
-    assert draws.mean.shape == (3, 4)
-    assert draws.covariance.shape == (3, 4, 4)
-    alone = draw(one, DrawSettings(num_draws=4096))
-    sd = alone.covariance.diagonal().sqrt()
-    error = sd * (1 / draws.effective_size[:, :4].clamp(max=1024) + 1 / 2048).sqrt()
-    assert ((draws.mean / scale.sqrt().unsqueeze(-1) - alone.mean).abs() < 4.5 * error).all()
 
 
 @pytest.mark.slow

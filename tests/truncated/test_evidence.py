@@ -9,7 +9,7 @@ from scipy import stats
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import _bridge, bridge_log_normalizer
-from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior
+from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -139,19 +139,6 @@ def test_rows_replaced_by_their_sites():
     estimate = bridge_log_normalizer(distribution)
     assert float(estimate.value) == pytest.approx(expected, abs=1e-9)
     assert float(estimate.standard_error) == 0
-
-
-def test_batch(generator):
-    members = [rows(4, "mixed", 0.3, generator) for _ in range(3)]
-    mean, lower, upper, noise = (
-        torch.stack([getattr(member, name) for member in members]) for name in ("mean", "lower", "upper", "noise")
-    )
-    batch = TruncatedNormal(mean, DensePrior.stack([member.prior for member in members]), lower, upper, noise)
-    estimate = bridge_log_normalizer(batch)
-    assert estimate.value.shape == estimate.standard_error.shape == (3,)
-    for i, member in enumerate(members):
-        value, error = estimate.value[i], estimate.standard_error[i]
-        assert abs(float(value) - scipy_log_probability(member)) < LIMIT * math.hypot(float(error), SCIPY_ERROR)
 
 
 def test_no_rows():

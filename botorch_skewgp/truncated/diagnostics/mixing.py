@@ -17,42 +17,26 @@ MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copie
 
 
 def split_r_hat(draws: Tensor) -> Tensor:
-    r"""Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
+    """Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
 
     Every chain is split in two halves; an odd number of steps leaves out the middle one. Above 1.01 chains disagree.
 
-    Args:
-        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
-
-    Returns:
-        A `batch_shape x k` tensor of the draws' dtype. NaN for a functional that is the same in all draws or NaN in
-        one of them; infinite where chains stand still at different values.
-
-    Raises:
-        ValueError: If there are fewer than four steps.
+    Of functionals `batch_shape x num_steps x num_chains x k`. NaN for one that is the same in all draws or NaN in one
+    of them; infinite where chains stand still at different values.
     """
     values = _split(_steps_last(draws))
     return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
 
 
 def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
-    r"""Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
+    """Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
 
     Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
     [Geyer1992practical]_, section 3.3.
 
-    Args:
-        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
-        kind: "mean" for the average of the functional; "bulk" for that of its normal scores, which exists even where
-            the functional has no variance.
-
-    Returns:
-        A `batch_shape x k` tensor of the draws' dtype. The number `n` of draws for a functional that is the same in all
-        of them; NaN for one that is NaN in one of them. Anticorrelated chains can have more effective draws than draws,
-        up to `n log10(n)`.
-
-    Raises:
-        ValueError: If there are fewer than four steps or if the kind is neither.
+    "mean" is that of the average of a functional; "bulk" that of its normal scores, which exists even where it has no
+    variance. The number of draws for one that is the same in all of them; NaN for one that is NaN in one of them.
+    Anticorrelated chains can have more effective draws than draws.
     """
     values = _steps_last(draws)
     if kind == "mean":
@@ -65,26 +49,14 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk")
 
 
 class Diagnostics(NamedTuple):
-    r"""R-hat and effective sample size of every functional, each `batch_shape x k`.
+    """R-hat and effective sample size of every functional, each `batch_shape x k`."""
 
-    Args:
-        r_hat: The value of `split_r_hat`.
-        bulk_effective_size: The value of `effective_sample_size` of kind "bulk".
-    """
-
-    r_hat: Tensor
-    bulk_effective_size: Tensor
+    r_hat: Tensor  # value of `split_r_hat`
+    bulk_effective_size: Tensor  # value of `effective_sample_size` of kind "bulk"
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    r"""R-hat and bulk effective size together, which share the sorting, the most expensive part.
-
-    Args:
-        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
-
-    Raises:
-        ValueError: If there are fewer than four steps.
-    """
+    """R-hat and bulk effective size together, which share the sorting, the most expensive part."""
     if draws.dim() < 3 or draws.numel() == 0:
         return _diagnose(draws)
     parts = [_diagnose(part) for part in draws.split(max(1, MAX_ENTRIES * draws.shape[-1] // draws.numel()), dim=-1)]

@@ -17,20 +17,14 @@ MIN_WEIGHTS = 25  # of which the tail has five
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
-    r"""The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
+    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
 
     Weights have about `1 / k` moments. Below 0.5 averages over them converge as usual, up to 0.7 they do in practice;
     above, the proposals do not cover their target. The fit is that of [Zhang2009generalized]_, drawn towards 0.5 with
     the weight of ten observations.
 
-    Args:
-        log_weights: A `batch_shape x S` tensor; constants do not matter.
-
-    Returns:
-        A `batch_shape` tensor; minus infinity where the largest weights are all equal.
-
-    Raises:
-        ValueError: If there are fewer than 25 weights.
+    `batch_shape` for log weights `batch_shape x S`, of which constants do not matter; minus infinity where the largest
+    are all equal. Raises `ValueError` for fewer than 25.
     """
     S = log_weights.shape[-1]
     if S < MIN_WEIGHTS:

@@ -18,15 +18,10 @@ Map = Callable[[Tensor], Tensor]
 
 
 class Sites(NamedTuple):
-    r"""Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row.
+    """Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row."""
 
-    Args:
-        precision: The `batch_shape x m` precisions `tau`; those of answers that may be slips can be negative.
-        shift: The `batch_shape x m` linear terms `nu`.
-    """
-
-    precision: Tensor
-    shift: Tensor
+    precision: Tensor  # `batch_shape x m` precisions `tau`; those of answers that may be slips can be negative
+    shift: Tensor  # `batch_shape x m` linear terms `nu`
 
 
 class Moments(NamedTuple):
@@ -53,23 +48,16 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Factor(ABC):
-    r"""The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
+    """The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
 
     With sites of precision `1 / noise` and shift `u / noise` it is the Gaussian of the noiseless rows given rows `u`.
-
-    Args:
-        prior: The prior of `h - mean`.
-        prior_mean: The prior mean of the rows, `batch_shape x m`.
-        sites: The sites of all rows that each row stands for, together.
-        moments: Moments of the rows, with and without their own site.
-        cholesky: A lower factor, see the subclasses.
     """
 
-    prior: RowPrior
-    prior_mean: Tensor
-    sites: Sites
+    prior: RowPrior  # prior of `h - mean`
+    prior_mean: Tensor  # prior mean of the rows, `batch_shape x m`
+    sites: Sites  # sites of all rows that each row stands for, together
     moments: Moments
-    cholesky: Tensor
+    cholesky: Tensor  # lower factor, see the subclasses
 
     @cached_property
     def offset(self) -> Tensor:
@@ -120,11 +108,9 @@ class Factor(ABC):
 
     @abstractmethod
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        r"""A value whose derivative in the prior covariance `C` is half of `g g^T - (C + T^-1)^-1`, `T` the precisions.
+        """A value whose derivative in the prior covariance `C` is half of `g g^T - (C + T^-1)^-1`, `T` the precisions.
 
-        Args:
-            value: A `batch_shape` tensor.
-            pull: The vectors `g`, `batch_shape x m`.
+        `g` are the pulls, `batch_shape x m`.
         """
 
     def without_spare_parts(self) -> Self:
@@ -182,11 +168,7 @@ class RowPrior(ABC):
 
     @abstractmethod
     def select(self, index: Tensor) -> RowPrior:
-        r"""The prior of some rows.
-
-        Args:
-            index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
-        """
+        """The prior of some rows. By a mask `m`; or, for a single distribution, a batch by integers `... x k`."""
 
     @classmethod
     def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
@@ -203,12 +185,9 @@ class RowPrior(ABC):
 
     @abstractmethod
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
-        r"""The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
+        """The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
 
-        Args:
-            mean: The prior mean, `batch_shape x m`.
-            sites: The sites, each that of a single row, which its cavity lacks.
-            total: The sites of all rows that each row stands for, together.
+        `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
         """
 
     @abstractmethod

@@ -26,15 +26,12 @@ MIN_SIZE = 4  # of a block after padding
 
 
 class BorderedPrior(RowPrior):
-    r"""A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
+    """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
 
     Products with sites are block by block. Latent coordinates are those that all rows share, and then those of each
     block; the *wide* form is that by their root as a matrix.
 
-    Args:
-        root: The `m x r` root `U`.
-        block_root: The `m x p` root `N`, whose columns are each block's own.
-        block: An `m`-dim integer tensor, the block of each row.
+    Roots are `m x r` and `m x p`, the latter's columns each block's own; `block` numbers the block of each row.
     """
 
     def __init__(self, root: Tensor, block_root: Tensor, block: Tensor) -> None:
@@ -106,24 +103,14 @@ class BorderedPrior(RowPrior):
         return self.wide.minimal_root()
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
-        found = self.product_with(total.precision)
-        if found is None:
-            return None
-        product, log_det = found
-        offset = total.shift - total.precision * mean
-        variance = product.variance
-        moments = Moments.with_cavity(mean + product.times(offset), variance, sites, 1 - sites.precision * variance)
-        return BorderedFactor(self, mean, total, moments, product.cholesky, sites, product, log_det)
-
-    def product_with(self, precision: Tensor) -> tuple[Product, Tensor] | None:
-        """The covariance given sites of precisions `m`, and the blocks' part of half of the log determinant."""
         U, blocks = self.root, self.blocks
-        T = precision.unsqueeze(-1)
+        T = total.precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
         for N, t, tu in zip(blocks.gather(self.block_root), blocks.gather(T), blocks.gather(T * U), strict=True):
-            p = min(N.shape[-1], N.shape[-2])
-            if p < N.shape[-1]:  # a root that is padded for larger blocks
-                N = N[..., :p] if not bool(N[..., p:].any()) else torch.linalg.qr(N.mT, mode="r").R.mT
+            used = (N != 0).flatten(0, 1).any(0).nonzero()
+            N = N[..., : int(used[-1]) + 1 if len(used) else 1]  # a root that is padded for larger blocks
+            if N.shape[-1] > N.shape[-2]:
+                N = torch.linalg.qr(N.mT, mode="r").R.mT
             Q = N.mT @ (t * N)
             Q.diagonal(dim1=-2, dim2=-1).add_(1)
             L, info = torch.linalg.cholesky_ex(Q)
@@ -140,16 +127,26 @@ class BorderedPrior(RowPrior):
         cholesky, info = torch.linalg.cholesky_ex(A)
         if bool(info):
             return None
-        return Product(blocks, halves, weight, cholesky), log_det
+        outer = torch.linalg.solve_triangular(cholesky, weight.mT, upper=False)
+        inner = [half.square().sum(-2).unsqueeze(-1) for half in halves]
+        variance = blocks.scatter(inner, U[:, :1]).squeeze(-1) + outer.square().sum(0)
+        offset = total.shift - total.precision * mean
+        shift = _times(blocks, halves, weight, cholesky, offset.unsqueeze(-2)).squeeze(-2)
+        moments = Moments.with_cavity(mean + shift, variance, sites, 1 - sites.precision * variance)
+        return BorderedFactor(self, mean, total, moments, cholesky, sites, halves, weight, log_det)
+
+
+def _times(blocks: Blocks, halves: list[Tensor], weight: Tensor, cholesky: Tensor, values: Tensor) -> Tensor:
+    """The covariance given sites, `V + G A^-1 G^T`, times each row of a `k x m` matrix."""
+    inner = [half.mT @ (half @ v) for half, v in zip(halves, blocks.gather(values.mT), strict=True)]
+    outer = weight @ torch.cholesky_solve(weight.mT @ values.mT, cholesky)
+    return (blocks.scatter(inner, values.mT) + outer).mT
 
 
 class Blocks:
-    r"""The rows of each block, in groups of blocks of about the same size.
+    """The rows of each block, in groups of blocks of about the same size.
 
-    Args:
-        block: An `m`-dim integer tensor, the block of each row.
-        shares: Whether a row shares anything with others of its block; the others are blocks of their own.
-        padded: Whether blocks of nearly the same size are one group, padded to the largest.
+    Rows that share nothing are blocks of their own; `padded` puts blocks of nearly the same size into one group.
     """
 
     def __init__(self, block: Tensor, shares: Tensor, padded: bool = True) -> None:
@@ -184,60 +181,21 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
-    r"""The covariance of rows given sites, `V + G A^-1 G^T`.
-
-    Args:
-        blocks: The rows of each block.
-        halves: For each group of blocks the `b x p x s` matrices `L^-1 N^T`, with `L L^T = Q`.
-        weight: The `m x r` matrix `G`.
-        cholesky: The lower factor of `A`, `r x r`.
-    """
-
-    blocks: Blocks
-    halves: list[Tensor]
-    weight: Tensor
-    cholesky: Tensor
-
-    def times(self, vector: Tensor) -> Tensor:
-        r"""The covariance times a vector, `m`."""
-        return self.of_rows(vector.unsqueeze(-2)).squeeze(-2)
-
-    def of_rows(self, values: Tensor) -> Tensor:
-        r"""The covariance times each row of a `k x m` matrix."""
-        inner = [half.mT @ (half @ v) for half, v in zip(self.halves, self.blocks.gather(values.mT), strict=True)]
-        outer = self.weight @ torch.cholesky_solve(self.weight.mT @ values.mT, self.cholesky)
-        return (self.blocks.scatter(inner, values.mT) + outer).mT
-
-    @property
-    def variance(self) -> Tensor:
-        """The variances, `m`."""
-        inner = [half.square().sum(-2).unsqueeze(-1) for half in self.halves]
-        outer = torch.linalg.solve_triangular(self.cholesky, self.weight.mT, upper=False).square().sum(0)
-        return self.blocks.scatter(inner, outer.unsqueeze(-1)).squeeze(-1) + outer
-
-
-@dataclass(frozen=True, eq=False)
 class BorderedFactor(Factor):
-    r"""A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates.
-
-    Args:
-        single_sites: The sites, each that of a single row.
-        product: The covariance of the rows.
-        block_log_det: The blocks' part of half of the log determinant.
-    """
+    """A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates."""
 
     prior: BorderedPrior
-    single_sites: Sites
-    product: Product
-    block_log_det: Tensor
+    single_sites: Sites  # each that of a single row
+    halves: list[Tensor]  # for each group of blocks the `b x p x s` matrices `L^-1 N^T`, with `L L^T = Q`
+    weight: Tensor  # `G`, `m x r`
+    block_log_det: Tensor  # the blocks' part of half of the log determinant
 
     @property
     def log_det(self) -> Tensor:
         return self.block_log_det + super().log_det
 
     def times(self, rows: Tensor) -> Tensor:
-        return self.product.of_rows(rows)
+        return _times(self.prior.blocks, self.halves, self.weight, self.cholesky, rows)
 
     def latent_given(self, offset: Tensor) -> Tensor:
         return self.prior.transposed_times(offset - self.sites.precision.unsqueeze(-2) * self.times(offset))
@@ -249,7 +207,7 @@ class BorderedFactor(Factor):
         return factor.latent_root
 
     def shared_given(self, offset: Tensor) -> Tensor:
-        return torch.cholesky_solve(self.product.weight.mT @ offset.mT, self.cholesky).mT
+        return torch.cholesky_solve(self.weight.mT @ offset.mT, self.cholesky).mT
 
     @property
     def shared_root(self) -> Tensor:
@@ -257,7 +215,7 @@ class BorderedFactor(Factor):
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
         U, N, blocks = self.prior.root, self.prior.block_root, self.prior.blocks
-        weight, halves = self.product.weight, self.product.halves
+        weight, halves = self.weight, self.halves
         with torch.no_grad():
             g, T = pull.unsqueeze(-1), self.sites.precision.unsqueeze(-1)
             # (C + T^-1)^-1 = T - T V T - T G A^-1 G^T T

@@ -15,11 +15,9 @@ from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 
 class DensePrior(LowRankPrior):
-    r"""A prior given by its covariance, of which a root is made if one is needed.
+    """A prior given by its covariance, of which a root is made if one is needed.
 
-    Args:
-        covariance: A `batch_shape x m x m` tensor, positive semi-definite.
-        has_jitter: Whether it already has the jitter of rows with less noise than that, which must not be added twice.
+    `has_jitter`: it already has the jitter of rows with less noise than that, which must not be added twice.
     """
 
     def __init__(self, covariance: Tensor, has_jitter: bool = False) -> None:

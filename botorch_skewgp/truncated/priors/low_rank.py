@@ -18,11 +18,7 @@ MOST_PRECISE = 1e8  # precision of a site over the prior's, beyond which sums of
 
 
 class LowRankPrior(RowPrior):
-    r"""A prior with the covariance `F F^T`.
-
-    Args:
-        matrix: The root `F`, `batch_shape x m x r`.
-    """
+    """A prior with the covariance `F F^T`."""
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix
@@ -106,13 +102,9 @@ class LowRankPrior(RowPrior):
         return with_slope(value, self.matrix, 2 * slope @ self.matrix.detach())
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        r"""A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
+        """A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
 
-        Args:
-            value: A `batch_shape` tensor.
-            pull: The vectors `g`, `batch_shape x m`.
-            precision: The precisions `tau`, `batch_shape x m`.
-            cholesky: The lower factor of `I + F^T diag(tau) F`.
+        With pulls `g` and precisions `tau`, `batch_shape x m`, and the lower factor of `I + F^T diag(tau) F`.
         """
         with torch.no_grad():
             g = pull.unsqueeze(-1)

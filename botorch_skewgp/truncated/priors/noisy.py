@@ -27,11 +27,7 @@ class NoisyPrior:
     r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
 
     Latent coordinates given rows `u` are the product of the prior with sites of precision `1 / noise` and shift
-    `u / noise`.
-
-    Args:
-        prior: The prior of the noiseless parts.
-        noise: The variances of the noise, `batch_shape x m`.
+    `u / noise`. A single distribution: residuals are `k x m`, latent coordinates `k x r`.
     """
 
     def __init__(self, prior: RowPrior, noise: Tensor) -> None:
@@ -39,7 +35,7 @@ class NoisyPrior:
 
     @property
     def covariance(self) -> Tensor:
-        """`Gamma`, `batch_shape x m x m`; not kept, for it is large."""
+        """`Gamma`, `m x m`; not kept, for it is large."""
         return add_to_diagonal(self.prior.covariance, self.noise)
 
     @cached_property
@@ -51,7 +47,7 @@ class NoisyPrior:
 
     @cached_property
     def variances(self) -> Tensor:
-        """The diagonal of `Gamma`, `batch_shape x m`."""
+        """The diagonal of `Gamma`, `m`."""
         return self.prior.variances + self.noise
 
     @cached_property
@@ -83,16 +79,16 @@ class NoisyPrior:
         return self.prior.num_shared < self.prior.num_rows
 
     def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The diagonal of `Gamma^-1`, `batch_shape x 1 x m`, and its product with residuals, `batch_shape x k x m`.
+        r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`.
 
         By latent coordinates if those that blocks share are fewer than rows and every row has noise.
         """
         if self._has_few_coordinates and bool((self.noise > 0).all()):
-            T = (1 / self.noise).unsqueeze(-2)
-            left = 1 - T * self.given_rows.moments.variance.unsqueeze(-2)
+            T = 1 / self.noise
+            left = 1 - T * self.given_rows.moments.variance
             return T * left, T * (residual - self.given_rows.times(T * residual))
         inverse = torch.cholesky_inverse(self.cholesky)
-        return inverse.diagonal(dim1=-2, dim2=-1).unsqueeze(-2), residual @ inverse
+        return inverse.diagonal(), residual @ inverse
 
     @property
     def own_variances(self) -> Tensor:
@@ -102,7 +98,7 @@ class NoisyPrior:
             return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
         if self.prior.is_low_rank:
             return self.noise
-        return 1 / torch.cholesky_inverse(self.cholesky).diagonal(dim1=-2, dim2=-1)
+        return 1 / torch.cholesky_inverse(self.cholesky).diagonal()
 
     @property
     def has_full_rank(self) -> bool:
@@ -110,8 +106,8 @@ class NoisyPrior:
         if self.prior.is_low_rank:
             return False
         factor, info = torch.linalg.cholesky_ex(self.covariance)
-        pivots = factor.diagonal(dim1=-2, dim2=-1).square()
-        return not bool(info.any()) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
+        pivots = factor.diagonal().square()
+        return not bool(info) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
 
     @property
     def num_normals(self) -> int:
@@ -119,47 +115,41 @@ class NoisyPrior:
         return self.prior.num_rows + (self.prior.rank if self._has_few_coordinates else 0)
 
     def colour(self, like: Tensor) -> Map:
-        r"""A map from standard normals, `batch_shape x k x num_normals`, to draws of `u - mean`, `batch_shape x k x m`.
-
-        Args:
-            like: A tensor of the wanted dtype and device.
-        """
+        """A map from standard normals, `k x num_normals`, to draws of `u - mean`, of a tensor's dtype and device."""
         if not self._has_few_coordinates:
             L = self.cholesky.to(like)
             return lambda normal: times_transpose(normal, L)
-        prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like).unsqueeze(-2)
+        prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like)
         r = prior.rank
         return lambda normal: prior.times(normal[..., :r]) + scale * normal[..., r:]
 
     @property
     def coloured_covariance(self) -> Tensor:
-        """The covariance of what `colour` draws, which differs from `Gamma` by a jitter, `batch_shape x m x m`."""
+        """The covariance of what `colour` draws, which differs from `Gamma` by a jitter, `m x m`."""
         if self._has_few_coordinates:
             return self.covariance
         variance = self.cholesky.square().sum(-1)
-        covariance = self.prior.covariance.expand(*variance.shape, -1)
-        return torch.diagonal_scatter(covariance, variance, dim1=-2, dim2=-1)
+        return torch.diagonal_scatter(self.prior.covariance, variance)
 
     def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates of the prior to start chains from, `batch_shape x k x r`."""
+        """Latent coordinates of the prior to start chains from."""
         return self._randn(num_draws, self.prior.rank, generator)
 
     def _randn(self, num_draws: int, size: int, generator: torch.Generator | None) -> Tensor:
-        shape = (*self.noise.shape[:-1], num_draws, size)
-        return torch.randn(shape, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
+        return torch.randn(num_draws, size, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
 
     def expected_latent(self, residual: Tensor) -> Tensor:
-        """The mean of the latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`."""
-        return self.given_rows.latent_given(residual / self._least_noise.unsqueeze(-2))
+        """The mean of the latent coordinates given rows."""
+        return self.given_rows.latent_given(residual / self._least_noise)
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates given rows, `batch_shape x k x r` for residuals `batch_shape x k x m`.
+        """Latent coordinates given rows, by Matheron's rule.
 
-        By Matheron's rule. Rows without noise fix their directions exactly.
+        Rows without noise fix their directions exactly.
         """
         residual, k = residual.to(self.noise), residual.shape[-2]
         z = self.sample_latent(k, generator)
-        noise = self._least_noise.sqrt().unsqueeze(-2) * self._randn(k, self.prior.num_rows, generator)
+        noise = self._least_noise.sqrt() * self._randn(k, self.prior.num_rows, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
         fixes = self._least_noise > self.noise
         if bool(fixes.any()):
@@ -168,14 +158,14 @@ class NoisyPrior:
         return z
 
     def expectations(self) -> Map:
-        r"""The functionals that diagnostics watch, `batch_shape x k x w` for residuals `batch_shape x k x m`.
+        r"""The functionals that diagnostics watch, a map from residuals.
 
         Expectations given rows of latent coordinates, or of noiseless rows if these are fewer; up to `MAX_WATCHED`
         evenly spaced ones. And the sum of their squares. In double precision.
         """
         if self.noise.dtype != torch.float64:
             return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
-        given, precision = self.given_rows, 1 / self._least_noise.unsqueeze(-2)
+        given, precision = self.given_rows, 1 / self._least_noise
         if self._has_few_coordinates:
             some = _evenly(self.prior.num_shared, self.noise.device)
             watched: Map = lambda residual: given.shared_given(precision * residual)[..., some]  # noqa: E731

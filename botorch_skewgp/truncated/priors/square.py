@@ -48,13 +48,15 @@ class SquareFactor(Factor):
         del B  # as large as the covariance, as are the other matrices here
         if bool(info.any()):
             return None
-        prior_variance, zero = C.diagonal(dim1=-2, dim2=-1), torch.zeros_like(tau)
+        prior_variance = C.diagonal(dim1=-2, dim2=-1)
         # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
-        precise = tau * prior_variance > PRECISE_SITE
-        if not bool(precise.any()):
+        share = tau * prior_variance
+        least, most = map(float, share.aminmax()) if share.numel() else (0.0, 0.0)
+        is_precise = most > PRECISE_SITE
+        if least > LEAST_SHARE and not is_precise:
             inverse = torch.cholesky_inverse(cholesky)
             left = inverse.diagonal(dim1=-2, dim2=-1)
-            if bool((1 - left > LEAST_SHARE).all()):
+            if float(left.amax()) < 1 - LEAST_SHARE:
                 # The covariance is S^-1 (I - B^-1) S^-1. Products with C, large where the prior is wide, would cancel.
                 scaled = (offset / S).unsqueeze(-1)
                 with_sites = mean + (scaled - inverse @ scaled).squeeze(-1) / S
@@ -67,7 +69,8 @@ class SquareFactor(Factor):
         del V
         left = 1 - tau * variance
         moments = Moments.with_cavity(with_sites, variance, sites, left)
-        if bool(precise.any()):
+        if is_precise:
+            precise, zero = share > PRECISE_SITE, torch.zeros_like(tau)
             half = torch.linalg.solve_triangular(cholesky, eye_like(C).expand_as(C), upper=False)
             left = torch.where(precise, half.square().sum(-2), left)
             residual = torch.where(tau > 0, offset / S, zero).unsqueeze(-1)

@@ -28,12 +28,9 @@ MIN_EMPTY = 32  # entries of a matrix for each that is not zero, from which on i
 
 
 class WeightedPrior(LowRankPrior):
-    r"""A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a triangular matrix.
+    """A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a triangular matrix.
 
-    Args:
-        index: An `m x k` integer tensor: the rows of `R` that each row weighs.
-        weight: The `m x k` weights.
-        matrix: The upper triangular `n x n` matrix `R`.
+    Each row weighs the rows `index` of `R` by `weight`, both `m x k`.
     """
 
     def __init__(self, index: Tensor, weight: Tensor, matrix: Tensor) -> None:
@@ -128,15 +125,9 @@ class WeightedPrior(LowRankPrior):
 
 @torch.no_grad()
 def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: Tensor) -> bool:
-    r"""Whether sums by pairs of points keep the digits of sums over rows.
+    """Whether sums by pairs of points keep the digits of sums over rows.
 
     They lose them where a row is a difference of nearly equal values, or so precise that the prior is lost beside it.
-
-    Args:
-        index: The rows of `R` that each row weighs, `m x k`.
-        weight: The weights, `m x k`.
-        covariance: The covariance `R R^T`, `n x n`.
-        precision: The precisions of the rows, `m`.
     """
     n = covariance.shape[0]
     single = (covariance.diagonal().sqrt()[index] * weight.abs()).sum(-1).square()

@@ -45,25 +45,15 @@ ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to 
 
 @dataclass(frozen=True, eq=False)
 class ExpectationPropagation:
-    r"""The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence.
+    """The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence."""
 
-    Args:
-        distribution: The truncated normal, in float64.
-        sites: The sites at the fixed point; of a row that stands for several, the site of one.
-        factor: The product of prior and sites.
-        residual: The `batch_shape` largest change of a site in units of its row's marginal.
-        num_iterations: The number of sweeps made.
-        converged: Whether the residual is below the tolerance for the whole batch.
-        non_negative: Whether sites were kept from negative precisions, see `expectation_propagation`.
-    """
-
-    distribution: TruncatedNormal
-    sites: Sites
-    factor: Factor
-    residual: Tensor
-    num_iterations: int
-    converged: bool
-    non_negative: bool = False
+    distribution: TruncatedNormal  # truncated normal, in float64
+    sites: Sites  # sites at the fixed point; of a row that stands for several, the site of one
+    factor: Factor  # product of prior and sites
+    residual: Tensor  # `batch_shape` largest change of a site in units of its row's marginal
+    num_iterations: int  # number of sweeps made
+    converged: bool  # whether the residual is below the tolerance for the whole batch
+    non_negative: bool = False  # whether sites were kept from negative precisions, see `expectation_propagation`
 
     @property
     def site_precision(self) -> Tensor:
@@ -214,7 +204,7 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    r"""Run parallel expectation propagation to its fixed point.
+    """Run parallel expectation propagation to its fixed point.
 
     All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
     and lengthened again where it falls, for each distribution of the batch by itself.
@@ -223,20 +213,9 @@ def expectation_propagation(
     goes to a fixed point of sites without negative precisions: rows that would have one match the mean of their tilted
     distribution and are narrower. Derivatives of the log evidence are rougher there.
 
-    Args:
-        distribution: The truncated normal; one- and two-sided rows, with or without noise.
-        initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
-        tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
-        max_iterations: The largest number of sweeps.
-        reduction: Sweeps also stop where the change is below `LOOSE` and below this share of the first one.
-        non_negative: Whether to keep sites from negative precisions from the start.
-        warn: Whether to warn where the fixed point was not reached; draws, for which any Gaussian will do, do not.
-
-    Returns:
-        The fixed point. A `ConvergenceWarning` is issued where it was not reached.
-
-    Raises:
-        NanError: If the covariance contains NaN or infinite values.
+    Sweeps stop at the `tolerance`, in units of a row's marginal, or where the change is below `LOOSE` and below the
+    share `reduction` of the first one. A `ConvergenceWarning` is issued where neither was reached; draws, for which any
+    Gaussian will do, do not `warn`. Raises `NanError` if the covariance has NaN or infinite values.
     """
     distribution = as_double(distribution)
     with torch.no_grad():
@@ -311,14 +290,9 @@ def expectation_propagation(
 
 @torch.no_grad()
 def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
-    r"""The Gaussian approximation with sites that are known, such as those of the same rows in other coordinates.
+    """The Gaussian approximation with sites that are known, such as those of the same rows in other coordinates.
 
-    Args:
-        distribution: The truncated normal.
-        sites: The sites.
-
-    Raises:
-        NanError: If the covariance does not admit them.
+    Raises `NanError` if the covariance does not admit them.
     """
     distribution = as_double(distribution)
     factor = multiply_sites(distribution, sites)

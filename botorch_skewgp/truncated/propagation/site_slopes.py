@@ -25,13 +25,9 @@ MOST_ROWS = 1024  # with more, systems of equations take long, and sites are hel
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
-    r"""A log evidence with its derivatives through the sites, the fixed point without negative precisions.
+    """A log evidence with its derivatives through the sites, the fixed point without negative precisions.
 
-    Args:
-        value: The `batch_shape` log evidence, with its derivatives at constant sites.
-        distribution: The truncated normal.
-        factor: The product of prior and sites.
-        sites: The sites; of a row that stands for several, the site of one.
+    The value has its derivatives at constant sites; these are of single rows.
     """
     m = distribution.num_rows
     if not 0 < m <= MOST_ROWS:

@@ -17,31 +17,21 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class StepSettings(NamedTuple):
-    r"""How long steps are; what other values cost in sweeps is said of fits of 20 to 1,000 rows.
+    """How long steps are; what other values cost in sweeps is said of fits of 20 to 1,000 rows."""
 
-    Args:
-        shorter: Factor of a step, the share of the way to the next sites, where the residual has grown.
-        longer: Factor of a step where it has not, up to the whole way.
-        shortest: The shortest step.
-        near: The residual up to which sweeps act linearly, and are extrapolated; 0.1 and 1 take as many.
-        growth: Factor of the least residual, beyond which past sweeps are forgotten.
-        most_failures: The number of times that they are, after which no more sweeps are extrapolated; any number where
-            answers may be slips. Of a thousand equal rows the sweeps circle for ever without a limit.
-        memory: The number of past sweeps; one takes a tenth more, eight take as many. None takes a quarter more, and
-            two and a half times as many where rows have little noise.
-        memory_of_slips: Likewise where answers may be slips: sweeps circle there, in several directions at once.
-        ridge: Of the least squares, relative to its diagonal.
-    """
-
-    shorter: float = 0.5
-    longer: float = 1.2
+    shorter: float = 0.5  # factor of a step, the share of the way to the next sites, where the residual has grown
+    longer: float = 1.2  # factor of a step where it has not, up to the whole way
     shortest: float = 0.02
-    near: float = 0.3
-    growth: float = 5.0
+    near: float = 0.3  # residual up to which sweeps act linearly, and are extrapolated; 0.1 and 1 take as many
+    growth: float = 5.0  # factor of the least residual, beyond which past sweeps are forgotten
+    # number of times that they are, after which no more sweeps are extrapolated; any number where answers may be
+    # slips. Of a thousand equal rows the sweeps circle for ever without a limit
     most_failures: int = 2
+    # number of past sweeps; one takes a tenth more, eight take as many. None takes a quarter more, and two and a half
+    # times as many where rows have little noise
     memory: int = 2
-    memory_of_slips: int = 8
-    ridge: float = 1e-10
+    memory_of_slips: int = 8  # likewise where answers may be slips: sweeps circle there, in several directions at once
+    ridge: float = 1e-10  # of the least squares, relative to its diagonal
 
 
 SETTINGS = StepSettings()
@@ -50,9 +40,7 @@ SETTINGS = StepSettings()
 class Steps:
     """Steps towards the next sites: part of the way where the residual grows, and extrapolated near the fixed point.
 
-    Args:
-        distribution: The truncated normal.
-        first: The share of the first step that is taken.
+    `first` is the share of the first step that is taken.
     """
 
     def __init__(self, distribution: TruncatedNormal, first: float = 1.0) -> None:
@@ -66,13 +54,9 @@ class Steps:
         self._was_extrapolated = torch.zeros_like(self._step, dtype=torch.bool)
 
     def __call__(self, sites: Sites, target: Sites, residual: Tensor, variance: Tensor) -> Sites:
-        r"""The sites to go to.
+        """The sites to go to.
 
-        Args:
-            sites: The present sites.
-            target: The next sites, which match moments.
-            residual: The distance to these, `batch_shape`.
-            variance: The variances of the rows' marginals, `batch_shape x m`.
+        The target matches moments, at a distance `residual`; variances are those of marginals.
         """
         x = torch.stack(sites)
         change = torch.stack(target) - x
@@ -102,14 +86,9 @@ class Steps:
 
 
 def _overshoot(x: Tensor, change: Tensor, past: Tensor, changes: Tensor, variance: Tensor) -> Tensor:
-    r"""What the affine combination of sweeps with the least residual takes from the next sites, `2 x batch_shape x m`.
+    """What the affine combination of sweeps with the least residual takes from the next sites, `2 x batch_shape x m`.
 
-    Args:
-        x: The present sites, precisions and shifts, `2 x batch_shape x m`.
-        change: What the next sites change in these.
-        past: Past sites, `k x 2 x batch_shape x m`.
-        changes: What sweeps changed in these.
-        variance: The variances of the rows, whose marginals are the residual's units.
+    Sites and changes are precisions and shifts, `2 x batch_shape x m`; past ones `k x 2 x batch_shape x m`.
     """
     d_x, d_change = x - past, change - changes
     deviation = variance.clamp(min=0).sqrt()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.priors import BorderedPrior, RowPrior, WeightedPrior
-from botorch_skewgp.truncated.priors.bordered import BorderedFactor, Product
+from botorch_skewgp.truncated.priors.bordered import BorderedFactor
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -92,11 +92,12 @@ class WeightedCoordinates(Coordinates):
 class BlockCoordinates(Coordinates):
     """Coordinates that all rows share and, after them, those of each block."""
 
-    def __init__(self, centre: Tensor, shared: Tensor, product: Product) -> None:
+    def __init__(self, centre: Tensor, factor: BorderedFactor) -> None:
         super().__init__(centre)
+        shared = factor.weight @ factor.shared_root
         self.shared, first, m = shared.contiguous(), 0, len(shared)
         rows, columns, values = [], [], []
-        for index, half in zip(product.blocks.index, product.halves, strict=True):  # b x s and b x q x s
+        for index, half in zip(factor.prior.blocks.index, factor.halves, strict=True):  # b x s and b x q x s
             b, q, _ = half.shape
             column = first + torch.arange(b * q, device=index.device).view(b, q, 1)
             row, column = index.unsqueeze(-2).expand_as(half), column.expand_as(half)
@@ -127,16 +128,10 @@ def _sparse(
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
-    r"""The coordinates of a distribution's rows.
-
-    Args:
-        distribution: The truncated normal, in float64; a single one.
-        approximation: Its expectation propagation.
-    """
+    """The coordinates of a distribution's rows. In double precision."""
     prior, factor, centre = distribution.prior, approximation.factor, approximation.mean.to(distribution.mean)
     if isinstance(factor, BorderedFactor):
-        assert isinstance(prior, BorderedPrior)
-        return BlockCoordinates(centre, factor.product.weight @ factor.shared_coordinates[1], factor.product)
+        return BlockCoordinates(centre, factor)
     root = approximation.latent_root.to(centre)
     if isinstance(prior, WeightedPrior):
         coordinates: Coordinates = WeightedCoordinates(centre, prior.index, prior.weight, prior.matrix @ root)

@@ -45,36 +45,21 @@ RIGHT_ANGLE = math.pi / 2
 
 @dataclass(frozen=True)
 class Tuning:
-    r"""Constants of the sampler; `python -m benchmarks samplers` has the figures behind them.
+    """Constants of the sampler; `python -m benchmarks samplers` has the figures behind them."""
 
-    Args:
-        accepted: The mean acceptance below which a trajectory gets twice the rotations.
-        fewest: The fewest rotations of a trajectory; a single one would be an independent proposal, with the tails of
-            the Gaussian.
-        most: The most rotations.
-        jitter: The relative half-width of each chain's random angle, against periodic motion.
-        every: Every so many trajectories one turns by a quarter of the angle, for chains at a stiff wall.
-        pool: Starts to choose from, for each chain.
-        round_length: The trajectories of a round of warm-up.
-        most_rounds: The most rounds of warm-up.
-        misfit: The variance of a row, over that in the Gaussian, from which on this is stretched along it.
-        watched: The number of directions whose scores are watched.
-        told_by: The number of positions that tell the directions.
-        max_entries: Entries of rows drawn at a time, which a cache can hold.
-    """
-
-    accepted: float = 0.8
+    accepted: float = 0.8  # mean acceptance below which a trajectory gets twice the rotations
+    # fewest rotations of a trajectory; a single one would be an independent proposal, with the tails of the Gaussian
     fewest: int = 2
     most: int = 256
-    jitter: float = 0.2
-    every: int = 8
-    pool: int = 8
-    round_length: int = 8
-    most_rounds: int = 12
-    misfit: float = 1.5
-    watched: int = 8
-    told_by: int = 256
-    max_entries: int = 2**18
+    jitter: float = 0.2  # relative half-width of each chain's random angle, against periodic motion
+    every: int = 8  # every so many trajectories one turns by a quarter of the angle, for chains at a stiff wall
+    pool: int = 8  # starts to choose from, for each chain
+    round_length: int = 8  # trajectories of a round of warm-up
+    most_rounds: int = 12  # most rounds of warm-up
+    misfit: float = 1.5  # variance of a row, over that in the Gaussian, from which on this is stretched along it
+    watched: int = 8  # number of directions whose scores are watched
+    told_by: int = 256  # number of positions that tell the directions
+    max_entries: int = 2**18  # entries of rows drawn at a time, which a cache can hold
 
 
 TUNING = Tuning()
@@ -102,7 +87,7 @@ class Stretch(NamedTuple):
 
 
 class HamiltonianSampler(Sampler):
-    r"""Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
+    """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
 
     It serves many rows over few coordinates, rows that stand for several and answers that may be slips, on any device:
     all chains move as one matrix. Where the noise is small beside what is unknown it takes many rotations.
@@ -110,13 +95,8 @@ class HamiltonianSampler(Sampler):
     Positions are coordinates that are standard normal under the Gaussian, in double precision. `start` makes the first
     state and tunes the sampler.
 
-    Args:
-        distribution: The truncated normal to draw from, a single one.
-        approximation: Expectation propagation of it; need not be at its fixed point.
-        tuning: The sampler's constants.
-
-    Raises:
-        ValueError: If there is a batch of distributions, or if answers of rows without noise may be slips.
+    Expectation propagation need not be at its fixed point. Raises `ValueError` if answers of rows without noise may be
+    slips.
 
     Example:
         >>> sampler = HamiltonianSampler(distribution, expectation_propagation(distribution))
@@ -128,8 +108,6 @@ class HamiltonianSampler(Sampler):
         self, distribution: TruncatedNormal, approximation: ExpectationPropagation, tuning: Tuning = TUNING
     ) -> None:
         super().__init__(distribution)
-        if distribution.batch_shape:
-            raise ValueError("HamiltonianSampler draws from a single distribution; got a batch.")
         noisy = distribution.noise > 0
         if distribution.heights is not None and not bool(noisy.all()):
             raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
@@ -158,14 +136,7 @@ class HamiltonianSampler(Sampler):
         return len(self._stretch.scale)
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
-        r"""`U` and its gradient.
-
-        Args:
-            w: Positions, `p x k`.
-
-        Returns:
-            Values, `k`, and gradients, `p x k`.
-        """
+        """`U` and its gradient. Values `k`, and gradients `p x k`, at positions `p x k`."""
         first = self._stretch(w) if self.num_stretched else w
         h = self._coordinates.times(first)
         value, slope = (part.mT for part in self._factor.log_likelihood_and_slope(h.mT))
@@ -305,8 +276,7 @@ class HamiltonianSampler(Sampler):
             cosine, sine = turn.cos(), turn.sin()
             return cosine * w + sine * p, cosine * p - sine * w
         left = (0.5 * turn).tan()
-        normals, squares = self._normals, self._normals.square().sum(-1, keepdim=True)
-        lower, upper = self._room
+        normals, (lower, upper) = self._normals, self._room
         below, above = self._sides
         while True:
             x, v = normals @ w, normals @ p
@@ -318,7 +288,7 @@ class HamiltonianSampler(Sampler):
             if not bool(hit.any()):
                 return w, p
             normal = normals[wall]  # k x p
-            along = (normal.mT * p).sum(0) / squares[wall].squeeze(-1)
+            along = (normal.mT * p).sum(0) / self._squares[wall]
             p = p - torch.where(hit, 2 * along, 0.0) * normal.mT
 
     def _set_wall_normals(self) -> None:
@@ -327,6 +297,7 @@ class HamiltonianSampler(Sampler):
         unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
         self._normals = self._stretch.pulled_back(self._coordinates.transposed_times(unit)).mT
+        self._squares = self._normals.square().sum(-1)
         zero = torch.zeros(self._coordinates.size, 1, dtype=torch.double, device=unit.device)
         centre = self._coordinates.times(self._stretch(zero))[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
@@ -404,19 +375,11 @@ class HamiltonianSampler(Sampler):
     def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Rows given their noiseless parts, `k x m`."""
         distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
-        if distribution.count is None:
-            rows = factor.draw_given(h, level)
-        else:
-            rows, single = torch.empty_like(h), distribution.count == 1
-            for mask in (single, ~single):
-                which = mask.nonzero().squeeze(-1)
-                if not len(which):
-                    continue
-                some = factor.map(lambda values: values[..., which])  # noqa: B023
-                count = distribution.count[which]
-                part = (h.index_select(-1, which), level.index_select(-1, which))
-                drawn = some.draw_given(*part) if mask is single else some.draw_mean_given(part[0], count, part[1])
-                rows.index_copy_(-1, which, drawn)
+        rows = factor.draw_given(h, level)
+        if distribution.count is not None:
+            which = (distribution.count > 1).nonzero().squeeze(-1)
+            some, count = factor.map(lambda values: values[..., which]), distribution.count[which]
+            rows[:, which] = some.draw_mean_given(h[:, which], count, level[:, which])
         if len(self._exact):
             inside = distribution.factor.clamp(h)  # rounding only
             rows[:, self._exact] = inside[:, self._exact]

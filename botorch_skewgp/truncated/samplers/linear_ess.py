@@ -28,9 +28,6 @@ class LinearEllipticalSliceSampler(RowSampler):
 
     Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior.
 
-    Args:
-        distribution: The truncated normal to draw from.
-
     Example:
         >>> sampler = LinearEllipticalSliceSampler(distribution)
         >>> state = sampler.init(feasible_start(distribution, num_chains=16, generator=generator))
@@ -40,14 +37,13 @@ class LinearEllipticalSliceSampler(RowSampler):
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         super().__init__(distribution)
-        self._lower = (distribution.lower - distribution.mean).unsqueeze(-2)
-        self._upper = (distribution.upper - distribution.mean).unsqueeze(-2)
+        self._lower, self._upper = distribution.lower - distribution.mean, distribution.upper - distribution.mean
         self._colour = distribution.noisy_prior.colour(distribution.mean)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; one ellipse for every chain, which is what the info counts."""
         position = state.position
-        shape = (*position.shape[:-1], self.distribution.noisy_prior.num_normals)
+        shape = len(position), self.distribution.noisy_prior.num_normals
         normal = torch.randn(shape, dtype=position.dtype, device=position.device, generator=generator)
         direction = self._colour(normal)
         theta = free_angle(position, direction, self._lower, self._upper, generator=generator).unsqueeze(-1)
@@ -62,26 +58,14 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
 
     Row by row the ellipse leaves each bound on at most one arc. No arc contains the angle zero, as `x` is inside the
     bounds, so the arcs sorted by their starts, with the running maximum of their ends, give the free intervals
-    [Wu2024fast]_, section 3.
-
-    Args:
-        x: A `batch_shape x num_chains x m` tensor inside the bounds.
-        v: A tensor like `x`, the point of the ellipse at a right angle.
-        lower: A `batch_shape x 1 x m` tensor of bounds; `-inf` where there is none.
-        upper: A `batch_shape x 1 x m` tensor of bounds; `inf` where there is none.
-        generator: The source of randomness.
-
-    Returns:
-        A `batch_shape x num_chains` tensor of angles between 0 and 2 pi.
+    [Wu2024fast]_, section 3. Positions `x` inside the bounds and `v` are `num_chains x m`, bounds `m`; angles between 0
+    and 2 pi, `num_chains`.
     """
-    # One-sided rows are the rule: only bounds that are finite somewhere in the batch make arcs.
-    below = _finite_somewhere(lower)
-    above = _finite_somewhere(upper)
-    walls = torch.cat([_take(upper, above), -_take(lower, below)], dim=-1)
+    below, above = lower.isfinite(), upper.isfinite()
     starts, ends = _forbidden_arcs(
-        torch.cat([_take(x, above), -_take(x, below)], dim=-1),
-        torch.cat([_take(v, above), -_take(v, below)], dim=-1),
-        walls,
+        torch.cat([x[:, above], -x[:, below]], dim=-1),
+        torch.cat([v[:, above], -v[:, below]], dim=-1),
+        torch.cat([upper[above], -lower[below]], dim=-1),
     )
     starts, order = starts.sort(dim=-1)
     reached = ends.gather(-1, order)
@@ -109,7 +93,7 @@ def _forbidden_arcs(x: Tensor, v: Tensor, wall: Tensor) -> tuple[Tensor, Tensor]
     """
     gap, sum_ = wall - x, wall + x
     discriminant = v.square() - gap * sum_
-    reaches = (discriminant > 0) & wall.isfinite()
+    reaches = discriminant > 0
     discriminant = torch.where(reaches, discriminant, torch.zeros_like(discriminant))
     s = v.abs() + discriminant.sqrt()
     # Rounding only: the gap is negative by a last digit where a low-rank position is at its wall.
@@ -119,13 +103,3 @@ def _forbidden_arcs(x: Tensor, v: Tensor, wall: Tensor) -> tuple[Tensor, Tensor]
     end = torch.where(v >= 0, far, TWO_PI - near).clamp(min=0, max=TWO_PI)
     nothing = torch.zeros_like(start)
     return torch.where(reaches, start, nothing), torch.where(reaches, end, nothing)
-
-
-def _finite_somewhere(bound: Tensor) -> Tensor | None:
-    """Indices of the rows whose bound is finite somewhere in the batch; `None` for all rows."""
-    finite = bound.isfinite().flatten(0, -2).any(0)
-    return None if bool(finite.all()) else finite.nonzero().squeeze(-1)
-
-
-def _take(value: Tensor, index: Tensor | None) -> Tensor:
-    return value if index is None else value.index_select(-1, index)

@@ -58,44 +58,30 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     """
 
     def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, backend: str = "auto") -> None:
-        r"""
-        Args:
-            distribution: The truncated normal to draw from.
-            horizon: The length of a trajectory, in `(0, pi)`.
-            backend: "auto", "eager" or "numba". "auto" takes numba on CPU where it is installed, and eager torch
-                elsewhere, which does not build `Gamma` of a low-rank prior.
-
-        Raises:
-            ImportError: If a backend named here is not installed.
-            ValueError: If `horizon` is out of range, or the backend is unknown or does not run on the device.
-        """
+        """The horizon is in `(0, pi)`."""
         super().__init__(distribution)
         if not 0 < horizon < math.pi:
             raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
         self.horizon = horizon
-        mean = distribution.mean
+        mean, heights = distribution.mean.detach(), distribution.heights
         # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
         widths = distribution.upper - distribution.lower
         scale = distribution.gamma_diagonal.sqrt()
-        crossings = float((scale * horizon / widths).sum(-1).max())
+        crossings = float((scale * horizon / widths).sum())
         # A row that is z standard deviations in a tail falls back to its bound about z times.
         beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
-        falls = float(beyond.clamp(min=0).sum(-1).max())
+        falls = float(beyond.clamp(min=0).sum())
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
-        lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
-        m, device = distribution.num_rows, mean.device
         noisy_prior = as_double(distribution).noisy_prior
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
-        self.backend = choose_backend(backend, device)
+        self.backend = choose_backend(backend, mean.device)
         low_rank = distribution.prior.is_low_rank
-        if backend == "auto" and low_rank and m > MAX_DENSE_ROWS:
+        if backend == "auto" and low_rank and distribution.num_rows > MAX_DENSE_ROWS:
             self.backend = "eager"
+        lower, upper = (distribution.lower - mean).detach(), (distribution.upper - mean).detach()
         walls = (lower, upper, horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-        heights = None
-        if distribution.heights is not None:
-            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
         if self.backend == "numba" and heights is not None:
             from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
 
@@ -108,19 +94,13 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             return
         gamma: DenseGamma | LowRankGamma
         if low_rank:
-            root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
-            gamma = LowRankGamma(root, noise)
+            gamma = LowRankGamma(distribution.prior.minimal_root().detach(), distribution.noise.detach())
         else:
             gamma = DenseGamma(self._gamma(noisy_prior))
         self._trajectories = EagerTrajectories(gamma, *walls, heights)
 
     def _gamma(self, noisy_prior: NoisyPrior) -> Tensor:
-        return self._flatten(noisy_prior.coloured_covariance.to(self.distribution.mean), 2)
-
-    def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
-        """Expand to the batch shape and flatten it."""
-        event = values.shape[values.dim() - event_dims :]
-        return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
+        return noisy_prior.coloured_covariance.to(self.distribution.mean).detach()
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
@@ -131,43 +111,31 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        r"""Move every chain `num_steps` times.
+        """As `Sampler.run`.
 
-        Returns:
-            The last state, the positions as a `batch_shape x num_steps x num_chains x m` tensor, and the info with the
-            numbers of reflections summed over the steps.
-
-        Raises:
-            TooManyReflectionsError: If a trajectory has implausibly many reflections: more than `1000 (m + 10)`, plus
-                those of rows between close bounds.
-            RuntimeError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
-                conditioned for the dtype.
-            ValueError: If `num_steps` is not positive.
+        Raises `TooManyReflectionsError` if a trajectory has implausibly many reflections: more than `1000 (m + 10)`,
+        plus those of rows between close bounds; and `SamplingError` if rows leave their bounds by more than rounding,
+        as they may if `Gamma` is too badly conditioned for the dtype.
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
-        position, batch_shape = self._flatten(state.position, 2), self.distribution.batch_shape
-        b, chains, m = position.shape
-        step_bytes = position.numel() * position.element_size()
-        chunk = max(1, CHUNK_BYTES // max(1, step_bytes))
-        parts, total = [], torch.zeros(position.shape[:-1], dtype=torch.long, device=position.device)
+        position = state.position
+        chains, m = position.shape
+        chunk = max(1, CHUNK_BYTES // max(1, position.numel() * position.element_size()))
+        parts, total = [], torch.zeros(chains, dtype=torch.long, device=position.device)
         for first in range(0, num_steps, chunk):
             steps = min(chunk, num_steps - first)
-            shape = (*batch_shape, steps * chains, self._num_normals)
+            shape = (steps * chains, self._num_normals)
             normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
-            velocities = self._colour(normal).reshape(b, steps, chains, m)
+            velocities = self._colour(normal).reshape(steps, chains, m)
             del normal  # as large as the velocities
             positions, counts, excess = self._trajectories(position, velocities)
             self._check(counts, excess, position.dtype)
             total = total + counts
             parts.append(positions)
-            position = positions[:, -1]
-        positions = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-        return (
-            SamplerState(position=position.reshape(state.position.shape).clone()),
-            positions.reshape(*batch_shape, *positions.shape[1:]),
-            SamplerInfo(num_evaluations=total.reshape(*batch_shape, total.shape[-1])),
-        )
+            position = positions[-1]
+        positions = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return SamplerState(position.clone()), positions, SamplerInfo(total)
 
     def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
         if bool((counts < 0).any()):
@@ -187,9 +155,8 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         """A sentence that names the rows with the least room for a trajectory, alone or far in their tails."""
         distribution = self.distribution
         scale = distribution.gamma_diagonal.sqrt()
-        width = ((distribution.upper - distribution.lower) / scale).reshape(-1, distribution.num_rows).amin(0)
+        width = (distribution.upper - distribution.lower) / scale
         beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
-        beyond = beyond.reshape(-1, distribution.num_rows).amax(0)
         tightness = torch.maximum(1 / width, beyond)
         order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > TIGHT]
         if not order:

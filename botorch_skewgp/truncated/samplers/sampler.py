@@ -12,35 +12,22 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class SamplerState(NamedTuple):
-    r"""The state of all chains.
+    """The state of all chains; samplers that need a likelihood keep it and its gradient in the position."""
 
-    Args:
-        position: A `batch_shape x num_chains x p` tensor in the sampler's own coordinates.
-        log_likelihood: A `batch_shape x num_chains` tensor, cached by samplers that need a likelihood.
-        slope: Its gradient in the position, likewise.
-    """
-
-    position: Tensor
-    log_likelihood: Tensor | None = None
-    slope: Tensor | None = None
+    position: Tensor  # num_chains x p, in the sampler's own coordinates
+    log_likelihood: Tensor | None = None  # num_chains
+    slope: Tensor | None = None  # num_chains x p
 
 
 class SamplerInfo(NamedTuple):
-    r"""Counts of a step.
+    """Reflections, or gradients, of every chain; and functions of positions whose means are zero for exact draws."""
 
-    Args:
-        num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective step, gradients
-            of a Hamiltonian one.
-        scores: Functions of positions whose means are zero for draws of the target, `num_steps x num_chains x j`, of
-            samplers that have them at hand.
-    """
-
-    num_evaluations: Tensor
-    scores: Tensor | None = None
+    num_evaluations: Tensor  # num_chains
+    scores: Tensor | None = None  # num_steps x num_chains x j
 
 
 class Sampler(ABC):
-    r"""A Markov chain whose stationary distribution is a truncated normal.
+    r"""A Markov chain whose stationary distribution is a truncated normal, a single one.
 
     `step` is a pure function of the state and the generator. Chains are a batch dimension.
 
@@ -52,19 +39,13 @@ class Sampler(ABC):
     """
 
     def __init__(self, distribution: TruncatedNormal) -> None:
-        r"""
-        Args:
-            distribution: The truncated normal to draw from.
-        """
+        if distribution.batch_shape:
+            raise ValueError(f"{type(self).__name__} draws from a single distribution; got a batch.")
         self.distribution = distribution
 
     @abstractmethod
     def init(self, rows: Tensor) -> SamplerState:
-        r"""Make a state from feasible rows.
-
-        Args:
-            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-        """
+        """Make a state from feasible rows, `num_chains x m`."""
 
     @abstractmethod
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
@@ -73,18 +54,13 @@ class Sampler(ABC):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        r"""Move every chain `num_steps` times.
-
-        Returns:
-            The last state, the positions as a `batch_shape x num_steps x num_chains x p` tensor, and the info with
-            `num_evaluations` summed over the steps.
-        """
+        """Move every chain; returns the last state, positions `num_steps x num_chains x p`, and the summed counts."""
         positions, evaluations = [], torch.zeros((), dtype=torch.long, device=state.position.device)
         for _ in range(num_steps):
             state, info = self.step(state, generator)
             positions.append(state.position)
             evaluations = evaluations + info.num_evaluations
-        return state, torch.stack(positions, dim=-3), SamplerInfo(num_evaluations=evaluations)
+        return state, torch.stack(positions), SamplerInfo(num_evaluations=evaluations)
 
     @abstractmethod
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -95,33 +71,24 @@ class RowSampler(Sampler):
     """A sampler whose positions are rows less their mean, `u - mean`."""
 
     def init(self, rows: Tensor) -> SamplerState:
-        r"""Make a state from feasible rows.
-
-        Args:
-            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-
-        Raises:
-            ValueError: If the shape is another one, or rows are not inside their bounds.
-        """
+        """Make a state from rows, `num_chains x m`; `ValueError` if they are not inside their bounds."""
         distribution = self.distribution
-        batch_shape, m = distribution.batch_shape, distribution.num_rows
-        if rows.dim() != len(batch_shape) + 2 or rows.shape[:-2] != batch_shape or rows.shape[-1] != m:
-            expected = " x ".join(str(size) for size in (*batch_shape, "num_chains", m))
-            raise ValueError(f"rows must be {expected}; got {tuple(rows.shape)}.")
+        if rows.dim() != 2 or rows.shape[-1] != distribution.num_rows:
+            raise ValueError(f"rows must be num_chains x {distribution.num_rows}; got {tuple(rows.shape)}.")
         rows = rows.detach().to(distribution.mean)
-        outside = rows != distribution.factor_of_draws.clamp(rows)
+        outside = rows != distribution.factor.clamp(rows)
         if bool(outside.any()):
-            places = outside.flatten(0, -2).any(0).nonzero().squeeze(-1).tolist()[:10]
             raise ValueError(
-                f"{int(outside.sum())} of the {rows.numel()} starting values, of rows {places}, are not inside their "
-                "bounds; feasible_start finds such rows."
+                f"{int(outside.sum())} of the {rows.numel()} starting values, of rows "
+                f"{outside.any(0).nonzero().squeeze(-1).tolist()[:10]}, are not inside their bounds; feasible_start "
+                "finds such rows."
             )
-        return SamplerState(position=rows - distribution.mean.unsqueeze(-2))
+        return SamplerState(position=rows - distribution.mean)
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `... x m`, to rows `u`, `... x m`, inside the bounds; `generator` is not used."""
-        mean, factor = self.distribution.mean.unsqueeze(-2), self.distribution.factor_of_draws
-        rows = mean + positions.reshape(*mean.shape[:-2], -1, mean.shape[-1])
+        factor = self.distribution.factor
+        rows = self.distribution.mean + positions
         if self.distribution.heights is not None:
-            return factor.clamp(rows).reshape(positions.shape)
-        return rows.clamp_(factor.lower, factor.upper).reshape(positions.shape)  # adding rounds; in place: it is large
+            return factor.clamp(rows)
+        return rows.clamp_(factor.lower, factor.upper)  # adding rounds; in place: it is large

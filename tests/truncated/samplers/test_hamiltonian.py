@@ -91,7 +91,7 @@ def test_potential_is_the_log_density_over_that_of_positions(kind, stretched):
         variance = approximation.variance
         torch.testing.assert_close(B.square().sum(0), variance)
     sites = distribution.times_count(approximation.site_precision), distribution.times_count(approximation.site_shift)
-    factors = distribution.times_count(distribution.factor_of_draws.log_likelihood(h)).sum(-1)
+    factors = distribution.times_count(distribution.factor.log_likelihood(h)).sum(-1)
     of_sites = (-0.5 * sites[0] * h.square() + sites[1] * h).sum(-1)
     first = sampler._stretch(w)
     expected = factors - of_sites - 0.5 * first.square().sum(0) + 0.5 * w.square().sum(0)
@@ -200,11 +200,8 @@ def test_many_rotations_where_noise_is_small():
 
 
 def test_what_cannot_be():
-    covariance, zeros = torch.eye(2, dtype=double).expand(3, 2, 2), torch.zeros(3, 2, dtype=double)
-    batch = TruncatedNormal(zeros, covariance, zeros, zeros + 1, zeros + 1)
-    with pytest.raises(ValueError, match="a single distribution; got a batch"):
-        HamiltonianSampler(batch, expectation_propagation(batch))
+    zeros = torch.zeros(2, dtype=double)
     heights = Heights(torch.full((2,), 0.1).double(), torch.full((2,), 0.8).double())
-    crisp = TruncatedNormal(zeros[0], low_rank(torch.eye(2)), zeros[0], zeros[0] + 1, zeros[0], heights=heights)
+    crisp = TruncatedNormal(zeros, low_rank(torch.eye(2)), zeros, zeros + 1, zeros, heights=heights)
     with pytest.raises(ValueError, match="rows without noise that may be slips"):
         HamiltonianSampler(crisp, expectation_propagation(crisp))

@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.samplers.linear_ess import free_angle
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_free_angles_cover_what_a_fine_grid_finds(dtype, generator):
     m, trials = 6, 20_000
-    x, v = torch.randn(2, 7, 1, m, generator=generator, dtype=torch.float64).to(dtype)
+    x, v = torch.randn(2, 7, m, generator=generator, dtype=torch.float64).to(dtype)
     lower = torch.where(
         torch.rand(x.shape, generator=generator) < 0.4, -INF, x - 0.8 * torch.rand(x.shape, generator=generator)
     )
@@ -22,13 +22,14 @@ def test_free_angles_cover_what_a_fine_grid_finds(dtype, generator):
         torch.rand(x.shape, generator=generator) < 0.4, INF, x + 0.8 * torch.rand(x.shape, generator=generator)
     )
     lower, upper = lower.to(dtype), upper.to(dtype)
-    theta = free_angle(x.expand(7, trials, m), v.expand(7, trials, m), lower, upper, generator=generator).double()
     grid = torch.linspace(0, 2 * math.pi, 100_001, dtype=torch.float64)[:, None]
     slack = 1e-5 if dtype is torch.float32 else 1e-12
     for j in range(7):
+        expanded = x[j].expand(trials, m), v[j].expand(trials, m)
+        theta = free_angle(*expanded, lower[j], upper[j], generator=generator).double()
         on_grid = x[j].double() * grid.cos() + v[j].double() * grid.sin()
         free = ((on_grid >= lower[j]) & (on_grid <= upper[j])).all(-1)
-        at = theta[j, :, None]
+        at = theta[:, None]
         drawn = x[j].double() * at.cos() + v[j].double() * at.sin()
         assert (drawn >= lower[j] - slack).all()
         assert (drawn <= upper[j] + slack).all()

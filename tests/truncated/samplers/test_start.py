@@ -8,18 +8,17 @@ import torch
 from sampler_cases import DENSE, INF, LOW_RANK, gaussian_sites, independent, low_rank, make, slab
 from scipy.optimize import nnls
 
-from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers.start import feasible_start
 
 
 def check_feasible(distribution, rows, num_chains):
     """Inside the bounds, and possible: some latent coordinates give the rows that have no noise."""
-    assert rows.shape == (*distribution.batch_shape, num_chains, distribution.num_rows)
+    assert rows.shape == (num_chains, distribution.num_rows)
     assert rows.dtype == distribution.mean.dtype
     assert rows.isfinite().all()
     assert (rows >= distribution.lower.unsqueeze(-2)).all()
     assert (rows <= distribution.upper.unsqueeze(-2)).all()
-    if distribution.prior.is_low_rank and not distribution.batch_shape:
+    if distribution.prior.is_low_rank:
         exact = distribution.noise == 0
         F, h = distribution.prior.root[exact].double(), (rows - distribution.mean)[:, exact].double()
         tolerance = 1e-9 if rows.dtype == torch.float64 else 1e-4
@@ -142,13 +141,6 @@ def test_a_contradiction_is_found_among_hundreds_of_rows(generator):
     assert (weights > 1e-9).all()  # and none of them is superfluous
 
 
-def test_contradiction_names_its_batch_element(generator):
-    root = torch.tensor([[[1.0], [1.0]], [[1.0], [-1.0]]])
-    distribution = make([[0.0] * 2] * 2, low_rank(root), [[1.0] * 2] * 2, [[INF] * 2] * 2, [[0.0] * 2] * 2)
-    with pytest.raises(ValueError, match=r"of batch element 1 .* indices \[0, 1\]"):
-        feasible_start(distribution, 4, generator)
-
-
 def test_a_row_that_nothing_moves(generator):
     root = torch.tensor([[1.0], [0.0], [2.0]])
     good = make([0.0, 0.5, 0.0], low_rank(root), [1.0, 0.0, 0.0], [INF] * 3, [0.0] * 3)
@@ -156,16 +148,6 @@ def test_a_row_that_nothing_moves(generator):
     bad = make([0.0, -0.5, 0.0], low_rank(root), [1.0, 0.0, 0.0], [INF] * 3, [0.0] * 3)
     with pytest.raises(ValueError, match=r"\[1\] cannot hold"):
         feasible_start(bad, 4, generator)
-
-
-def test_batches(generator):
-    root = torch.randn(3, 2, 8, 2, generator=generator, dtype=torch.float64)
-    signs = torch.sign(root @ torch.randn(2, 1, generator=generator, dtype=torch.float64))
-    shape = (3, 2, 8)
-    zero, infinite = torch.zeros(shape, dtype=torch.float64), torch.full(shape, INF, dtype=torch.float64)
-    for noise in (zero, zero + 0.1):
-        distribution = make(zero, LowRankPrior(signs * root), zero, infinite, noise)
-        check_feasible(distribution, feasible_start(distribution, 5, generator), 5)
 
 
 def test_same_generator_same_start():

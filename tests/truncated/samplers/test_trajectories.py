@@ -16,12 +16,12 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-def problem(m: int, walls: str, dtype: torch.dtype = torch.float64, batch: int = 2) -> tuple[TruncatedNormal, Tensor]:
-    """A batch of distributions, and three starts for each."""
+def problem(m: int, walls: str, dtype: torch.dtype = torch.float64) -> tuple[TruncatedNormal, Tensor]:
+    """A distribution, and three starts."""
     generator = torch.Generator().manual_seed(m)
-    factor = torch.randn(batch, m, m, generator=generator, dtype=torch.float64)
+    factor = torch.randn(m, m, generator=generator, dtype=torch.float64)
     covariance = factor @ factor.mT / m + 0.1 * torch.eye(m, dtype=torch.float64)
-    mean, offset = torch.randn(2, batch, m, generator=generator, dtype=torch.float64)
+    mean, offset = torch.randn(2, m, generator=generator, dtype=torch.float64)
     if walls == "at the mean":
         offset = torch.zeros_like(offset)
     lower, upper = mean + offset, torch.full_like(mean, math.inf)
@@ -29,14 +29,14 @@ def problem(m: int, walls: str, dtype: torch.dtype = torch.float64, batch: int =
         upper = torch.where(torch.arange(m) % 2 == 0, lower, upper)
         lower = torch.where(upper.isfinite(), -math.inf, lower)
     if walls == "both":
-        upper = lower + 0.5 + torch.rand(batch, m, generator=generator, dtype=torch.float64)
+        upper = lower + 0.5 + torch.rand(m, generator=generator, dtype=torch.float64)
         lower[..., ::3] = -math.inf
         upper[..., 1::3] = math.inf
     start = torch.where(lower.isfinite(), lower + 0.25, torch.where(upper.isfinite(), upper - 0.25, mean))
     distribution = TruncatedNormal(
         *(values.to(dtype) for values in (mean, covariance, lower, upper, 0.2 * torch.ones_like(mean)))
     )
-    return distribution, start.unsqueeze(-2).repeat(1, 3, 1).to(dtype)
+    return distribution, start.repeat(3, 1).to(dtype)
 
 
 def run(distribution: TruncatedNormal, start: Tensor, backend: str, steps: int, horizon: float = math.pi / 2):
@@ -113,7 +113,7 @@ class TestNumba:
         )
         _, eager, eager_info = run(distribution, start, "eager", 40, horizon=3.1)
         _, fast, fast_info = run(distribution, start, "numba", 40, horizon=3.1)
-        torch.testing.assert_close(fast[:, :5], eager[:, :5], rtol=0, atol=1e-9)
+        torch.testing.assert_close(fast[:5], eager[:5], rtol=0, atol=1e-9)
         assert torch.equal(eager_info.num_evaluations, fast_info.num_evaluations)
 
     def test_threads_do_not_change_draws(self):
@@ -132,11 +132,11 @@ class TestNumba:
     def test_stops_after_too_many_reflections(self):
         from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
-        gamma = torch.eye(2, dtype=torch.float64).unsqueeze(0)
-        lower, upper = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)
+        gamma = torch.eye(2, dtype=torch.float64)
+        lower, upper = torch.zeros(2, dtype=torch.float64), torch.full((2,), 0.01, dtype=torch.float64)
         trajectories = NumbaTrajectories(gamma, lower, upper, math.pi / 2, max_reflections=50)
-        position = torch.full((1, 2, 2), 0.005, dtype=torch.float64)
-        velocities = torch.tensor([[1.0, 1.0], [1e-4, 1e-4]], dtype=torch.float64).reshape(1, 1, 2, 2)
-        _, counts, _ = trajectories(position, velocities.contiguous())
-        assert counts[0, 0] == -1
-        assert counts[0, 1] >= 0
+        position = torch.full((2, 2), 0.005, dtype=torch.float64)
+        velocities = torch.tensor([[1.0, 1.0], [1e-4, 1e-4]], dtype=torch.float64).unsqueeze(0)
+        _, counts, _ = trajectories(position, velocities)
+        assert counts[0] == -1
+        assert counts[1] >= 0

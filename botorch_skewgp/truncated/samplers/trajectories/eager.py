@@ -1,7 +1,8 @@
 r"""Trajectories of a truncated normal in torch, and the common interface of all of them.
 
-A trajectory takes positions `b x num_chains x m` and velocities `b x num_steps x num_chains x m`, and returns the
-positions after each step, the numbers of events, and the largest excess over a bound, in standard deviations.
+Trajectories take positions `num_chains x m` and velocities `num_steps x num_chains x m`, and return the positions after
+each step, each chain's number of events (-1 where it was stopped for too many), and the largest excess over a closed
+bound, in standard deviations. Bounds are of rows less their mean.
 
 Where a row reaches a bound it is reflected. At a wall of finite height, of an answer that may be a slip, the potential
 jumps by `log((outside + gain) / outside)` if the answer is attentive on one side only: a particle whose energy across
@@ -23,15 +24,9 @@ from botorch_skewgp.truncated.step_factor import Heights
 
 
 def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
-    r"""`tan(t/2)` of the first time `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound.
+    """`tan(t/2)` of the first time `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound; `inf` if none.
 
-    Args:
-        x: Positions; those below their bounds, by rounding, count as at the bound.
-        v: Velocities.
-        bound: Lower bounds; `-inf` where there is none.
-
-    Returns:
-        The elementwise `tan(t/2)`, `inf` where the bound is not reached.
+    Positions below their bounds, by rounding, count as at the bound.
     """
     radicand = v.square() + (x - bound) * (x + bound)
     real = radicand >= 0
@@ -46,18 +41,10 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 
 def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
-    r"""`tan(t/2)` of the first time `t` in `(0, pi)` at which `x cos t + v sin t` crosses a bound, from either side.
+    """As `half_angle_tangent`, of the first time in `(0, pi)` at which a bound is crossed, from either side.
 
     The times are the positive roots of `(x + l) T^2 - 2 v T + (l - x) = 0` in `T = tan(t/2)`; the root zero of a row at
     its bound does not count.
-
-    Args:
-        x: Positions.
-        v: Velocities.
-        bound: Bounds; infinite where there is none.
-
-    Returns:
-        The elementwise `tan(t/2)`, `inf` where the bound is not reached.
     """
     radicand = v.square() + (x - bound) * (x + bound)
     q = v + torch.copysign(radicand.clamp(min=0).sqrt(), v)
@@ -67,16 +54,9 @@ def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 
 def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Move chains to their next event, or to the end of their trajectory if that is earlier.
+    """Move chains to their next event, or to the end of their trajectory if that is earlier, and whether they have one.
 
-    Args:
-        x: Positions, `b x num_chains x m`.
-        v: Velocities.
-        time: `tan(t/2)` of the time to the next event, `b x num_chains`.
-        left: `tan(t/2)` of the remaining time, in double precision.
-
-    Returns:
-        Positions, velocities, `tan(t/2)` of the remaining time, and whether a chain has an event.
+    Times, `num_chains`, are `tan(t/2)` of those to the event and of those left, the latter in double precision.
     """
     time = time.to(left)
     hit = time < left
@@ -88,42 +68,30 @@ def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, T
 
 
 class DenseGamma:
-    """The covariance of the rows, `b x m x m`, read by rows."""
+    """The covariance of the rows, `m x m`, read by rows."""
 
     def __init__(self, gamma: Tensor) -> None:
-        self.gamma, self.diagonal = gamma, gamma.diagonal(dim1=-2, dim2=-1)
-        self._batch = torch.arange(gamma.shape[0], device=gamma.device).unsqueeze(-1)
+        self.gamma, self.diagonal = gamma, gamma.diagonal()
 
     def rows(self, row: Tensor) -> Tensor:
-        """Rows of the matrix, `b x k x m` for indices `b x k`."""
-        return self.gamma[self._batch, row]
+        """Rows of the matrix, `k x m` for indices `k`."""
+        return self.gamma[row]
 
 
 class LowRankGamma:
-    """The covariance `F F^T + diag(noise)` of the rows, `F` of shape `b x m x r`, built row by row as needed."""
+    """The covariance `F F^T + diag(noise)` of the rows, built row by row as needed."""
 
     def __init__(self, root: Tensor, noise: Tensor) -> None:
         self.root, self.noise = root, noise
         self.diagonal = root.square().sum(-1) + noise
-        self._batch = torch.arange(root.shape[0], device=root.device).unsqueeze(-1)
 
     def rows(self, row: Tensor) -> Tensor:
-        """Rows of the matrix, `b x k x m` for indices `b x k`."""
-        rows = self.root[self._batch, row] @ self.root.mT
-        return rows.scatter_add(-1, row.unsqueeze(-1), self.noise[self._batch, row].unsqueeze(-1))
+        """Rows of the matrix, `k x m` for indices `k`."""
+        return (self.root[row] @ self.root.mT).scatter_add(-1, row.unsqueeze(-1), self.noise[row].unsqueeze(-1))
 
 
 class EagerTrajectories:
-    r"""Trajectories of rows less their mean that are reflected, or where answers may be slips refracted, at bounds.
-
-    Args:
-        gamma: The covariance before truncation.
-        lower: A `b x m` tensor of lower bounds of positions; `-inf` where there is none.
-        upper: A `b x m` tensor of upper bounds.
-        horizon: The length of a trajectory.
-        max_events: The most events that one trajectory may have.
-        heights: The heights of the rows' factors, `b x m`; no slips if `None`.
-    """
+    """Trajectories of rows less their mean that are reflected, or where answers may be slips refracted, at bounds."""
 
     def __init__(
         self,
@@ -134,28 +102,18 @@ class EagerTrajectories:
         max_events: int,
         heights: Heights | None = None,
     ) -> None:
-        self.gamma, self.lower, self.upper = gamma, lower.unsqueeze(-2), upper.unsqueeze(-2)
-        self.horizon, self.max_events = horizon, max_events
-        self.heights = None if heights is None else heights.map(lambda values: values.unsqueeze(-2))
-        self.jump = torch.full_like(self.lower, math.inf)
+        self.gamma, self.lower, self.upper = gamma, lower, upper
+        self.horizon, self.max_events, self.heights = horizon, max_events, heights
+        self.jump = torch.full_like(lower, math.inf)
         if heights is not None:
-            self.jump = (torch.log(heights.outside + heights.gain) - heights.log_outside).unsqueeze(-2)
+            self.jump = torch.log(heights.outside + heights.gain) - heights.log_outside
         self._closed = self.jump == math.inf
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
-        r"""Run every chain.
-
-        Args:
-            position: A `b x num_chains x m` tensor.
-            velocities: A `b x num_steps x num_chains x m` tensor.
-
-        Returns:
-            The positions after each step; the `b x num_chains` numbers of events, -1 for a chain stopped for too many;
-            and the largest excess over a closed bound, in standard deviations.
-        """
+        """Run every chain."""
         positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
-        scale = self.gamma.diagonal.sqrt().unsqueeze(-2)
-        for velocity in velocities.unbind(1):
+        scale = self.gamma.diagonal.sqrt()
+        for velocity in velocities:
             end, events = self._follow(position, velocity)
             counts = torch.where((counts < 0) | (events < 0), -1, counts + events)
             if bool((counts < 0).any()):
@@ -164,7 +122,7 @@ class EagerTrajectories:
             position = torch.where(self._closed, inside, end)  # rounding only, as the excess says
             excess = max(excess, float(((position - end).abs() / scale).max()))
             positions.append(position)
-        return torch.stack(positions, dim=1), counts, excess
+        return torch.stack(positions), counts, excess
 
     def _time(self, x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
         """`tan(t/2)` of the first time at which rows reach a lower bound, from above where it is closed."""
@@ -176,7 +134,7 @@ class EagerTrajectories:
     def _follow(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Follow positions and velocities, every chain to its own next event; ends and numbers of events."""
         lower, upper, jump = (values.expand_as(x) for values in (self.lower, self.upper, self.jump))
-        diagonal = self.gamma.diagonal.unsqueeze(-2).expand_as(x)
+        diagonal = self.gamma.diagonal.expand_as(x)
         two_sided = bool(upper.isfinite().any())
         left = torch.full(x.shape[:-1], math.tan(0.5 * self.horizon), dtype=torch.float64, device=x.device)
         events = torch.zeros(left.shape, dtype=torch.long, device=x.device)

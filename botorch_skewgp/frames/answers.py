@@ -1,0 +1,259 @@
+r"""Answers of people in a data frame in long format, as points and observations of numbered people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, sorted_names
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
+from botorch_skewgp.observations.checks import check_names
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    r"""Answers of named people about points, as `fit_panel` takes them.
+
+    Args:
+        train_X: The different points, `n x d` in double precision: a column for each attribute. Attributes that are
+            names are the numbers of these, in the order of `levels`.
+        observations: The answers; their indices are rows of `train_X`.
+        attributes: The names of the columns of `train_X`.
+        levels: The names of the values of each attribute that is no number.
+        people: The names of the people, in the order of their numbers; `None` without people.
+    """
+
+    train_X: Tensor
+    observations: tuple[Observation, ...]
+    attributes: tuple[str, ...]
+    levels: Mapping[str, tuple[Any, ...]]
+    people: tuple[Any, ...] | None = None
+
+    @property
+    def categories(self) -> list[int]:
+        """The columns of `train_X` that are numbers of names."""
+        return [i for i, name in enumerate(self.attributes) if name in self.levels]
+
+    def points(self, frame: DataFrame | Mapping[str, Sequence[Any]]) -> Tensor:
+        r"""The rows of another frame as points, `n x d`, for predictions.
+
+        Args:
+            frame: A data frame, or a dictionary of columns, with the same attributes.
+
+        Raises:
+            InputDataError: If an attribute is missing or empty, no number, or an unknown name.
+        """
+        return _points(columns_of_one_length(frame, self.attributes), self.attributes, self.levels)
+
+    def judge(self, person: Hashable) -> int | str:
+        r"""The number of a person for `judge=`; `"new"` for others.
+
+        Args:
+            person: A name.
+        """
+        return self.people.index(person) if self.people is not None and person in self.people else "new"
+
+
+def read_choices(
+    frame: DataFrame | Mapping[str, Sequence[Any]],
+    situation: str,
+    chosen: str,
+    attributes: Sequence[str],
+    person: str | None = None,
+    alternative: str | None = None,
+    none: Hashable | None = None,
+    available: str | None = None,
+) -> Answers:
+    r"""Read choices from a frame in long format: a row for each alternative of each situation.
+
+    Situations may have different numbers of alternatives. Those in which nothing is said of what was chosen (all cells
+    empty) are left out, as are situations with a single alternative.
+
+    Example:
+        >>> frame = {
+        ...     "id": ["ann"] * 4 + ["bob"] * 3,
+        ...     "trip": [1, 1, 2, 2, 1, 1, 1],
+        ...     "mode": ["bus", "car", "bus", "car", "bus", "car", "none"],
+        ...     "price": [2.0, 5.0, 3.0, 4.0, 2.0, 6.0, None],
+        ...     "chosen": [1, 0, 0, 1, 0, 0, 1],
+        ... }
+        >>> answers = read_choices(frame, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+        >>> model = fit_panel(answers.train_X, answers.observations, answers.categories)
+
+    Args:
+        frame: A data frame, or a dictionary of columns.
+        situation: The name of the column of situations; numbers may repeat between people.
+        chosen: The name of the column of 1 for the alternative chosen, and 0.
+        attributes: The names of the columns that become inputs: numbers, or names such as brands.
+        person: The name of the column of people; `None` if it is not known who chose.
+        alternative: The name of the column of alternatives, for `none`.
+        none: The alternative that stands for "none of these", which has no attributes; `None` if there is none.
+        available: The name of a column of 1 for alternatives that could be chosen, and 0.
+
+    Raises:
+        InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has no chosen
+            alternative or several; the rows are named.
+    """
+    names = [situation, chosen] + [name for name in (person, alternative, available) if name is not None]
+    found = columns_of_one_length(frame, names, may_be_empty=True)
+    cells = dict(zip(names, found, strict=True))
+    for name in (situation, person, available):
+        if name is not None:
+            column(frame, name)  # which raises for empty cells
+    if none is not None and alternative is None:
+        raise InputDataError("none is an alternative; give the name of the column of alternatives.")
+    who = [None] * len(found[0]) if person is None else cells[person]
+    event: dict[Any, list[int]] = {}
+    can = [True] * len(who) if available is None else flags(cells[available], available)
+    for i, key in enumerate(zip(who, cells[situation], strict=True)):
+        if can[i]:
+            event.setdefault(key, []).append(i)
+        elif cells[chosen][i]:
+            raise InputDataError(f"Row {i} was chosen and was not available; correct {chosen!r} or {available!r}.")
+    outside = [alternative is not None and none is not None and cells[alternative][i] == none for i in range(len(who))]
+    rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
+    used = [i for i in range(len(who)) if can[i] and not outside[i]]
+    points, levels = _read_points(frame, attributes, used)
+    X, place = points.unique(dim=0, return_inverse=True)
+    at = dict(zip(used, place.tolist(), strict=True))
+    width = max((len(row) for row in rows), default=2)
+    options = torch.tensor(
+        [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
+    ).reshape(-1, width)
+    judge, known = None, None
+    if person is not None:
+        check_names(people, person)
+        known = tuple(sorted_names(set(people)))
+        judge = codes(people, known, person)
+    if none is None:
+        return Answers(X, (Choice(options, judge=judge),), tuple(attributes), levels, known)
+    refused = torch.tensor(first, dtype=torch.bool)
+    return Answers(X, (ChoiceOrNone(options, refused, judge=judge),), tuple(attributes), levels, known)
+
+
+def _chosen_first(
+    event: Mapping[Any, list[int]], chosen: list[Any], name: str, outside: list[bool]
+) -> tuple[list[list[int]], list[bool], list[Any]]:
+    """The rows of each situation, the chosen one first, without "none"; whether none was chosen; who chose."""
+    rows, refused, people = [], [], []
+    for (who, _), of_event in event.items():
+        said = [chosen[i] for i in of_event]
+        real = [i for i in of_event if not outside[i]]
+        if all(value is None for value in said) or not real or len(of_event) < 2:
+            continue
+        if None in said:
+            empty = of_event[said.index(None)]
+            raise InputDataError(f"Column {name!r} is empty in row {empty}, not in all rows of its situation; fill it.")
+        best = [i for i, flag in zip(of_event, flags(said, name, of_event), strict=True) if flag]
+        if len(best) != 1:
+            raise InputDataError(
+                f"A situation must have one chosen alternative; that of rows {of_event[:10]} has {len(best)}."
+            )
+        refused.append(outside[best[0]])
+        rows.append(real if outside[best[0]] else [best[0], *(i for i in real if i != best[0])])
+        people.append(who)
+    return rows, refused, people
+
+
+def read_grades(
+    frame: DataFrame | Mapping[str, Sequence[Any]],
+    grade: str,
+    attributes: Sequence[str],
+    person: str | None = None,
+    grades: Sequence[Hashable] | None = None,
+) -> Answers:
+    r"""Read grades, or answers to a questionnaire, from a frame with a row for each.
+
+    Example:
+        >>> frame = {"id": ["ann", "ann", "bob"], "item": ["q1", "q2", "q1"], "answer": ["no", "yes", "perhaps"]}
+        >>> answers = read_grades(frame, "answer", ["item"], "id", grades=["no", "perhaps", "yes"])
+        >>> model = fit_panel(answers.train_X, answers.observations, answers.categories)
+
+    Args:
+        frame: A data frame, or a dictionary of columns.
+        grade: The name of the column of grades. Rows without a grade are left out.
+        attributes: The names of the columns that become inputs: numbers, or names such as items.
+        person: The name of the column of people; `None` if it is not known who graded.
+        grades: All grades from the lowest to the highest; if `None`, the whole numbers from the lowest to the highest
+            in the column.
+
+    Raises:
+        InputDataError: If a column is missing, a cell is empty or of a wrong type, or a grade is none of `grades`; the
+            rows are named.
+    """
+    said = column(frame, grade, may_be_empty=True)
+    used = [i for i, value in enumerate(said) if value is not None]
+    if grades is None:
+        wrong = [i for i in used if not is_number(said[i]) or said[i] != round(said[i])]
+        if wrong:
+            raise InputDataError(
+                f"Column {grade!r} must hold whole numbers, or give grades, a list from the lowest to the highest; got "
+                f"{said[wrong[0]]!r} in row {wrong[0]}."
+            )
+        levels_of_grade: Sequence[Any] = range(
+            int(min((said[i] for i in used), default=0)), int(max((said[i] for i in used), default=1)) + 1
+        )
+    else:
+        levels_of_grade = list(grades)
+    place = {value: i for i, value in enumerate(levels_of_grade)}
+    unknown = [i for i in used if said[i] not in place]
+    if unknown:
+        raise InputDataError(
+            f"Column {grade!r} must hold one of {list(place)[:10]}; got {said[unknown[0]]!r} in row {unknown[0]}."
+        )
+    points, levels = _read_points(frame, attributes, used)
+    X, index = points.unique(dim=0, return_inverse=True)
+    judge, known = None, None
+    if person is not None:
+        names = column(frame, person)
+        check_names(names, person)
+        people = [names[i] for i in used]
+        known = tuple(sorted_names(set(people)))
+        judge = codes(people, known, person)
+    values = torch.tensor([place[said[i]] for i in used], dtype=torch.long)
+    return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
+
+
+def _read_points(frame: Any, attributes: Sequence[str], used: Sequence[int]) -> tuple[Tensor, dict[str, tuple]]:
+    """The points of some rows, and the names of values that are no numbers."""
+    if isinstance(attributes, str) or not attributes:
+        raise InputDataError(f"attributes must be a list of names of columns; got {attributes!r}.")
+    cells = columns_of_one_length(frame, attributes, may_be_empty=True)
+    cells = [[values[i] for i in used] for values in cells]
+    levels = {}
+    for name, values in zip(attributes, cells, strict=True):
+        empty = [row for row, value in zip(used, values, strict=True) if value is None]
+        if empty:
+            raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells.")
+        if not all(is_number(value) for value in values):
+            levels[name] = tuple(sorted_names(set(values)))
+    return _points(cells, attributes, levels, used), levels
+
+
+def _points(
+    cells: Sequence[Sequence[Any]],
+    attributes: Sequence[str],
+    levels: Mapping[str, tuple],
+    rows: Sequence[int] | None = None,
+) -> Tensor:
+    """Columns of cells as points, `n x d`."""
+    found = []
+    for name, values in zip(attributes, cells, strict=True):
+        if name in levels:
+            found.append(codes(values, levels[name], name).double())
+            continue
+        wrong = [i for i, value in enumerate(values) if not is_number(value) or not math.isfinite(value)]
+        if wrong:
+            row = wrong[0] if rows is None else rows[wrong[0]]
+            raise InputDataError(f"Column {name!r} must hold finite numbers; got {values[wrong[0]]!r} in row {row}.")
+        found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
+    return torch.stack(found, dim=-1)

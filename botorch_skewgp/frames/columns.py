@@ -1,0 +1,113 @@
+"""Columns of a data frame, or of a mapping of columns, as lists of values; errors name the rows.
+
+pandas is not imported unless a table is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+
+def column(frame: Any, name: str, may_be_empty: bool = False) -> list[Any]:
+    """A column as a list, without empty cells unless these are allowed; they are `None` then."""
+    try:
+        found = frame[name]
+    except KeyError:
+        raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
+    except TypeError:
+        raise InputDataError(
+            f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
+        ) from None
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise InputDataError(f"Column {name!r} must be a list with an entry for each row; got {found!r}.")
+    if getattr(found, "ndim", 1) != 1:
+        raise InputDataError(f"There are several columns {name!r}; keep one of them.")
+    values = found.tolist() if hasattr(found, "tolist") else list(found)
+    empty = [i for i, value in enumerate(values) if is_empty(value)]
+    if empty and not may_be_empty:
+        raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
+    for i in empty:
+        values[i] = None
+    lists = [i for i, value in enumerate(values) if not isinstance(value, Hashable)]
+    if lists:
+        raise InputDataError(f"Column {name!r} must hold names; got {values[lists[0]]!r} in row {lists[0]}.")
+    return values
+
+
+def columns_of_one_length(frame: Any, names: Sequence[str], **kwargs: Any) -> list[list[Any]]:
+    """Several columns; raises `InputDataError` if their lengths differ."""
+    found = [column(frame, name, **kwargs) for name in names]
+    for name, values in zip(names[1:], found[1:], strict=True):
+        if len(values) != len(found[0]):
+            raise InputDataError(
+                f"Columns {names[0]!r} and {name!r} must have one length; got {len(found[0])} and {len(values)}."
+            )
+    return found
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value is `None`, NaN, or pandas' missing value."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def sorted_names(names: set[Any]) -> list[Any]:
+    """Sorted names; by their text if they are of several types.
+
+    Raises:
+        InputDataError: If two names of different types have the same text.
+    """
+    try:
+        return sorted(names)
+    except TypeError:
+        ordered = sorted(names, key=str)
+        alike = [pair for pair in pairwise(ordered) if str(pair[0]) == str(pair[1])]
+        if alike:
+            raise InputDataError(
+                f"{alike[0][0]!r} and {alike[0][1]!r} have the same text; convert the columns to one type."
+            ) from None
+        return ordered
+
+
+def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:
+    """Cells of 0 and 1 as booleans; `rows` are the numbers of their rows, if not all."""
+    wrong = [i for i, value in enumerate(values) if not (is_number(value) and float(value) in (0.0, 1.0))]
+    if wrong:
+        row = wrong[0] if rows is None else rows[wrong[0]]
+        raise InputDataError(f"Column {name!r} must hold 0 or 1; got {values[wrong[0]]!r} in row {row}.")
+    return [bool(value) for value in values]
+
+
+def codes(values: Sequence[Any], names: Sequence[Any], name: str) -> Tensor:
+    """The place of each value in a list of names."""
+    place = {entry: i for i, entry in enumerate(names)}
+    unknown = [i for i, value in enumerate(values) if value not in place]
+    if unknown:
+        raise InputDataError(
+            f"Column {name!r} must hold one of {list(names)[:10]}; got {values[unknown[0]]!r} in row {unknown[0]}."
+        )
+    return torch.tensor([place[value] for value in values], dtype=torch.long)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number or a truth value."""
+    return isinstance(value, Real)
+
+
+def pandas() -> Any:
+    """Import pandas, an optional dependency.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    try:
+        import pandas as module
+    except ImportError as error:
+        raise ImportError("Tables need pandas: pip install pandas.") from error
+    return module

@@ -1,0 +1,170 @@
+"""Frames in long format: the points and observations of what they say, and errors that name rows."""
+
+import pandas
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_skewgp.frames import habits, read_choices, read_grades
+from botorch_skewgp.observations import Choice, ChoiceOrNone
+
+TRIPS = {
+    "id": ["bob", "bob", "bob", "ann", "ann", "ann", "ann", "bob", "bob"],
+    "trip": [1, 1, 1, 1, 1, 2, 2, 2, 2],
+    "mode": ["bus", "car", "air", "car", "none", "bus", "car", "car", "none"],
+    "price": [2.0, 5.0, 9.0, 5.0, None, 2.0, 4.0, 4.0, None],
+    "chosen": [0, 1, 0, 0, 1, 1, 0, 1, 0],
+}
+
+
+def without_none(columns=TRIPS):
+    keep = [i for i, mode in enumerate(columns["mode"]) if mode != "none"]
+    return {name: [values[i] for i in keep] for name, values in columns.items()}
+
+
+def offered(answers, row):
+    """The prices of the options of a row, the chosen one first."""
+    options = answers.observations[0].options[row]
+    return answers.train_X[options[options >= 0], 0].tolist()
+
+
+@pytest.mark.parametrize("make", [dict, pandas.DataFrame])
+def test_choices_with_none_and_alternatives_that_differ(make):
+    answers = read_choices(make(TRIPS), "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+    (observation,) = answers.observations
+    assert isinstance(observation, ChoiceOrNone)
+    assert answers.people == ("ann", "bob")
+    assert answers.levels == {"mode": ("air", "bus", "car")}
+    assert answers.categories == [1]
+    assert len(answers.train_X) == 4  # bus for 2, car for 4 and 5, air for 9
+    assert observation.judge.tolist() == [1, 0, 0, 1]
+    assert observation.none.tolist() == [False, True, False, False]
+    assert [offered(answers, row) for row in range(4)] == [[5.0, 2.0, 9.0], [5.0], [2.0, 4.0], [4.0]]
+    assert answers.judge("bob") == 1
+    assert answers.judge("eve") == "new"
+
+
+def test_points_of_another_frame_are_coded_alike():
+    answers = read_choices(without_none(), "trip", "chosen", ["price", "mode"], "id")
+    assert isinstance(answers.observations[0], Choice)
+    assert len(answers.observations[0].options) == 2  # a situation with one alternative tells nothing
+    points = answers.points({"mode": ["car", "air"], "price": [4, 1.5]})
+    assert points.tolist() == [[4.0, 2.0], [1.5, 0.0]]
+    with pytest.raises(InputDataError, match=r"'mode' must hold one of .* got 'boat' in row 1"):
+        answers.points({"mode": ["car", "boat"], "price": [4, 1.5]})
+
+
+def test_what_was_not_available_is_no_option():
+    frame = {**without_none(), "can": [1, 1, 0, 1, 1, 1, 1]}
+    frame["price"][2] = None
+    answers = read_choices(frame, "trip", "chosen", ["price"], "id", available="can")
+    assert [offered(answers, row) for row in range(2)] == [[5.0, 2.0], [2.0, 4.0]]
+    with pytest.raises(InputDataError, match="Row 1 was chosen and was not available"):
+        read_choices({**frame, "can": [1, 0, 1, 1, 1, 1, 1]}, "trip", "chosen", ["price"], "id", available="can")
+
+
+def test_situations_to_come_are_left_out_of_answers():
+    frame = {**TRIPS, "chosen": [0, 1, 0, 0, 1, None, None, 1, 0]}
+    answers = read_choices(frame, "trip", "chosen", ["price"], "id", alternative="mode", none="none")
+    assert answers.observations[0].judge.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"chosen": [1, 1, 0, 0, 1, 1, 0, 1, 0]}, r"rows \[0, 1, 2\] has 2"),
+        ({"chosen": [0, 0, 0, 0, 1, 1, 0, 1, 0]}, r"rows \[0, 1, 2\] has 0"),
+        ({"chosen": [0, "yes", 0, 0, 1, 1, 0, 1, 0]}, "'chosen' must hold 0 or 1; got 'yes' in row 1"),
+        ({"chosen": [None, 1, 0, 0, 1, 1, 0, 1, 0]}, "'chosen' is empty in row 0"),
+        ({"price": [2.0, None, 9.0, 5.0, None, 2.0, 4.0, 4.0, None]}, r"'price' is empty in rows \[1\]"),
+        ({"price": [2.0, float("inf"), 9.0, 5.0, None, 2.0, 4.0, 4.0, None]}, "finite numbers; got inf in row 1"),
+        ({"id": ["bob", None, *TRIPS["id"][2:]]}, r"'id' is empty in rows \[1\]"),
+        ({"price": [1.0]}, "'price' must have one length|one length"),
+    ],
+)
+def test_errors_name_rows(change, match):
+    with pytest.raises(InputDataError, match=match):
+        read_choices({**TRIPS, **change}, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+
+
+CALL = {"situation": "trip", "chosen": "chosen", "attributes": ["price"], "person": "id"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"attributes": "price"}, "attributes must be a list"),
+        ({"attributes": []}, "attributes must be a list"),
+        ({"attributes": ["cost"]}, "no column 'cost'"),
+        ({"none": "none"}, "give the name of the column of alternatives"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, match):
+    with pytest.raises(InputDataError, match=match):
+        read_choices(without_none(), **{**CALL, **arguments})
+
+
+def test_grades_of_named_items():
+    frame = {
+        "id": ["ann", "bob", "ann", "bob"],
+        "item": ["q2", "q1", "q1", "q2"],
+        "said": ["yes", "no", None, "perhaps"],
+    }
+    answers = read_grades(frame, "said", ["item"], "id", grades=["no", "perhaps", "yes"])
+    (observation,) = answers.observations
+    assert observation.grades.tolist() == [2, 0, 1]
+    assert observation.judge.tolist() == [0, 1, 1]
+    assert answers.train_X[observation.index].flatten().tolist() == [1.0, 0.0, 1.0]
+    with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'yes' in row 0"):
+        read_grades(frame, "said", ["item"], "id", grades=["no", "perhaps"])
+    with pytest.raises(InputDataError, match="whole numbers, or give grades"):
+        read_grades(frame, "said", ["item"], "id")
+
+
+def test_grades_of_whole_numbers_count_from_the_lowest():
+    answers = read_grades({"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3]}, "stars", ["price"])
+    assert answers.observations[0].grades.tolist() == [0, 4, 2]
+    assert answers.observations[0].num_grades == 5
+    assert answers.observations[0].judge is None
+
+
+def panel_in_time():
+    """Two households of three brands, interleaved; the last trip of one is to come."""
+    frame = {"id": [], "trip": [], "brand": [], "chosen": []}
+    for person, trip, best in [("a", 1, "x"), ("b", 1, "z"), ("a", 2, "x"), ("a", 3, "y"), ("b", 2, None)]:
+        for brand in "xyz":
+            frame["id"].append(person)
+            frame["trip"].append(trip)
+            frame["brand"].append(brand)
+            frame["chosen"].append(None if best is None else int(brand == best))
+    return frame
+
+
+def test_habits_know_earlier_choices_alone():
+    found = habits(panel_in_time(), "trip", "chosen", "brand", "id", smoothing=0.8)
+    loyalty, last = (torch.tensor(found[name]).view(5, 3) for name in ("loyalty", "last"))
+    assert last.tolist() == [[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 1]]
+    third = 1 / 3
+    once = torch.tensor([0.8 * third + 0.2, 0.8 * third, 0.8 * third])
+    expected = torch.stack([torch.full((3,), third), torch.full((3,), third), once, 0.8 * once, once.flip(0)])
+    expected[3, 0] += 0.2
+    assert torch.allclose(loyalty, expected)
+    assert torch.tensor(found["position"]).view(5, 3).tolist() == [[0, 1, 2]] * 5
+    changed = panel_in_time()
+    changed["chosen"][-6:-3] = [0, 0, 1]  # what a chooses last is not known in its own row
+    assert habits(changed, "trip", "chosen", "brand", "id") == habits(panel_in_time(), "trip", "chosen", "brand", "id")
+
+
+def test_a_frame_with_habits_is_read_as_any():
+    frame = panel_in_time()
+    frame |= habits(pandas.DataFrame(frame), "trip", "chosen", "brand", "id")
+    answers = read_choices(frame, "trip", "chosen", ["brand", "last", "loyalty"], "id")
+    assert len(answers.observations[0].options) == 4
+    assert answers.points(frame).shape == (15, 3)
+
+
+def test_habits_of_situations_with_two_choices_are_refused():
+    frame = panel_in_time()
+    frame["chosen"][1] = 1
+    with pytest.raises(InputDataError, match=r"rows \[0, 1, 2\] has several"):
+        habits(frame, "trip", "chosen", "brand", "id")
