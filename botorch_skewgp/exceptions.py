@@ -1,6 +1,7 @@
 """Warnings and errors of this package. All derive from BoTorch's, so that BoTorch's filters and handlers see them."""
 
 from botorch.exceptions.errors import BotorchError, InputDataError
+from botorch.exceptions.errors import UnsupportedError as UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
 
 
@@ -59,5 +60,9 @@ class UndecidedRecommendationWarning(SkewGPWarning):
     """No comparisons link the recommended point to another that is about as likely to be better."""
 
 
-class OneClassWarning(SkewGPWarning):
+class FewAnswersWarning(SkewGPWarning):
+    """A claim of safety, or a threshold, from few answers and one set of hyperparameters, which claims too much."""
+
+
+class OneClassWarning(FewAnswersWarning):
     """All labels are of one class: fitted hyperparameters take the limit to be further away than it is."""

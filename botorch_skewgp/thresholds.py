@@ -20,6 +20,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.models.few_answers import warn_of_few_answers
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_number, as_position, as_probability, as_seed, as_tensor
 from botorch_skewgp.protocols import LatentModel, members_of
@@ -217,6 +218,7 @@ def threshold(
     if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):
         raise InputDataError(f"bounds must be two different finite numbers; got {ends.tolist()}.")
     functions = [PsychometricFunction.of(member, kind) for member in members]
+    warn_of_few_answers(model)
     t = torch.linspace(0, 1, num_points, dtype=X.dtype, device=X.device)
     lines = X.reshape(-1, 1, X.shape[-1]).repeat(1, num_points, 1)
     lines[..., dim] = ends[0] + (ends[1] - ends[0]) * t

@@ -44,6 +44,8 @@ from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
+
 X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 PAIRS = [[0, 1], [2, 3], [4, 1]]

@@ -46,7 +46,8 @@ from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:Data :botorch.exceptions.InputDataWarning"  # inputs and outcomes that are not scaled
+    "ignore:Data :botorch.exceptions.InputDataWarning",  # inputs and outcomes that are not scaled
+    "ignore::botorch_skewgp.exceptions.FewAnswersWarning",
 )
 
 pyplot.switch_backend("agg")  # no windows

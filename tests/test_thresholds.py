@@ -20,6 +20,8 @@ from botorch_skewgp.observations import Binary, Numeric, Preference, Slope, Vali
 from botorch_skewgp.thresholds import PsychometricFunction, threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
+
 DOUBLE = torch.float64
 SETTINGS = DrawSettings(num_draws=512)
 

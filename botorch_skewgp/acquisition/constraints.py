@@ -32,7 +32,7 @@ from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
     validity_bounds,
-    warn_of_one_class,
+    warn_of_few_outcomes,
 )
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
@@ -144,8 +144,8 @@ class ValidityInequality(Module):
     r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
 
     With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and `Validity`
-    observations: the page of sharp bits compares claimed and true probabilities. A `OneClassWarning` is issued if all
-    labels of a single model are of one class, as fitted hyperparameters then claim too much.
+    observations: the page of sharp bits compares claimed and true probabilities. A `FewAnswersWarning` is issued if a
+    single model has fewer than 30 (a `OneClassWarning` if all are of one class): fitted hyperparameters claim too much.
 
     The value is the difference of the log odds: it has the sign of `P - level`, but changes with the latent function
     even where probabilities are nearly 0 or 1, which SLSQP's linear model of it needs.
@@ -168,7 +168,7 @@ class ValidityInequality(Module):
     def __init__(self, model: Model, level: float = 0.95) -> None:
         super().__init__()
         level = as_probability(level, "level")
-        warn_of_one_class(model)
+        warn_of_few_outcomes(model)
         self.model, self.level = model, level
 
     def forward(self, X: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
+from botorch_skewgp.models.few_answers import warn_of_few_answers
 from botorch_skewgp.protocols import LatentModel, members_of
 
 
@@ -101,11 +102,11 @@ def _validity_bound(model: LatentModel) -> ValidityBound | None:
     return None
 
 
-def warn_of_one_class(model: Model) -> None:
-    r"""Issue a `OneClassWarning` if all outcomes of a single model are valid, or all are invalid.
+def warn_of_few_outcomes(model: Model) -> None:
+    r"""Issue a `OneClassWarning` for a single model of outcomes of one class, a `FewAnswersWarning` for one of few.
 
-    Its fitted hyperparameters then put the function far on one side of the limit, and probabilities are too near 1.
-    Those of ensembles, averages over sampled hyperparameters, are not.
+    Fitted hyperparameters put the function too far on one side of the limit, and probabilities are too near 1. Those of
+    ensembles, averages over sampled hyperparameters, are not.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
@@ -121,13 +122,13 @@ def warn_of_one_class(model: Model) -> None:
         answers.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
     told = torch.cat(answers)
     if len(told) == 0 or bool((told != told[0]).any()):
-        return
+        return warn_of_few_answers(model, stacklevel=4)
     are_valid = bool(told[0] > 0) == (bound.sign > 0)
     outcomes = "The only outcome is" if len(told) == 1 else f"All {len(told)} outcomes are"
     warnings.warn(
         f"{outcomes} {'valid' if are_valid else 'invalid'}: the position of the limit comes from the prior alone, and "
         "fitted hyperparameters place it too far away. Before you rely on a probability of validity, average over "
-        "sampled hyperparameters (fit_fully_bayesian_skew_gp), or add an outcome of the other class.",
+        "sampled ones, fit_fully_bayesian_skew_gp(fit_skew_gp(model)), or add an outcome of the other class.",
         OneClassWarning,
         stacklevel=3,
     )

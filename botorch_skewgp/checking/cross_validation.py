@@ -102,6 +102,10 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
     """
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
+    if any(entry.count is not None for entry in model.observations):
+        raise UnsupportedError(
+            "Answers with weights, count= of fractions, have no leave-one-out densities; predict held-out answers."
+        )
     model = deepcopy(model).eval()  # another thread may change the original
     draws = model.draws
     prior = model.forward(model.train_inputs[0])

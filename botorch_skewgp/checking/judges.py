@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.sampling import SobolQMCNormalSampler
+from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.inputs import check_query, check_train_X
-from botorch_skewgp.models.panel import as_judge_number
+from botorch_skewgp.models.panel import SHARED, as_judge_number
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_names, as_probability, as_seed
 
 NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes
-MAX_VALUES = 2048  # utilities with a joint covariance
+MAX_VALUES = 2048  # utilities with a joint covariance; of more judges groups have one with what all share
+MAX_OF_GROUP = 768
 MIN_SHARE = 1e-4  # of the variance between judges, in a direction of tastes
 
 
@@ -29,7 +30,8 @@ MIN_SHARE = 1e-4  # of the variance between judges, in a direction of tastes
 class TasteDirections:
     r"""The principal directions in which judges' tastes differ, with the scores of each judge.
 
-    Tastes are per standard deviation of each input over the points, less the mean of the judges in the table.
+    Tastes are per standard deviation of each input over the points, less the mean of the judges in the table (where
+    these are too many for a joint posterior, less the shared taste and the posterior mean of what is left).
     Directions are the principal axes of their expected second moments, those with 1e-4 of the variance or more: none
     for a single judge, and for `LinearTastesKernel(dim, rank=r)` alone at most `r` (without inducing points, whose
     residuals differ between judges).
@@ -50,14 +52,8 @@ class TasteDirections:
     upper: Tensor
 
     @classmethod
-    def of(cls, tastes: Tensor, tail: float) -> Self:
-        r"""The directions of joint samples of tastes.
-
-        Args:
-            tastes: Samples of judges' tastes, `s x d x J`.
-            tail: The probability beyond each end of the intervals.
-        """
-        apart = tastes - tastes.mean(-1, keepdim=True)
+    def of(cls, apart: Tensor, tail: float) -> Self:
+        """The directions of samples of tastes less their mean, `s x d x J`; intervals leave a tail at each end."""
         variance, axes = torch.linalg.eigh((apart @ apart.mT).mean(0))
         share, weights = (variance / variance.sum()).flip(-1), axes.mT.flip(-2)
         weights = weights * weights.gather(-1, weights.abs().argmax(-1, keepdim=True)).sign()
@@ -80,7 +76,8 @@ class JudgeSummary:
         upper: Upper ends.
         difference: The distance of each judge from the shared utility, `J`: the root mean square over the points, up to
             a constant.
-        agreement: The share of pairs of points on which two judges have the same favourite, `J x J`.
+        agreement: The share of pairs of points on which two judges have the same favourite, `J x J`; where judges are
+            too many for a joint posterior, those of two groups are independent given the shared utility.
         directions: The directions in which tastes differ, and each judge's scores.
         level: The probability of intervals.
     """
@@ -139,18 +136,21 @@ def judge_summary(
 ) -> JudgeSummary:
     r"""A table of judges: tastes with intervals, distances from the shared utility, agreement, and directions.
 
+    Hundreds of judges are taken in groups, each in a joint posterior with the utility that all share.
+
     Args:
         model: A model of answers with judges.
         judges: The judges; all by default.
         X: The points, `n x d`, where utilities are compared; by default evenly spaced training points (with those of
-            extreme inputs if the others miss a rare category).
+            extreme inputs if the others miss a rare category). Tastes are those over these points too if they identify
+            them, else over the default ones.
         level: The probability of intervals.
         num_samples: The number of joint samples of utilities.
         seed: The seed of these samples.
 
     Raises:
-        InputDataError: If answers do not name two judges, an argument is out of its range, there are too many judges
-            and points, or the points do not identify linear effects.
+        InputDataError: If answers do not name two judges, an argument is out of its range, there are too many points,
+            or no points identify linear effects.
 
     Example:
         >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
@@ -166,37 +166,79 @@ def judge_summary(
         raise InputDataError("judges must not be empty; leave it out for all judges.")
     num_samples, seed = as_count(num_samples, "num_samples"), as_seed(seed)
     judges = sorted(model.judges) if judges is None else [_known(judge) for judge in judges]
-    committee = Committee(model, [None, *judges])
+    Committee(model, judges)  # raises for judges without answers
     if X is None:
         X = _some_of(model.datapoints)
     else:
         check_train_X(X, warn=False, name="X")
         X = check_query(X, model.datapoints)
-    n, d = X.shape
-    if n * (1 + len(judges)) > MAX_VALUES:
+    places = X if _identifies_slopes(X) else _some_of(model.datapoints)
+    if not _identifies_slopes(places):
         raise InputDataError(
-            f"{len(judges)} judges at {n} points are too many for joint samples; name some judges, or fewer points."
+            f"X or the training points must hold {X.shape[-1] + 1} points or more that are not all on one plane; got "
+            f"{len(X)}. Inputs that are constant, or that add up to a constant, have no linear effects of their own."
         )
-    design = _design(X)
-    if not _has_full_rank(design):
-        raise InputDataError(
-            f"X must hold {d + 1} points or more that are not all on one plane; got {n}. Inputs that are constant, or "
-            "that add up to a constant, have no linear effects of their own."
-        )
-    posterior = committee.posterior(X)
-    samples = SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed)(posterior)  # s x n x (1 + J)
-    tastes = torch.linalg.pinv(design) @ samples  # s x (1 + d) x (1 + J)
+    num_places = len(X) if places is X else len(X) + len(places)
+    if 2 * num_places > MAX_VALUES:
+        raise InputDataError(f"{len(X)} points are too many for joint samples; give fewer.")
+    size = len(judges)
+    if num_places * (1 + size) > MAX_VALUES:
+        size = max(MAX_OF_GROUP // num_places - 1, 1)
+    base = draw_sobol_normal_samples(1 + num_places * (1 + size), num_samples, X.device, X.dtype, seed=seed)
+    generator, groups = torch.Generator().manual_seed(seed), []
+    for first in range(0, len(judges), size):
+        group = judges[first : first + size]
+        base = base[:, : 1 + num_places * (1 + len(group))]
+        groups.append(_Group.of(model, group, X, places, base))
+        order = torch.randperm(num_samples, generator=generator).to(X.device)
+        base = torch.cat([base[:, : 1 + num_places], base[order, 1 + num_places :]], dim=-1)  # one shared utility
     tail = (1 - level) / 2
+    tastes = torch.cat([groups[0].shared, *(group.tastes for group in groups)], dim=-1)  # s x (1 + d) x (1 + J)
     lower, upper = torch.quantile(tastes, tastes.new_tensor([tail, 1 - tail]), dim=0).mT
-    centred = samples - samples.mean(-2, keepdim=True)
-    difference = (centred[..., 1:] - centred[..., :1]).square().mean(-2).mean(0).sqrt()
-    first, second = torch.triu_indices(n, n, offset=1, device=X.device)
-    sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign().flatten(0, 1)
-    agreement = 0.5 + 0.5 * sign.mT @ sign / len(sign)
+    favourite = torch.cat([group.favourite for group in groups], dim=-1)
+    agreement = 0.5 + 0.5 * (favourite.mT @ favourite / len(favourite)).to(X)
+    slopes = torch.cat([group.tastes[:, 1:] - (group.shared[:, 1:] if len(groups) > 1 else 0) for group in groups], -1)
+    middle = slopes.mean(-1, keepdim=True)
+    apart = slopes - (middle.mean(0) if len(groups) > 1 else middle)
     counts = torch.tensor([_num_answers(model, judge) for judge in judges])
-    directions = TasteDirections.of(tastes[:, 1:, 1:] * X.std(0, correction=0).unsqueeze(-1), tail)
-    means = tastes.mean(0).mT
-    return JudgeSummary(tuple(judges), counts, means, lower, upper, difference, agreement, directions, level)
+    return JudgeSummary(
+        tuple(judges),
+        counts,
+        tastes.mean(0).mT,
+        lower,
+        upper,
+        torch.cat([group.difference for group in groups]),
+        agreement,
+        TasteDirections.of(apart * places.std(0, correction=0).unsqueeze(-1), tail),
+        level,
+    )
+
+
+class _Group(NamedTuple):
+    """Samples of a group of judges, in a joint posterior with the shared utility, `s` of them."""
+
+    shared: Tensor  # level and tastes of the shared utility, s x (1 + d) x 1
+    tastes: Tensor  # of judges, s x (1 + d) x J
+    difference: Tensor  # J
+    favourite: Tensor  # signs of differences of pairs of points, sp x J
+
+    @classmethod
+    def of(cls, model: SkewGP, judges: Sequence[int | str], X: Tensor, places: Tensor, base: Tensor) -> Self:
+        """The group at points for utilities and at places for slopes; first base samples are of the shared utility."""
+        n, points = len(X), X if places is X else torch.cat([X, places])
+        by = [code for judge in (None, *judges) for code in [judge] * len(points)]
+        posterior = model.of_judge(SHARED).latent_posterior(points.repeat(1 + len(judges), 1), by)
+        samples = posterior.rsample_from_base_samples(base.shape[:1], base.to(posterior.dtype)).squeeze(-1)
+        samples = samples.unflatten(-1, (1 + len(judges), -1)).mT  # s x n x (1 + J)
+        samples = model.outcome_scale.location + model.outcome_scale.scale * samples
+        tastes = torch.linalg.pinv(_design(places)) @ samples[:, -len(places) :]
+        samples = samples[:, :n]
+        tastes[:, 0] = samples.mean(-2)
+        centred = samples - samples.mean(-2, keepdim=True)
+        difference = (centred[..., 1:] - centred[..., :1]).square().mean(-2).mean(0).sqrt()
+        first, second = torch.triu_indices(n, n, offset=1, device=X.device)
+        sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign()
+        return cls(tastes[..., :1], tastes[..., 1:], difference, sign.flatten(0, 1).float())
 
 
 def _known(judge: Any) -> Any:
@@ -212,7 +254,7 @@ def _some_of(points: Tensor) -> Tensor:
     distinct = points.unique(dim=0)
     n, d = distinct.shape
     spaced = torch.linspace(0, n - 1, min(max(NUM_POINTS, 2 * (1 + d)), n), device=points.device).round().long()
-    if not _has_full_rank(_design(distinct[spaced])):
+    if not _identifies_slopes(distinct[spaced]):
         spaced = torch.cat([spaced, distinct.argmin(0), distinct.argmax(0)]).unique()
     return distinct[spaced]
 
@@ -222,8 +264,8 @@ def _design(X: Tensor) -> Tensor:
     return torch.cat([X.new_ones(len(X), 1), X - X.mean(0)], dim=-1)
 
 
-def _has_full_rank(design: Tensor) -> bool:
-    return int(torch.linalg.matrix_rank(design)) == design.shape[-1]
+def _identifies_slopes(X: Tensor) -> bool:
+    return int(torch.linalg.matrix_rank(_design(X))) == 1 + X.shape[-1]
 
 
 def _num_answers(model: SkewGP, judge: int | str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
@@ -130,7 +130,13 @@ class VoteLikelihood(PreferenceLikelihood):
         asks = (lower > -torch.inf) | (upper < torch.inf)
         answer, which = asks.nonzero(as_tuple=True)
         zeros = like.new_zeros(len(answer))
-        return Rows(
+        count = observation.count
+        if count is not None and self._slips(1, like) is not None:
+            raise UnsupportedError(
+                "Votes that may be slips take whole numbers in count=; round each weight up with the probability of "
+                "its fraction, or leave slips out."
+            )
+        rows = Rows(
             index=observation.pairs.to(like.device)[answer],
             coefficient=reading.weight[which],
             bias=zeros,
@@ -144,6 +150,7 @@ class VoteLikelihood(PreferenceLikelihood):
                 like,
             ),
         )
+        return rows.weighted(None if count is None else count.to(answer.device)[answer])
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The lower item wins, and high items are bad."""

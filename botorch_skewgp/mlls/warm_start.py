@@ -12,9 +12,8 @@ from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-REDUCTION = (
-    1e-2  # of the distance from the fixed point, whose square is the error of the value; 1e-3 is a seventh more sweeps
-)
+# Of the distance from the fixed point, whose square is the error of the value; 1e-3 takes a seventh more sweeps.
+REDUCTION = 1e-2
 TOLERANCE = 1e-7  # the distance that is always near enough
 TOLERANCE_OF_VALUES = 1e-4  # the same where no gradient is needed
 MAX_ENTRIES = 2**18  # of covariances processed at a time, which a cache can hold

@@ -256,8 +256,8 @@ class RowModel:
                 self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None)
             )
         # a site is a number with Gaussian noise
-        precision = approximation.site_precision.clamp(min=MIN_PRECISION)
-        seen = approximation.site_shift / precision
+        precision = approximation.sites.precision.clamp(min=MIN_PRECISION)
+        seen = approximation.sites.shift / precision
         sites = replace(self.intervals, lower=seen, upper=seen, noise=1 / precision)
         given = replace(self, rows=Rows.cat([self.numbers, sites]))
         return given.representer_mixture(draw(given.truncated_normal))

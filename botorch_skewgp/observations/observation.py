@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, check_names
+from botorch_skewgp.observations.checks import as_index, as_values, check_names
 
 MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
 MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one
@@ -56,26 +57,23 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
-    r"""Check the counts of answers, and return them as an integer tensor with one for each.
-
-    Args:
-        value: An integer for all, or integers from 1 on.
-        num_answers: The number of answers.
-
-    Raises:
-        InputDataError: If `value` is neither, or the sum is beyond 10 million.
-    """
-    count = as_index(_for_each(value, num_answers), "count", "m-dim", ndim=1, what="numbers of answers")
+    """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions."""
+    count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
     if len(count) != num_answers:
         raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
-    below = (count < 1).nonzero().squeeze(-1)
-    if below.numel():
-        raise InputDataError(f"count must be 1 or more; it is 0 for answers {below[:5].tolist()}. Leave these out.")
-    if float(count.double().sum()) > MAX_ANSWERS:
+    bad = (~((count > 0) & count.isfinite())).nonzero().squeeze(-1)
+    if bad.numel():
         raise InputDataError(
-            f"count adds up to {count.double().sum():.3g} answers; at most {MAX_ANSWERS:,} are supported. Give fewer."
+            f"count must be positive and finite; it is {count[bad[0]]:g} for answers {bad[:5].tolist()}. Leave answers "
+            "that do not count out."
         )
-    return count
+    if bool((count != count.round()).any()):
+        return count
+    if float(count.sum()) > MAX_ANSWERS:
+        raise InputDataError(
+            f"count adds up to {count.sum():.3g} answers; at most {MAX_ANSWERS:,} are supported. Give fewer."
+        )
+    return count.long()
 
 
 def _for_each(value: Any, num_answers: int) -> Any:
@@ -151,6 +149,7 @@ class Observation:
     tells_level: ClassVar[bool] = False
     tells_values: ClassVar[bool] = True
 
+    count: ClassVar[Tensor | None] = None  # weights of answers, for kinds that take them
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -245,17 +244,24 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Countable(Observation):
-    """Base class of kinds whose equal answers may be given once, with a count.
+    r"""Base class of kinds whose equal answers may be given once, with a count, or have weights.
+
+    Whole numbers are counts: answers are stored one by one, and `count` is `None` afterwards. Repeats have independent
+    noise. Fractions are weights, as a survey has for people of groups that answered too seldom: an answer of weight `w`
+    tells the power `w` of its likelihood. Its posterior is sampled, evidence and fits are of that likelihood, and
+    predictions are of answers of weight 1. Weights that add up to the number of answers keep its size; they say
+    nothing of the extra spread that weighting causes.
 
     Args:
-        count: An `m`-dim integer tensor, keyword only: the number of times that each answer was given, at least 1; an
-            integer stands for all. Repeats have independent noise. Answers are stored one by one, and `count` is `None`
-            afterwards.
+        count: An `m`-dim tensor of positive numbers, keyword only: the number of times that each answer was given, or
+            its weight; one number stands for all.
 
     Raises:
-        InputDataError: If counts are not integers from 1 on, one for each answer, or add up to more than 10 million.
+        InputDataError: If counts are not positive numbers, one for each answer, add up to more than 10 million, or are
+            fractions for a kind whose answers are comparisons of three items or more.
     """
 
+    takes_weights: ClassVar[bool] = True  # whether the likelihood of an answer is a product over its rows
     count: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -263,6 +269,15 @@ class Countable(Observation):
         if self.count is None:
             return
         count = as_repeats(self.count, self.num_answers)
+        if count.is_floating_point():
+            if not self.takes_weights:
+                raise InputDataError(
+                    f"count must hold whole numbers for {type(self).__name__}, whose comparisons share noise; got "
+                    f"{count[count != count.round()][:3].tolist()}. Round each weight up with the probability of its "
+                    "fraction, and down otherwise; choices among two may be weighted as Preference."
+                )
+            object.__setattr__(self, "count", count.to(getattr(self, self.index_field).device))
+            return
         object.__setattr__(self, "count", None)
         for entry in fields(self):
             value = getattr(self, entry.name)

@@ -34,6 +34,7 @@ class Choice(Countable):
     points_per_observation: ClassVar[int] = 2
     takes_more_points: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
@@ -84,6 +85,7 @@ class ChoiceOrNone(Countable):
     points_per_observation: ClassVar[int] = 2
     takes_more_points: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = False
     tells_level: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -142,6 +144,7 @@ class Ranking(Countable):
     points_per_observation: ClassVar[int] = 2
     takes_more_points: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         items = as_index(self.items, "items", "m x k", ndim=2, padded=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import quantile_of
 from botorch_skewgp.acquisition.input_constructors import register
-from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity, warn_of_one_class
+from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity, warn_of_few_outcomes
 from botorch_skewgp.observations.checks import as_number, as_probability
 
 
@@ -56,7 +56,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         penalty = as_number(penalty, "penalty", least=0.0)
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)
-        warn_of_one_class(self.validity.model)
+        warn_of_few_outcomes(self.validity.model)
         self.level, self.penalty, self.probability = level, penalty, probability
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]

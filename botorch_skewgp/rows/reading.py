@@ -83,25 +83,12 @@ class Reading:
 
     @classmethod
     def at_point(cls, cutpoints: Tensor, noise: Tensor, slips: Tensor | None = None) -> Reading:
-        r"""The noisy value at one point.
-
-        Args:
-            cutpoints: A `C`-dim tensor.
-            noise: The noise variance, of shape `1`.
-            slips: The probabilities of slips, `O`.
-        """
+        """The noisy value at one point."""
         return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints), slips=slips)
 
     @classmethod
     def choice(cls, num_items: int, noise: Tensor, like: Tensor, slips: Tensor | None = None) -> Reading:
-        r"""A choice among items; in outcome `i` item `i` is best.
-
-        Args:
-            num_items: The number of items.
-            noise: The variance of one item's noise, of shape `1`.
-            like: Any tensor of the wanted dtype and device.
-            slips: The probabilities of slips, `O`.
-        """
+        """A choice among items; in outcome `i` item `i` is best."""
         eye = torch.eye(num_items, dtype=like.dtype, device=like.device)
         item = torch.arange(num_items, device=like.device)
         winner, loser = (item.unsqueeze(-1) != item).nonzero(as_tuple=True)
@@ -146,14 +133,7 @@ class Reading:
         return self.noise * self.weight.square().sum(-1)
 
     def bounds(self, outcome: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The bounds of the readings for given outcomes.
-
-        Args:
-            outcome: An integer tensor of any shape.
-
-        Returns:
-            Lower and upper bounds, `outcome.shape x R`.
-        """
+        """The bounds of the readings for given outcomes. `outcome.shape x R` for each."""
         end = torch.full_like(self.weight[:, :1], torch.inf)
         padded = torch.cat([-end, self.cutpoints, end], dim=-1)
         below, above = self.outcomes[outcome].unbind(-1)
@@ -161,14 +141,10 @@ class Reading:
         return padded[reading, below], padded[reading, above]
 
     def asked(self, outcome: Tensor) -> Tensor:
-        r"""The numbers of the readings that given outcomes bound.
+        """The numbers of the readings that given outcomes bound.
 
-        Args:
-            outcome: An integer tensor of any shape.
-
-        Returns:
-            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome bounds; all
-            readings if outcomes bound different numbers.
+        `outcome.shape x A`, with `A` the number of readings that each outcome bounds; all readings if outcomes bound
+        different numbers.
         """
         last = self.cutpoints.shape[-1] + 1
         below, above = self.outcomes.unbind(-1)
@@ -182,12 +158,10 @@ class Reading:
     # Data
 
     def rows(self, index: Tensor, outcome: Tensor, reads: Tensor | None = None) -> Rows:
-        r"""The rows of observations whose outcomes are known, by a single reading.
+        """The rows of observations whose outcomes are known, by a single reading.
 
-        Args:
-            index: An `m x k` integer tensor: the points that are the items of each observation.
-            outcome: An `m`-dim integer tensor of outcomes.
-            reads: An `m x k` integer tensor: the quantities at the points, see `botorch_skewgp.rows.columns`.
+        `index` has the points that are the items of each observation, and `reads` the quantities there, `m x k`, see
+        `botorch_skewgp.rows.columns`.
         """
         lower, upper = self.bounds(outcome.to(self.weight.device))
         return self.rows_between(index, lower.squeeze(-1), upper.squeeze(-1), reads=reads)
@@ -195,14 +169,9 @@ class Reading:
     def rows_between(
         self, index: Tensor, lower: Tensor, upper: Tensor, noise: Tensor | None = None, reads: Tensor | None = None
     ) -> Rows:
-        r"""The rows of single readings that lie in given intervals.
+        """The rows of single readings that lie in given intervals.
 
-        Args:
-            index: An `m x k` integer tensor: the points that are the items of each observation.
-            lower: An `m`-dim tensor of lower bounds.
-            upper: An `m`-dim tensor of upper bounds; equal to `lower` for numbers.
-            noise: An `m`-dim tensor of noise variances of the readings; this reading's own if `None`.
-            reads: As in `rows`.
+        Bounds and noise variances are `m`, the latter this reading's own if `None`; they are equal for numbers.
         """
         m, device = index.shape[0], self.weight.device
         return Rows(
@@ -218,16 +187,10 @@ class Reading:
     # New observations
 
     def log_probabilities(self, items: Tensor) -> Tensor:
-        r"""The log probabilities of all outcomes given the latent function.
+        """The log probabilities of all outcomes given the latent function.
 
-        Args:
-            items: A `... x k` tensor of values of the latent function at the items.
-
-        Returns:
-            A `... x O` tensor.
-
-        Raises:
-            UnsupportedError: If outcomes are joint with correlated noise, and not those of a choice.
+        `... x O` for values `... x k` at the items. Raises `UnsupportedError` if outcomes are joint with correlated
+        noise, and not those of a choice.
         """
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
@@ -240,18 +203,11 @@ class Reading:
 
     @torch.no_grad()
     def probabilities(self, items: Tensor) -> Tensor:
-        r"""The probabilities of all outcomes, for averages over many values.
+        """The probabilities of all outcomes, for averages over many values.
 
         Several times as fast as `log_probabilities`, without derivatives or relative digits in the tails.
 
-        Args:
-            items: A `... x k` tensor of values of the latent function at the items.
-
-        Returns:
-            A `... x O` tensor.
-
-        Raises:
-            UnsupportedError: As `log_probabilities`.
+        As `log_probabilities`.
         """
         if self.is_single or self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
@@ -261,14 +217,9 @@ class Reading:
         return self.with_slips(_best_of(items / self.noise.sqrt()))
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
-        r"""The log probabilities of all outcomes of a single reading with a normal error besides its noise.
+        """The log probabilities of all outcomes of a single reading with a normal error besides its noise.
 
-        Args:
-            value: A tensor of any shape: the reading without noise.
-            variance: The variance of the normal error; broadcasts with `value`.
-
-        Returns:
-            A `... x O` tensor.
+        `... x O` for readings without noise and the variance of their normal error.
         """
         scale = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1)
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(torch.arange(self.num_outcomes)))
@@ -293,11 +244,7 @@ class Reading:
         return 1.0 if self.slips is None else 1 - self.slips.sum()
 
     def slip_of(self, outcome: Tensor) -> Tensor:
-        r"""The probability of given outcomes as slips.
-
-        Args:
-            outcome: An integer tensor of any shape.
-        """
+        """The probability of given outcomes as slips."""
         if self.slips is None:
             return self.weight.new_zeros(outcome.shape)
         return self.slips.to(self.weight)[outcome]
@@ -307,39 +254,22 @@ class Reading:
         return attentive if self.slips is None else attentive * self.attention + self.slips.to(attentive)
 
     def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
-        r"""The distribution of a new observation from the log probabilities of its outcomes.
+        """The distribution of a new observation from the log probabilities of its outcomes.
 
-        Args:
-            log_probabilities: A `... x O` tensor.
-
-        Returns:
-            For two outcomes of a single reading a Bernoulli distribution of outcome 1, else a categorical distribution
-            over outcomes.
+        A Bernoulli distribution of outcome 1 for two outcomes of a single reading, else a categorical one.
         """
         if self.is_single and self.num_outcomes == 2:
             return Bernoulli(logits=log_probabilities[..., 1] - log_probabilities[..., 0])
         return Categorical(logits=log_probabilities)
 
     def outcome_of(self, noisy: Tensor) -> Tensor:
-        r"""The outcomes of noisy values of the latent function.
-
-        Args:
-            noisy: A `... x k` tensor of values of `f + v` at the items.
-
-        Returns:
-            An integer tensor of shape `...`.
-        """
+        """The outcomes of noisy values of the latent function. From values `... x k` of `f + v` at the items."""
         readings = (noisy @ self.weight.mT).unsqueeze(-2)
         lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
         return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
 
     def slipped(self, outcome: Tensor, generator: torch.Generator) -> Tensor:
-        r"""Outcomes of attentive answers, some of them replaced by slips.
-
-        Args:
-            outcome: An integer tensor of any shape.
-            generator: The source of randomness, on the CPU.
-        """
+        """Outcomes of attentive answers, some of them replaced by slips."""
         if self.slips is None:
             return outcome
         chances = torch.cat([1 - self.slips.detach().sum().reshape(1), self.slips.detach()]).double().cpu()
@@ -348,11 +278,7 @@ class Reading:
         return torch.where(drawn > 0, drawn - 1, outcome)
 
     def fantasy_rows(self, outcome: Tensor) -> FantasyRows:
-        r"""The rows that one new observation of known outcome would add.
-
-        Args:
-            outcome: An integer tensor of any batch shape.
-        """
+        """The rows that one new observation of known outcome would add."""
         asked = self.asked(outcome)
         weight = self.weight[asked]  # batch_shape x A x k
         lower, upper = (bound.gather(-1, asked) for bound in self.bounds(outcome))
@@ -360,22 +286,18 @@ class Reading:
         return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT), slip, self.attention)
 
     def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
-        r"""The rows that a new observation at each of several points would add, for readings of one item.
+        """The rows that a new observation at each of several points would add, for readings of one item.
 
-        Args:
-            outcome: A `batch_shape x q` integer tensor.
+        For outcomes `batch_shape x q`.
         """
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         slip = None if self.slips is None else self.slip_of(outcome)
         return replace(FantasyRows.at_points(lower, upper, self.noise), slip=slip, attention=self.attention)
 
     def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
-        r"""The rows of single readings with known outcomes over the points of a fantasy.
+        """The rows of single readings with known outcomes over the points of a fantasy.
 
-        Args:
-            index: A `batch_shape x m x k` integer tensor: the points that are the items of each observation.
-            outcome: A `batch_shape x m` integer tensor of outcomes.
-            num_points: The number of points of the fantasy.
+        Points `batch_shape x m x k` of the fantasy's are the items; outcomes are `batch_shape x m`.
         """
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
@@ -400,14 +322,7 @@ class Reading:
 
 
 def cell_probabilities(lower: Tensor, upper: Tensor, value: Tensor, scale: Tensor) -> Tensor:
-    r"""The probabilities that noisy values are between bounds, to absolute accuracy.
-
-    Args:
-        lower: Lower bounds; `-inf` allowed.
-        upper: Upper bounds; `inf` allowed.
-        value: The values; all four broadcast.
-        scale: The standard deviation of the noise.
-    """
+    """The probabilities that noisy values are between bounds, to absolute accuracy."""
     above = torch.special.erf((upper - value) / (scale * 2**0.5))
     return (above - torch.special.erf((lower - value) / (scale * 2**0.5))) * 0.5
 
@@ -424,11 +339,10 @@ def _best_of(utility: Tensor) -> Tensor:
 
 
 def _log_best_of(utility: Tensor) -> Tensor:
-    r"""Log probabilities that each of several items is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, by quadrature over
+    """Log probabilities that each of several items is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, by quadrature over
     `v`.
 
-    Args:
-        utility: A `... x k` tensor of utilities, in units of one item's noise standard deviation.
+    In units of one item's noise standard deviation.
     """
     if utility.shape[-1] == 2:
         margin = (utility[..., 0] - utility[..., 1]) * 0.5**0.5

@@ -34,7 +34,8 @@ class Rows:
     # `m x k`: the quantity at each point, see `botorch_skewgp.rows.columns`; `None` for the value of
     # the first output everywhere, or if `index` holds positions of columns
     reads: Tensor | None = None
-    # `m`: the number of equal rows with independent noise that a row stands for; one each if `None`
+    # `m`: the number of equal rows with independent noise that a row stands for, or a power of what
+    # it tells; one each if `None`
     count: Tensor | None = None
     # `m`: the block of each row, for instance its judgement; one block if `None`
     block: Tensor | None = None
@@ -99,6 +100,12 @@ class Rows:
             root = root.index_copy(0, which.flatten(), L.flatten(0, 1))
         return replace(self, noise=noise, noise_root=root)
 
+    def weighted(self, count: Tensor | None) -> Rows:
+        """The rows to powers, `m`, as of answers with weights; rows without noise are powers of themselves."""
+        if count is None:
+            return self
+        return replace(self, count=torch.where(self.noise > 0, count.to(self.noise), torch.ones_like(self.noise)))
+
     @property
     def can_merge(self) -> bool:
         """Whether equal rows may be merged, being intervals over few columns that share neither noise nor an answer."""
@@ -122,7 +129,7 @@ class Rows:
         first = first.scatter_reduce(0, label, order, "amin").sort().values
         if len(first) == self.num_rows:
             return self
-        rows, count = self.select(first), label.bincount()[label[first]].to(self.noise)
+        rows, count = self.select(first), label.bincount(self.count)[label[first]].to(self.noise)
         return replace(rows, count=torch.where(rows.noise > 0, count, torch.ones_like(count)))
 
     @staticmethod

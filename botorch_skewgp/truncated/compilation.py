@@ -15,13 +15,13 @@ PACKAGE = "botorch_skewgp"
 _logger = logging.getLogger(PACKAGE)
 
 
-def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
 
     Without a writable folder they are compiled again in every process, as are those whose files cannot be read or
     written; both are logged.
 
-    Options are those of `numba.njit`; with a signature, it is compiled when the module is loaded.
+    Options are those of `numba.njit`.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
@@ -32,10 +32,6 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., A
             if "cannot cache" not in str(error):
                 raise
             herald.are_kept = False
-        if signature is not None:
-            for types in signature if isinstance(signature, list) else [signature]:
-                dispatcher.compile(types)
-            dispatcher.disable_compile()
         return dispatcher
 
     return compile_it

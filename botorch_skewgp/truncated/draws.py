@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning
+from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
 from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
@@ -180,11 +180,6 @@ class Draws:
         """The covariance of the rows, `m x m`."""
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
-
-    @property
-    def autocorrelation_time(self) -> Tensor:
-        """Draws per effective draw of every functional diagnosed, `k`; 1 for independent draws."""
-        return self.num_draws / self.effective_size
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
@@ -384,7 +379,10 @@ def draw(
 def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
     """Raise an error if a sampler cannot draw from a distribution."""
     if distribution.count is not None and name != "hamiltonian":
-        raise ValueError(f"The {name} sampler draws single rows; these stand for several; use 'hamiltonian'.")
+        raise UnsupportedError(
+            f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "
+            "weights; use DrawSettings(sampler='hamiltonian'), or None."
+        )
     if distribution.heights is not None and name == "linear":
         raise ValueError(
             f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."

@@ -3,8 +3,7 @@ r"""Factors of the joint density that depend on one row each, for expectation pr
 Row by row: probabilities, moments and cumulants under a normal distribution of the noiseless part `h`, and draws of the
 row `u = h + v`.
 
-.. [Cornish1938moments] E. A. Cornish, R. A. Fisher. Moments and cumulants in the specification of distributions. Revue
-   de l'Institut International de Statistique, 5, 1938.
+.. [Fleishman1978method] A. I. Fleishman. A method for simulating non-normal distributions. Psychometrika 43, 1978.
 """
 
 from __future__ import annotations
@@ -142,11 +141,19 @@ class RowFactor:
 
     def draw_mean_given(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
         """Draws of the mean of `count` rows `u` of the same `h`, with exact mean, variance and skewness."""
+        return self.clamp(self._draw_mean(h, count, uniform))
+
+    def _draw_mean(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
+        """The same before rounding is moved inside bounds: a quadratic in a normal variable ([Fleishman1978method]_).
+
+        `b z + c (z^2 - 1)` has variance `b^2 + 2 c^2 = 1` and skewness `6 c - 4 c^3`, a sine of three times an angle.
+        """
         mean, variance, skewness = self._moments_given(h)
-        normal = inverse_normal_cdf(uniform)
-        # The expansion of [Cornish1938moments]_; its error is of order 1 / count, and averages over rows.
-        normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
-        return self.clamp(h + self.noise.sqrt() * (mean + (variance / count).sqrt() * normal))
+        z = inverse_normal_cdf(uniform)
+        sine = (skewness / (2 * math.sqrt(2) * count.sqrt())).clamp(-1, 1)
+        c = math.sqrt(2) * (sine.asin() / 3).sin()
+        z = (1 - 2 * c.square()).sqrt() * z + c * (z.square() - 1)
+        return h + self.noise.sqrt() * (mean + (variance / count).sqrt() * z)
 
     @cached_property
     def has_noise(self) -> bool:

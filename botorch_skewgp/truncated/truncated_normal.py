@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.truncated.powered_factor import PoweredFactor
 from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
@@ -35,9 +36,9 @@ class TruncatedNormal:
     lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
     upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
     noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed
-    # `batch_shape x m`, whole numbers: the number of rows that a row stands for, of the same `h` and
-    # bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs noise in rows that stand
-    # for more than one
+    # `batch_shape x m`: the number of rows that a row stands for, of the same `h` and bounds and independent noise;
+    # draws of `u` are of their mean. One each if `None`. Needs noise in rows that stand for another number than one.
+    # Fractions are powers of factors, see `PoweredFactor`.
     count: Tensor | None = None
     # probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. No slips if `None`
     heights: Heights | None = None
@@ -66,8 +67,8 @@ class TruncatedNormal:
         if (self.noise < 0).any():
             raise ValueError("noise holds variances; they must not be negative.")
         if self.count is not None:
-            if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
-                raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
+            if self.count.shape != self.mean.shape or not bool((self.count > 0).all()):
+                raise ValueError(f"count must hold positive numbers in mean's shape {tuple(self.mean.shape)}.")
             if not bool(((self.noise > 0) | (self.count == 1)).all()):
                 raise ValueError("Rows that stand for several need noise.")
         if self.heights is not None:
@@ -96,9 +97,17 @@ class TruncatedNormal:
     @cached_property
     def factor(self) -> RowFactor:
         """What each row tells, which is that it lies between its bounds, or probably does."""
+        factor = RowFactor(self.lower, self.upper, self.noise)
         if self.heights is not None:
-            return StepFactor(self.lower, self.upper, self.noise, self.heights)
-        return RowFactor(self.lower, self.upper, self.noise)
+            factor = StepFactor(self.lower, self.upper, self.noise, self.heights)
+        if self.count is None or self.copies is None or torch.equal(self.count, self.copies):
+            return factor
+        return PoweredFactor(factor, self.count / self.copies)
+
+    @cached_property
+    def copies(self) -> Tensor | None:
+        """The whole number of equal factors of a row, whose product is the power `count` of what the row tells."""
+        return None if self.count is None else self.count.ceil()
 
     @property
     def noise_of_mean(self) -> Tensor:
@@ -106,8 +115,8 @@ class TruncatedNormal:
         return self.noise if self.count is None else self.noise / self.count
 
     def times_count(self, values: Tensor) -> Tensor:
-        """Values of rows times the number of rows that each stands for, `batch_shape x m` or broadcast with it."""
-        return values if self.count is None else values * self.count
+        """Values of rows times the number of their factors, `batch_shape x m` or broadcast with it."""
+        return values if self.copies is None else values * self.copies
 
     @cached_property
     def noisy_prior(self) -> NoisyPrior:

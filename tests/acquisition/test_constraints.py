@@ -37,11 +37,14 @@ from botorch_skewgp.acquisition.constraints import (
     gen_valid_candidates,
     next_safe,
 )
-from botorch_skewgp.exceptions import OneClassWarning
+from botorch_skewgp.exceptions import FewAnswersWarning, OneClassWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
+from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
+
+pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 
 POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 VALUES = POINTS.sum(-1)
@@ -397,7 +400,22 @@ def test_labels_of_one_class_are_told_where_a_level_is_to_be_kept(observations, 
     assert told is None or messages[0].startswith(told)
 
 
-@pytest.mark.filterwarnings("error::botorch_skewgp.exceptions.OneClassWarning")
+@pytest.mark.parametrize(
+    ("num_labels", "given", "told"), [(5, False, True), (29, False, True), (30, False, False), (5, True, False)]
+)
+def test_few_labels_are_told_unless_hyperparameters_are_given_or_sampled(num_labels, given, told):
+    model = SkewGP(torch.rand(num_labels, 1, dtype=torch.double), Validity(([True, False] * 15)[:num_labels]))
+    model.requires_grad_(not given)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ValidityInequality(model, 0.9)
+        threshold(model, torch.zeros(1, 1, dtype=torch.double), 0.7, 0, (0.0, 1.0), kind=Validity)
+    messages = [str(entry.message) for entry in caught if entry.category is FewAnswersWarning]
+    assert len(messages) == 2 * told
+    assert all("fit_fully_bayesian_skew_gp(fit_skew_gp(model), num_draws=16)" in message for message in messages)
+
+
+@pytest.mark.filterwarnings("error::botorch_skewgp.exceptions.FewAnswersWarning")
 def test_averages_over_hyperparameters_are_not_warned_of():
     ensemble = FullyBayesianSkewGP([make_model(Validity([True] * 5)) for _ in range(2)])
     ValidityInequality(ensemble, 0.9)

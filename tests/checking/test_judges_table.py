@@ -7,7 +7,7 @@ from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.checking import judge_summary
+from botorch_skewgp.checking import judge_summary, judges
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import Committee
@@ -126,6 +126,30 @@ def test_segments_lie_apart_in_the_first_direction(rank):
     assert certain.double().mean() > 0.8
 
 
+def test_groups_of_judges_tell_what_all_of_them_together_tell(monkeypatch):
+    model = model_of(wants([1, 1, -1, -1, 1, -1], each=6))
+    together = judge_summary(model, num_samples=2048)
+    monkeypatch.setattr(judges, "MAX_VALUES", 2 * len(X))
+    monkeypatch.setattr(judges, "MAX_OF_GROUP", 3 * len(X))
+    groups = judge_summary(model, num_samples=2048)
+    spread = (together.upper - together.lower) / 3.3
+    for name in ("mean", "lower", "upper"):
+        assert bool(((getattr(groups, name) - getattr(together, name)).abs() < 0.15 * spread).all()), name
+    assert torch.allclose(groups.difference, together.difference, rtol=0.05)
+    assert torch.allclose(groups.agreement, together.agreement, atol=0.08)
+    assert torch.allclose(groups.directions.share, together.directions.share, atol=0.05)
+    assert groups.directions.weights[0] @ together.directions.weights[0] > 0.98
+    assert torch.equal(groups.directions.mean[:, 0].sign(), together.directions.mean[:, 0].sign())
+
+
+def test_few_points_compare_utilities_where_tastes_are_those_of_all_points():
+    model = model_of(wants([1, 1, -1]))
+    few, all_points = judge_summary(model, X=X[:2]), judge_summary(model)
+    assert torch.allclose(few.mean[:, 1:], all_points.mean[:, 1:], atol=0.1)
+    assert torch.allclose(few.mean[0, 0], model.posterior(X[:2]).mean.mean(), atol=0.1)
+    assert few.agreement[0, 1] == pytest.approx(1.0 if X[0, 0] != X[1, 0] else 0.5, abs=0.2)
+
+
 def test_bad_summaries_are_refused_in_words():
     model = model_of(wants([1, -1]))
     with pytest.raises(InputDataError, match="two judges"):
@@ -135,7 +159,7 @@ def test_bad_summaries_are_refused_in_words():
     with pytest.raises(InputDataError, match=r"list of judges; write \[0\]"):
         judge_summary(model, 0)
     with pytest.raises(InputDataError, match="one plane"):
-        judge_summary(model, X=X[:2])
+        judge_summary(SkewGP(X * 0 + X[:, :1], wants([1, -1]), approximation="ep"))
     with pytest.raises(InputDataError, match="too many"):
         judge_summary(model, X=X.repeat(200, 1))
     with pytest.raises(InputDataError, match="gave answers"):

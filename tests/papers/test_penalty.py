@@ -20,6 +20,8 @@ from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, Valid
 from botorch_skewgp.observations import Numeric, Validity
 from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
 
+pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
+
 POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 VALUES = POINTS.sum(-1)
 WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail

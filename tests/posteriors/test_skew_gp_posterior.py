@@ -12,7 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.posteriors import GPyTorchPosterior, PosteriorList
 from botorch.sampling.get_sampler import get_sampler
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
-from linear_operator.operators import DenseLinearOperator, DiagLinearOperator
+from linear_operator.operators import DiagLinearOperator
 from scipy.stats import norm
 from torch import Tensor
 
@@ -179,19 +179,6 @@ def test_mixture_in_batches_over_points_without():
     torch.testing.assert_close(posterior.cdf(value), event(case.marginal(norm.cdf, value.expand(3, 3)), case))
     assert posterior.rsample(torch.Size([5])).shape == (5, 3, 3, 1)
     torch.testing.assert_close(posterior.cdf(posterior.quantile(0.3)), torch.full((3, 3, 1), 0.3, dtype=torch.float64))
-
-
-def test_lazy_prior_covariance():
-    case = make(batch_shape=(2,))
-    lazy = replace(case, prior=DenseLinearOperator(case.prior)).posterior
-    dense = case.posterior
-    base = torch.randn(4, *dense.base_sample_shape, dtype=torch.float64)
-    for name in ("mean", "variance", "covariance_matrix"):
-        torch.testing.assert_close(getattr(lazy, name), getattr(dense, name))
-    shape = torch.Size([4])
-    torch.testing.assert_close(
-        lazy.rsample_from_base_samples(shape, base), dense.rsample_from_base_samples(shape, base)
-    )
 
 
 def test_variance_does_not_need_the_joint_covariance():

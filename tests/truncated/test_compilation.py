@@ -61,7 +61,7 @@ from botorch_skewgp.truncated.compilation import compiled
 @compiled()
 def add(x):
     return x + 1.0
-@compiled("float64(float64)")
+@compiled(fastmath=True)
 def double(x):
     return 2.0 * x
 """

@@ -1,7 +1,10 @@
 """Rows that stand for several equal ones."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from scipy import stats
 
 from botorch_skewgp.papers import corrected_log_normalizer
@@ -11,6 +14,7 @@ from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
+from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf
@@ -100,10 +104,28 @@ def test_means_of_rows_far_in_a_tail(generator):
 
 def test_what_cannot_be(generator):
     root, mean, noise = parts(generator)
-    with pytest.raises(ValueError, match="from 1 on"):
+    with pytest.raises(ValueError, match="positive numbers"):
         distribution_of(root, mean, noise, 0 * COUNT)
     with pytest.raises(ValueError, match="need noise"):
         distribution_of(root, mean, 0 * noise)
-    with pytest.raises(ValueError, match="single rows"):
+    with pytest.raises(UnsupportedError, match="single rows"):
         draw(distribution_of(root, mean, noise), DrawSettings(sampler="reflective"))
     assert not gaussian_rows(expectation_propagation(distribution_of(root, mean, noise))).any()
+
+
+@pytest.mark.parametrize("may_slip", [False, True])
+def test_rows_that_all_stand_for_one_are_drawn_like_single_ones(may_slip, generator):
+    root, mean, noise = parts(generator)
+    heights = Heights(torch.full_like(mean, 0.05), torch.full_like(mean, 0.9)) if may_slip else None
+    settings = DrawSettings(num_draws=256, sampler="hamiltonian")
+    draws = [
+        draw(
+            replace(
+                distribution_of(root, mean, noise, count, upper=torch.where(LOWER.isfinite(), INF, UPPER)),
+                heights=heights,
+            ),
+            settings,
+        )
+        for count in (torch.ones_like(mean), None)
+    ]
+    assert torch.equal(draws[0].rows, draws[1].rows)

@@ -175,12 +175,6 @@ def test_refractions_count_for_more(generator):
     assert choose_sampler(replace(careless, noise=0 * careless.noise)) == "reflective"
 
 
-def test_few_rows_are_drawn_by_reflections():
-    distribution = smooth_rows(5)
-    assert choose_sampler(distribution) == "reflective"
-    assert draw(distribution, SMALL).sampler == "reflective"
-
-
 def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generator):
     distribution = low_rank_rows(2000, 3, generator)
     assert choose_sampler(distribution) == "hamiltonian"
@@ -260,13 +254,6 @@ def test_truth_of_independent_rows():
         kurtosis = float(reference.stats(moments="k"))
         error = reference.var() * math.sqrt((2 + kurtosis) / min(size, 4096))
         assert abs(float(draws.covariance[i, i]) - reference.var()) < 5 * error
-
-
-def test_mean_and_covariance_are_those_of_the_rows(generator):
-    draws = draw(smooth_rows(4), SMALL)
-    assert torch.allclose(draws.mean, draws.rows.mean(0))
-    assert torch.allclose(draws.covariance, draws.rows.T.cov())
-    assert torch.allclose(draws.autocorrelation_time * draws.effective_size, torch.full((5,), 256.0).double())
 
 
 def test_default_settings_are_met():
@@ -365,18 +352,6 @@ def test_poor_draws_by_reflections_are_not_told_to_use_reflections():
     settings = DrawSettings(num_draws=16, sampler="reflective", max_thinning=1, warmup=0, min_effective_size=100)
     with pytest.warns(PoorDrawsWarning, match=r"Raise max_thinning or num_draws\.$"):
         draw(slow_rows(10), settings)
-
-
-def test_thinning_makes_draws_good():
-    settings = DrawSettings(num_draws=64, sampler="linear", warmup=0, max_thinning=1, min_effective_size=32)
-    with pytest.warns(PoorDrawsWarning, match="after thinning by 1"):
-        poor = draw(slow_rows(10), settings)
-    assert poor.effective_size.min() < 32
-    good = draw(slow_rows(10), DrawSettings(num_draws=64, sampler="linear", warmup=0, min_effective_size=32))
-    assert good.thinning in (2, 4, 8, 16, 32, 64)
-    assert good.rows.shape == (64, 10)
-    assert good.effective_size.min() >= 32
-    assert (good.rows > 0).all()
 
 
 class Counting:

@@ -11,7 +11,7 @@ from tensors import tensor
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
-from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -134,3 +134,15 @@ def test_conditioning_by_points_equals_conditioning_by_rows(generator):
         both.append(SiteConditioned(distribution, approximation, lower > 1))
     torch.testing.assert_close(both[0].rest.mean, both[1].rest.mean, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(both[0].rest.gamma, both[1].rest.gamma, rtol=1e-7, atol=1e-9)
+
+
+def test_far_rows_of_blocks_are_replaced_as_those_of_the_same_prior_by_a_root():
+    block, root = torch.arange(20) // 5, torch.ones(20, 1, dtype=torch.float64)
+    prior = BorderedPrior(root, 2 * torch.eye(2, dtype=torch.float64)[torch.arange(20) % 2], block)
+    lower, noise = torch.full((20,), -1.0, dtype=torch.float64), torch.full((20,), 10.0, dtype=torch.float64)
+    lower[::5] = 60.0
+    for kind in (prior, prior.wide):
+        rows = TruncatedNormal(torch.zeros_like(lower), kind, lower, torch.full_like(lower, INF), noise)
+        assert not gaussian_rows(expectation_propagation(rows)).any()
+        farther = TruncatedNormal(torch.zeros_like(lower), kind, 10 * lower, torch.full_like(lower, INF), noise)
+        assert gaussian_rows(expectation_propagation(farther))[::5].all()

@@ -21,6 +21,7 @@ MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 # Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
 # full rank. Rows that others determine more closely are started from a point of the latent space.
 FULL_RANK_PIVOT = 1e-6
+REFINEMENTS = 2  # each gains four digits
 
 
 class NoisyPrior:
@@ -71,10 +72,6 @@ class NoisyPrior:
         return bool((self.noise == self._least_noise).all())
 
     @property
-    def _is_by_blocks(self) -> bool:
-        return self.prior.num_shared < self.prior.rank and self._is_enough
-
-    @property
     def _has_few_coordinates(self) -> bool:
         return self.prior.num_shared < self.prior.num_rows
 
@@ -93,11 +90,11 @@ class NoisyPrior:
     @property
     def own_variances(self) -> Tensor:
         """The variance of every row given all others; its noise, a lower bound, if latent coordinates are drawn too."""
-        if self._is_by_blocks:
-            left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
-            return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
         if self.prior.is_low_rank:
             return self.noise
+        if self.prior.num_shared < self.prior.rank and self._is_enough:  # by blocks
+            left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
+            return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
         return 1 / torch.cholesky_inverse(self.cholesky).diagonal()
 
     @property
@@ -139,8 +136,13 @@ class NoisyPrior:
         return torch.randn(num_draws, size, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
 
     def expected_latent(self, residual: Tensor) -> Tensor:
-        """The mean of the latent coordinates given rows."""
-        return self.given_rows.latent_given(residual / self._least_noise)
+        """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
+        given, precision = self.given_rows, 1 / self._least_noise
+        z = given.latent_given(residual * precision)
+        for _ in range(0 if self._is_enough else REFINEMENTS):
+            pull = self.prior.transposed_times((residual - self.prior.times(z)) * precision) - z
+            z = z + pull @ given.latent_root @ given.latent_root.mT
+        return z
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
         """Latent coordinates given rows, by Matheron's rule.

@@ -56,16 +56,6 @@ class ExpectationPropagation:
     non_negative: bool = False  # whether sites were kept from negative precisions, see `expectation_propagation`
 
     @property
-    def site_precision(self) -> Tensor:
-        """The `batch_shape x m` precisions of the sites."""
-        return self.sites.precision
-
-    @property
-    def site_shift(self) -> Tensor:
-        """The `batch_shape x m` linear terms of the sites."""
-        return self.sites.shift
-
-    @property
     def mean(self) -> Tensor:
         """The `batch_shape x m` approximate means of `h` given the rows."""
         return self.factor.moments.mean

@@ -112,7 +112,7 @@ def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], targ
 
 def _times_count(distribution: TruncatedNormal, values: Tensor) -> Tensor:
     """Values, `... x m x k`, times the number of rows that each of the `m` stands for."""
-    return values if distribution.count is None else values * distribution.count.unsqueeze(-1)
+    return values if distribution.copies is None else values * distribution.copies.unsqueeze(-1)
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:

@@ -3,38 +3,12 @@ r"""The Gaussian sites that take the place of rows."""
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-
-__all__ = ["SiteApproximation", "Sites", "match_moments", "multiply_sites", "next_sites"]
-
-
-class SiteApproximation(Protocol):
-    r"""A Gaussian approximation of `h` given the rows: the prior of `h` times one Gaussian site per row.
-
-    The site of row `i` is `exp(-tau_i h_i^2 / 2 + nu_i h_i)`. The result of expectation propagation is one.
-    """
-
-    @property
-    def site_precision(self) -> Tensor:
-        """The sites' `tau`, `batch_shape x m`."""
-
-    @property
-    def site_shift(self) -> Tensor:
-        """The sites' `nu`, `batch_shape x m`."""
-
-    @property
-    def latent_mean(self) -> Tensor:
-        """The mean in latent coordinates, `batch_shape x r`."""
-
-    @property
-    def latent_root(self) -> Tensor:
-        """A root of the covariance in latent coordinates, `batch_shape x r x r`."""
 
 
 def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None:

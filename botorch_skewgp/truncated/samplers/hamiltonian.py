@@ -145,11 +145,11 @@ class HamiltonianSampler(Sampler):
         # in place: passes over rows are most of the work
         value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
         slope.addcmul_(self._precision, h).sub_(self._shift)
-        if self._double.count is None:
+        if self._double.copies is None:
             total = value.sum(0)
         else:
-            total = self._double.count @ value
-            slope.mul_(self._double.count.unsqueeze(-1))
+            total = self._double.copies @ value
+            slope.mul_(self._double.copies.unsqueeze(-1))
         gradient = self._coordinates.transposed_times(slope)
         if self.num_stretched:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
@@ -376,7 +376,7 @@ class HamiltonianSampler(Sampler):
         """Rows given their noiseless parts, `k x m`."""
         distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
         rows = factor.draw_given(h, level)
-        if distribution.count is not None:
+        if distribution.count is not None and bool((distribution.count > 1).any()):
             which = (distribution.count > 1).nonzero().squeeze(-1)
             some, count = factor.map(lambda values: values[..., which]), distribution.count[which]
             rows[:, which] = some.draw_mean_given(h[:, which], count, level[:, which])

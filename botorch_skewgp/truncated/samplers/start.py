@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.propagation.sites import SiteApproximation
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.linear_ess import free_angle
@@ -18,7 +18,7 @@ def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    approximation: SiteApproximation | None = None,
+    approximation: ExpectationPropagation | None = None,
 ) -> Tensor:
     r"""Find rows inside their bounds, `num_chains x m`, without a linear program.
 
@@ -72,7 +72,7 @@ def rows_given_noiseless(distribution: TruncatedNormal, h: Tensor, generator: to
     return torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
 
 
-def require_feasible(distribution: TruncatedNormal, approximation: SiteApproximation | None = None) -> None:
+def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
     if bool((distribution.noise > 0).all()) or distribution.noisy_prior.has_full_rank:
         return
@@ -80,7 +80,9 @@ def require_feasible(distribution: TruncatedNormal, approximation: SiteApproxima
     feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
 
 
-def _approximate_latent(distribution: TruncatedNormal, root: Tensor, approximation: SiteApproximation | None) -> Tensor:
+def _approximate_latent(
+    distribution: TruncatedNormal, root: Tensor, approximation: ExpectationPropagation | None
+) -> Tensor:
     """The mean of an approximation in the coordinates of a root; zero where there is none."""
     if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
         return root.new_zeros(root.shape[-1])
@@ -91,7 +93,7 @@ def feasible_latent(
     distribution: TruncatedNormal,
     root: Tensor,
     num_chains: int,
-    approximation: SiteApproximation | None = None,
+    approximation: ExpectationPropagation | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     r"""Coordinates by a root `m x r` at which rows without noise are inside their bounds, `num_chains x r`.

@@ -75,14 +75,6 @@ def test_scores_are_those_of_average_ranks(shape, parts):
     torch.testing.assert_close(folded.squeeze(-2), by_scipy(distances), rtol=1e-12, atol=1e-12)
 
 
-def test_batch_equals_one_by_one():
-    draws = torch.stack([awkward(60, 3, seed) for seed in range(4)]).reshape(2, 2, 60, 3, -1)
-    for function in (split_r_hat, effective_sample_size):
-        batch = function(draws)
-        assert batch.shape == (2, 2, draws.shape[-1])
-        torch.testing.assert_close(batch[1, 0], function(draws[1, 0]), rtol=1e-12, atol=0)
-
-
 @pytest.mark.parametrize("coefficient", [0.0, 0.5, 0.9, -0.5])
 def test_effective_size_of_autoregression(coefficient):
     # The integrated autocorrelation time of an AR(1) chain is (1 + a) / (1 - a).
@@ -139,14 +131,6 @@ def test_float32_is_computed_in_float64():
         result = function(draws)
         assert result.dtype == torch.float32
         torch.testing.assert_close(result, function(draws.double()).float(), rtol=1e-7, atol=0)
-
-
-def test_one_chain_is_compared_with_itself():
-    draws = autoregressive(400, 1, [0.0, 0.0])
-    draws[:200, 0, 1] += 3.0
-    r_hat = split_r_hat(draws)
-    assert r_hat[0] < 1.05
-    assert r_hat[1] > 1.5
 
 
 def test_invalid_arguments():

@@ -11,7 +11,8 @@ from scipy import stats
 from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
-from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.priors import LowRankPrior, Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, product_of_sites
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerState
 from botorch_skewgp.truncated.samplers.start import feasible_start
@@ -123,32 +124,12 @@ def low_rank_equicorrelated(dtype=torch.float64) -> Case:
 LOW_RANK = [low_rank_equicorrelated, slab]
 
 
-class PoorSites(NamedTuple):
-    """Gaussian sites and the Gaussian that they make of the latent coordinates."""
-
-    site_precision: Tensor
-    site_shift: Tensor
-    latent_mean: Tensor
-    latent_root: Tensor
-
-
-def gaussian_sites(distribution: TruncatedNormal, seed: int = 0) -> PoorSites:
-    """The prior of `h` times Gaussian sites that have little to do with the rows: samplers must be exact with any."""
-    generator = torch.Generator().manual_seed(seed)
-    shape = distribution.mean.shape
-    precision = (0.3 + 0.4 * torch.rand(shape, generator=generator, dtype=torch.float64)).to(distribution.mean)
-    shift = (0.5 * torch.randn(shape, generator=generator, dtype=torch.float64)).to(distribution.mean)
-    offset = (shift - precision * distribution.mean).unsqueeze(-1)
-    design = distribution.prior.root
-    eye = torch.eye(design.shape[-1], dtype=shift.dtype)
-    covariance = torch.linalg.inv(eye + design.mT @ (precision.unsqueeze(-1) * design))
-    covariance = 0.5 * (covariance + covariance.mT)
-    values, vectors = torch.linalg.eigh(covariance)
-    return PoorSites(
-        site_precision=precision,
-        site_shift=shift,
-        latent_mean=(covariance @ design.mT @ offset).squeeze(-1),
-        latent_root=vectors * values.clamp(min=0).sqrt().unsqueeze(-2),
+def poor_sites(distribution: TruncatedNormal, seed: int = 0) -> ExpectationPropagation:
+    """The prior times Gaussian sites that have little to do with the rows: samplers must be exact with any."""
+    generator, shape = torch.Generator().manual_seed(seed), distribution.mean.shape
+    precision = 0.3 + 0.4 * torch.rand(shape, generator=generator, dtype=torch.float64)
+    return product_of_sites(
+        distribution, Sites(precision, 0.5 * torch.randn(shape, generator=generator, dtype=torch.float64))
     )
 
 

@@ -90,7 +90,7 @@ def test_potential_is_the_log_density_over_that_of_positions(kind, stretched):
         B = sampler.noiseless(torch.eye(p, dtype=double)) - sampler.noiseless(torch.zeros(1, p, dtype=double))
         variance = approximation.variance
         torch.testing.assert_close(B.square().sum(0), variance)
-    sites = distribution.times_count(approximation.site_precision), distribution.times_count(approximation.site_shift)
+    sites = distribution.times_count(approximation.sites.precision), distribution.times_count(approximation.sites.shift)
     factors = distribution.times_count(distribution.factor.log_likelihood(h)).sum(-1)
     of_sites = (-0.5 * sites[0] * h.square() + sites[1] * h).sum(-1)
     first = sampler._stretch(w)

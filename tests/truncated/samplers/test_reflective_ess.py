@@ -167,21 +167,6 @@ class TestLowRank:
         low_rank = TruncatedNormal(mean, LowRankPrior(root), lower, upper, noise)
         return low_rank, truncated_normal(mean, root @ root.mT, lower, upper, noise), latent
 
-    def test_latent_coordinates_given_rows(self):
-        """`z` given `u` is Gaussian with mean `F' Gamma^-1 (u - mean)`, and rows without noise are `h` itself."""
-        low_rank, dense, latent = self.distribution()
-        sampler = ReflectiveEllipticalSliceSampler(low_rank)
-        state = sampler.init(low_rank.noiseless(latent.unsqueeze(0)).repeat(120, 1))
-        _, positions, _ = sampler.run(state, 40, seeded(1))
-        rows = sampler.rows(positions)
-        z = low_rank.noisy_prior.draw_latent(positions.flatten(0, 1), seeded(2)).view(40, 120, 2)
-        gain = torch.linalg.solve(dense.gamma, low_rank.prior.root).mT
-        residual = z - (rows - low_rank.mean) @ gain.mT
-        assert_mean(residual, torch.zeros(2))
-        spread = torch.eye(2, dtype=torch.float64) - gain @ low_rank.prior.root
-        assert_mean((residual.unsqueeze(-1) * residual.unsqueeze(-2)).flatten(-2), spread.flatten())
-        torch.testing.assert_close(rows[..., 5], low_rank.noiseless(z)[..., 5], rtol=0, atol=1e-12)
-
     @pytest.mark.parametrize("horizon", [0.5 * math.pi, 1.0])
     def test_backends_agree(self, horizon):
         low_rank, _, latent = self.distribution()

@@ -16,18 +16,17 @@ from sampler_cases import (
     check_case,
     check_invariance,
     check_same_means,
-    gaussian_sites,
     independent,
     low_rank,
     make,
+    poor_sites,
     slab,
     start,
     trivariate_orthant,
 )
 
 from benchmarks._gibbs import GibbsSampler
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
-from botorch_skewgp.truncated.propagation.sites import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
@@ -44,8 +43,7 @@ class Kind(NamedTuple):
 
 
 def with_poor_sites(distribution: TruncatedNormal) -> Sampler:
-    sites = Sites(*gaussian_sites(distribution)[:2])
-    return HamiltonianSampler(distribution, product_of_sites(distribution, Sites(*(entry.double() for entry in sites))))
+    return HamiltonianSampler(distribution, poor_sites(distribution))
 
 
 def with_good_sites(distribution: TruncatedNormal) -> Sampler:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sampler_cases import DENSE, INF, LOW_RANK, gaussian_sites, independent, low_rank, make, slab
+from sampler_cases import DENSE, INF, LOW_RANK, independent, low_rank, make, poor_sites, slab
 from scipy.optimize import nnls
 
 from botorch_skewgp.truncated.samplers.start import feasible_start
@@ -30,7 +30,7 @@ def check_feasible(distribution, rows, num_chains):
 @pytest.mark.parametrize("with_approximation", [False, True])
 def test_all_rows_noisy(case, dtype, with_approximation, generator):
     distribution = case(dtype).distribution
-    approximation = gaussian_sites(distribution) if with_approximation else None
+    approximation = poor_sites(distribution) if with_approximation else None
     rows = feasible_start(distribution, 50, generator, approximation)
     check_feasible(distribution, rows, 50)
     assert (rows[1:] != rows[:-1]).any(-1).all()
@@ -48,7 +48,7 @@ def test_approximation_is_drawn_from(generator):
 def test_dense_rows_without_noise(with_approximation, generator):
     covariance = torch.tensor([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]])
     distribution = make([0.0, 0.0, 1.0], covariance, [3.0, -INF, 20.0], [3.1, -2.0, INF], [0.0, 0.0, 0.5])
-    approximation = gaussian_sites(distribution) if with_approximation else None
+    approximation = poor_sites(distribution) if with_approximation else None
     rows = feasible_start(distribution, 30, generator, approximation)
     check_feasible(distribution, rows, 30)
     assert (rows[1:] != rows[:-1]).all()

@@ -1,0 +1,28 @@
+r"""Claims from few answers: one set of hyperparameters is surer than these allow."""
+
+from __future__ import annotations
+
+import warnings
+
+from botorch.models.model import Model
+
+from botorch_skewgp.exceptions import FewAnswersWarning
+from botorch_skewgp.models.skew_gp import SkewGP
+
+ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, see the page of sharp bits
+
+
+def warn_of_few_answers(model: Model, stacklevel: int = 3) -> None:
+    """Issue a `FewAnswersWarning` for a single model of few answers with hyperparameters to learn."""
+    if not isinstance(model, SkewGP) or not any(parameter.requires_grad for parameter in model.parameters()):
+        return
+    num_answers = sum(entry.num_answers for entry in model.observations)
+    if num_answers >= ENOUGH_ANSWERS:
+        return
+    warnings.warn(
+        f"Probabilities from {num_answers} answers and one set of hyperparameters are too near 0 and 1: of points said "
+        "to work with .95, some .90 do. Average over sampled hyperparameters instead: "
+        "ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(model), num_draws=16), in the place of the model.",
+        FewAnswersWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,161 @@
+r"""Powers of row factors, `f_i(h_i)^p_i` with `p_i` at most 1: what an answer of a fractional weight tells.
+
+A power of a probability is no probability of a truncated normal, but a factor of one row all the same. Expectation
+propagation needs integrals of it under normal distributions, which are one-dimensional, here by Gauss-Legendre
+quadrature in panels around the mode and the bounds. Samplers that integrate the noise out need its logarithm only.
+
+Given `h` a whole number `c` of equal rows has a mean of cumulants `k_n / c^(n-1)`, by which the prior of `h` is updated
+as by a number of variance `noise / c`. With a fraction `p` in the place of `c` the same number has the mean and the
+variance with which `h` has its exact mean and variance again, though it may lie beyond the bounds of the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.exceptions import UnsupportedError
+from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
+from botorch_skewgp.truncated.univariate import legendre
+
+REACH = 8.5  # standard deviations beyond which a normal distribution, or a narrower one, has no mass
+NUM_NODES = 10  # in a panel; errors of 1e-10 for weights of .01 to 1 and noise of 1e-6 to 1e6 of the variance
+NUM_OUTER = 6  # panels to each side of the mode, of geometrically growing widths
+AROUND_BOUNDS = (-10.0, -3.0, 0.0, 3.0, 10.0)  # ends of panels, in standard deviations of the noise
+NUM_STEPS = 24  # towards the mode
+
+
+class _Quadrature(NamedTuple):
+    """Nodes `h`, `... x m x k`, and the logs of their weights under the normal distribution times the power."""
+
+    nodes: Tensor
+    log_weight: Tensor
+
+
+class PoweredFactor(RowFactor):
+    r"""Powers of the factors of rows, each an answer of its own. Draws of rows are those of the factors themselves.
+
+    Args:
+        base: The factors.
+        power: The exponents, `... x m`, at most 1.
+    """
+
+    def __init__(self, base: RowFactor, power: Tensor) -> None:
+        super().__init__(base.lower, base.upper, base.noise)
+        self.base, self.power = base, power
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> PoweredFactor:
+        return PoweredFactor(self.base.map(change), change(self.power))
+
+    def with_noise(self, noise: Tensor) -> PoweredFactor:
+        return PoweredFactor(self.base.with_noise(noise), self.power)
+
+    def clamp(self, u: Tensor) -> Tensor:
+        return self.base.clamp(u)
+
+    def log_likelihood(self, h: Tensor) -> Tensor:
+        return self.power * self.base.log_likelihood(h)
+
+    def log_likelihood_and_slope(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        value, slope = self.base.log_likelihood_and_slope(h)
+        return self.power * value, self.power * slope
+
+    def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """The log of the expected power for `h ~ N(mean, variance)`; differentiable."""
+        whole = self.base.log_probability(mean, variance)
+        return self._replace(whole, mean, variance, lambda some, m, v: some._quadrature(m, v).log_weight.logsumexp(-1))
+
+    def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
+        r"""Moments of the row whose factor would move `h` as the power does, by derivatives of the log integral.
+
+        With `l` the log of the power these are `E l'` and `-E l'' - Var l'`, under `h`'s distribution times the power:
+        no differences of nearly equal variances.
+        """
+        scale, *whole = self.base.moments(mean, variance)
+
+        def of_fractions(some: PoweredFactor, m: Tensor, v: Tensor) -> Tensor:
+            first, second = some._derivatives(m, v)
+            return torch.stack([first * some.scale(v), 1 - second * some.scale(v).square()])
+
+        return TiltedMoments(scale, *self._replace(torch.stack(whole), mean, variance, of_fractions))
+
+    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Not computed; raises `UnsupportedError`."""
+        raise UnsupportedError(
+            "Corrections of the evidence of answers with weights, count= of fractions, are not supported; use "
+            'method="exact".'
+        )
+
+    def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
+        return self.base.draw(centre, scale, uniform)
+
+    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
+        return self.base.draw_given(h, uniform)
+
+    def draw_mean_given(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
+        inside = self.base.draw_mean_given(h, count, uniform)
+        return torch.where(self.power < 1, self.base._draw_mean(h, count, uniform), inside)
+
+    def _replace(
+        self, whole: Tensor, mean: Tensor, variance: Tensor, of: Callable[[PoweredFactor, Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        """Values of rows, with those of a function where the power is a fraction."""
+        which = (self.power.detach() < 1).flatten(0, -2).any(0) if self.power.ndim > 1 else self.power.detach() < 1
+        which = which.nonzero().squeeze(-1)
+        mean, variance = (part.expand_as(mean + variance).index_select(-1, which) for part in (mean, variance))
+        return whole.index_copy(-1, which, of(self.map(lambda part: part.index_select(-1, which)), mean, variance))
+
+    def _derivatives(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """The derivative of the log integral in the mean, and the negative of the second one."""
+        nodes, log_weight = self._quadrature(mean, variance)
+        slope, curvature = self._at_nodes()._slopes(nodes)
+        weight = log_weight.softmax(-1)
+        first = (weight * slope).sum(-1)
+        spread = (weight * (slope - first.unsqueeze(-1)).square()).sum(-1)
+        return first, (weight * curvature).sum(-1) - spread
+
+    def _slopes(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """The first derivative of the log of the power, and the negative of the second one."""
+        scale, t_mean, t_variance = self.base.moments(h, torch.zeros_like(h))
+        return self.power * t_mean / scale, self.power * (1 - t_variance) / scale.square()
+
+    def _at_nodes(self) -> PoweredFactor:
+        return self.map(lambda part: part.unsqueeze(-1))
+
+    def _quadrature(self, mean: Tensor, variance: Tensor) -> _Quadrature:
+        sd = variance.clamp(min=0).sqrt()
+        with torch.no_grad():
+            ends = self._ends(mean, sd)
+            x, w = legendre(mean, NUM_NODES)
+            width = ends.diff(dim=-1).unsqueeze(-1)
+            z = (ends[..., :-1].unsqueeze(-1) + width * x).flatten(-2)
+            log_weight = (width * w).flatten(-2).log() - 0.5 * z.square() - 0.5 * math.log(2 * math.pi)
+        nodes = mean.unsqueeze(-1) + sd.unsqueeze(-1) * z
+        return _Quadrature(nodes, log_weight + self._at_nodes().log_likelihood(nodes))
+
+    def _ends(self, mean: Tensor, sd: Tensor) -> Tensor:
+        """The ends of panels in standard deviations of `h`, `... x m x j`, increasing."""
+        some = self._at_nodes()
+        mean, sd = mean.unsqueeze(-1), sd.unsqueeze(-1)
+        # the log density is concave: its mode is between the mean and where the slope at the mean points to
+        near, far = torch.zeros_like(mean), sd * some._slopes(mean)[0]
+        side, mode, noise_sd = far.sign(), near, some.noise.sqrt() / sd
+        for _ in range(NUM_STEPS):  # Newton's, or a bisection where it leaves the interval
+            slope, curvature = some._slopes(mean + sd * mode)
+            slope = sd * slope - mode
+            near, far = torch.where(slope * side > 0, mode, near), torch.where(slope * side > 0, far, mode)
+            step = mode + slope / (1 + sd.square() * curvature)
+            mode = torch.where((step - near) * (step - far) < 0, step, 0.5 * (near + far))
+        narrowest = (1 + some.power / noise_sd.square()).rsqrt()
+        growth = torch.linspace(0, 1, NUM_OUTER, dtype=mean.dtype, device=mean.device)
+        outer = narrowest * (REACH / narrowest).pow(growth)
+        low, high = torch.minimum(mode, 0 * mode) - REACH, torch.maximum(mode, 0 * mode) + REACH
+        ends = [low, mode - outer, mode, mode + outer, high]
+        for bound in (some.lower, some.upper):
+            place = (bound - mean) / sd + noise_sd * mean.new_tensor(AROUND_BOUNDS)
+            ends.append(place.nan_to_num(0.0))
+        return torch.minimum(torch.maximum(torch.cat(ends, -1), low), high).sort(-1).values
