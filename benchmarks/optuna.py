@@ -13,6 +13,8 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
   trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
   a thousandth of an earlier one in every coordinate.
 
+Optuna's samplers ignore failures. `told` the worst, they get the worst value so far in place of a failure.
+
 Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file;
 runs that are there are not repeated.
 """
@@ -73,6 +75,7 @@ SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "GPSampler": lambda seed: GPSampler(seed=seed, n_startup_trials=STARTUP, independent_sampler=RandomSampler(seed)),
     "TPESampler": lambda seed: TPESampler(seed=seed, n_startup_trials=STARTUP),
 }
+TOLD = {f"{name} told": SAMPLERS[name] for name in ("GPSampler", "TPESampler")}
 PREFERENTIAL: dict[str, Callable[[int], BaseSampler]] = {
     OURS: SAMPLERS[OURS],
     "PreferentialGPSampler": lambda seed: PreferentialGPSampler(seed=seed, independent_sampler=RandomSampler(seed)),
@@ -98,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
     """Run it."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     race = Race(
-        "optuna", grid(scenario=options.scenarios), grid(sampler={**SAMPLERS, **PREFERENTIAL}),
+        "optuna", grid(scenario=options.scenarios), grid(sampler={**SAMPLERS, **TOLD, **PREFERENTIAL}),
         range(1 if options.quick else options.seeds), _run, Run._fields, _columns,
         ["regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret"],
     )  # fmt: skip
@@ -107,7 +110,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _run(scenario: str, sampler: str, seed: int) -> Mapping[str, Cell] | list[Mapping[str, Cell]]:
     study, samplers = SCENARIOS[scenario]
-    return study(samplers[sampler](seed))._asdict() if sampler in samplers else []
+    return study(samplers[sampler](seed), sampler in TOLD)._asdict() if sampler in samplers else []
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
@@ -129,17 +132,17 @@ def crashes(params: Params) -> bool:
 def numbers(function: Function, num_trials: int, fails: Callable[[Params], bool] = lambda params: False) -> Any:
     """A study of numbers, in which trials may fail."""
 
-    def scenario(sampler: BaseSampler) -> Run:
-        study, seconds = optuna.create_study(sampler=sampler), 0.0
+    def scenario(sampler: BaseSampler, told: bool) -> Run:
+        study, seconds, failed = optuna.create_study(sampler=sampler), 0.0, 0
         for number in range(num_trials):
             trial, start = study.ask(), time.process_time()
             params = function.params(trial)
             seconds += (time.process_time() - start) * (number >= STARTUP)
             if fails(params):
-                study.tell(trial, state=TrialState.FAIL)
+                failed += 1
+                _fail(study, trial, told)
             else:
                 study.tell(trial, function.regret(params))
-        failed = len(study.get_trials(states=[TrialState.FAIL]))
         return Run(study.best_value, failed, seconds / (num_trials - STARTUP))
 
     return scenario
@@ -148,7 +151,7 @@ def numbers(function: Function, num_trials: int, fails: Callable[[Params], bool]
 def duels(function: Function, num_duels: int = NUM_DUELS) -> Any:
     """A preferential study of two trials at a time, of which the worse one is named."""
 
-    def scenario(sampler: BaseSampler) -> Run:
+    def scenario(sampler: BaseSampler, told: bool) -> Run:
         study, seconds = create_study(n_generate=2, sampler=sampler), 0.0
         for number in range(num_duels):
             while study.should_generate():
@@ -168,8 +171,8 @@ def duels(function: Function, num_duels: int = NUM_DUELS) -> Any:
 def batches(problem: MixedProblem) -> Any:
     """A study of numbers whose trials are asked for three at a time, and may crash."""
 
-    def scenario(sampler: BaseSampler) -> Run:
-        study, seconds, close = optuna.create_study(sampler=sampler), 0.0, 0
+    def scenario(sampler: BaseSampler, told: bool) -> Run:
+        study, seconds, close, failed = optuna.create_study(sampler=sampler), 0.0, 0, 0
         seen: list[dict[str, Any]] = []
         while len(seen) < TRIALS:
             trials = []
@@ -183,13 +186,22 @@ def batches(problem: MixedProblem) -> Any:
                 trials.append((trial, params))
             for trial, params in trials:
                 if problem.crashes(params):
-                    study.tell(trial, state=TrialState.FAIL)
+                    failed += 1
+                    _fail(study, trial, told)
                 else:
                     study.tell(trial, problem.regret(params))
-        failed = len(study.get_trials(states=[TrialState.FAIL]))
         return Run(study.best_value, failed, seconds / (TRIALS - STARTUP), close)
 
     return scenario
+
+
+def _fail(study: optuna.Study, trial: optuna.Trial, told: bool) -> None:
+    """A trial that failed, or has the worst value so far where samplers are told so."""
+    worked = [other.value for other in study.get_trials(states=[TrialState.COMPLETE]) if other.value is not None]
+    if told and worked:
+        study.tell(trial, max(worked))
+    else:
+        study.tell(trial, state=TrialState.FAIL)
 
 
 def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
@@ -200,9 +212,9 @@ def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
     return trial.suggest_float(name, parameter.low, parameter.high, log=parameter.is_log)
 
 
-SCENARIOS: dict[str, tuple[Callable[[BaseSampler], Run], dict[str, Callable[[int], BaseSampler]]]] = {
-    "crash": (numbers(FUNCTIONS["branin"], CRASH_TRIALS, crashes), SAMPLERS),
+SCENARIOS: dict[str, tuple[Callable[[BaseSampler, bool], Run], dict[str, Callable[[int], BaseSampler]]]] = {
+    "crash": (numbers(FUNCTIONS["branin"], CRASH_TRIALS, crashes), {**SAMPLERS, **TOLD}),
     "hartmann6": (numbers(FUNCTIONS["hartmann6"], NUM_TRIALS), SAMPLERS),
     **{f"duels_{name}": (duels(function), PREFERENTIAL) for name, function in FUNCTIONS.items()},
-    **{f"mixed_{name}": (batches(problem), SAMPLERS) for name, problem in MIXED_PROBLEMS.items()},
+    **{f"mixed_{name}": (batches(problem), {**SAMPLERS, **TOLD}) for name, problem in MIXED_PROBLEMS.items()},
 }

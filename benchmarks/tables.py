@@ -51,7 +51,11 @@ def run(options: argparse.Namespace) -> None:
 def pages() -> list[Path]:
     """README.md, the guides and the pages of measurements."""
     root = RESULTS.parents[1]
-    return [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/measurements").glob("*.md"))]
+    return [
+        root / "README.md",
+        *sorted((root / "docs").glob("*.md")),
+        *sorted((root / "docs/measurements").glob("*.md")),
+    ]
 
 
 def written(page: str) -> str:

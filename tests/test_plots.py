@@ -689,3 +689,18 @@ class TestFixedInputs:
             plot_slices(model, self.PLANE, self.X[0])
         with pytest.raises(InputDataError, match="inputs must hold 3 names"):
             plot_map(model, self.PLANE, inputs=["heat"])
+
+
+@pytest.mark.filterwarnings("ignore:train_X leaves the unit cube")  # the warning that a user may ignore
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_map_that_unscaled_inputs_leave_constant_says_so(dim, generator):
+    """The default priors are for the unit cube; a domain of 100 units without a transform is white noise to them."""
+    bounds = torch.tensor([[0.0] * dim, [100.0] * dim], dtype=torch.double)
+    X = 100 * torch.rand(6, dim, dtype=torch.double, generator=generator)
+    for transform, told in ((None, True), (Normalize(dim, bounds=bounds), False)):
+        model = SkewGP(X, Preference([[0, 1], [2, 3], [4, 5]]), input_transform=transform)
+        texts = [text.get_text() for text in plot_map(model, bounds).texts]
+        assert any("inputs are not scaled" in text for text in texts) == told
+    small = SkewGP(X / 100, Preference([[0, 1], [2, 3], [4, 5]]))
+    assert not plot_map(small, bounds / 100, of=lambda X: torch.zeros(len(X))).texts  # constant for another reason
+    pyplot.close("all")

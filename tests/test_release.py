@@ -58,7 +58,16 @@ def test_extras_are_named_where_installation_is_told():
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", "docs/index.md", "docs/getting_started.md", "docs/bofire.md", "docs/ax.md", "docs/optuna.md"]
+    "path",
+    [
+        "README.md",
+        "docs/index.md",
+        "docs/getting_started.md",
+        "docs/bofire.md",
+        "docs/ax.md",
+        "docs/optuna.md",
+        "docs/optuna_running.md",
+    ],
 )
 def test_nothing_is_installed_that_is_nowhere(path):
     """Until the project is published, pip finds it in a checkout or a wheel alone."""

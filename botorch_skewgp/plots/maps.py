@@ -32,6 +32,8 @@ from botorch_skewgp.protocols import kind_of_duels
 
 Quantity = Literal["mean", "skewness", "width", "win", "valid"]
 ONE, TWO = 201, 48  # grid points along one input and along each of two
+MAX_EXTENT = 3.0  # of a domain in the kernel's space, whose default priors are for the unit cube
+NOT_SCALED = "constant except beside the data: inputs are not scaled\n(input_transform=Normalize(d, bounds=bounds))"
 
 
 def plot_map(
@@ -117,6 +119,14 @@ def plot_map(
         ax = _line(new_axes(ax), x, array(z), drawn, ends)
     else:
         ax = _surface(new_axes(ax, (4.6, 3.8)), [array(grid) for grid in grids], array(z), drawn, ends)
+    if (
+        model is not None
+        and _is_nearly_constant(values)
+        and model.transform_inputs(bounds).diff(dim=0).max() > MAX_EXTENT
+    ):
+        ax.text(
+            0.5, 0.5, NOT_SCALED, transform=ax.transAxes, ha="center", fontsize=SMALL, bbox={"color": "white"}, zorder=6
+        )
     if data and model is not None:
         mark_points(ax, model, bounds, free, of == "valid")
     for name, place in places.items():
@@ -130,6 +140,12 @@ def plot_map(
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, framealpha=0.85)  # legible on a map
     return ax
+
+
+def _is_nearly_constant(values: Tensor) -> bool:
+    """Whether four fifths of the values lie within a fiftieth of their range from the median."""
+    near = (values - values.median()).abs() <= 0.02 * (values.max() - values.min())
+    return bool(near.double().mean() > 0.8)
 
 
 class _Drawn(NamedTuple):

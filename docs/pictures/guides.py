@@ -1,0 +1,32 @@
+"""The pictures of guides: `python docs/pictures/guides.py` runs each page's code and saves the first figure that it draws."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import torch
+
+mpl.use("agg")
+from matplotlib import pyplot  # noqa: E402  after the choice of a backend
+
+DOCS = Path(__file__).parents[1]
+PAGES = ("getting_started", "safe_search", "shapes", "slips")
+
+
+def draw(page: str) -> None:
+    """Run the Python blocks of a page up to its first figure, and save that."""
+    torch.manual_seed(0)
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, page, "exec", dont_inherit=True), names)  # the page's own code
+        if pyplot.get_fignums():
+            break
+    pyplot.figure(pyplot.get_fignums()[0]).savefig(Path(__file__).parent / f"{page}.png", dpi=90)
+    pyplot.close("all")
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        draw(page)
