@@ -54,15 +54,10 @@ def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int) -> Nodes:
-    r"""Many nodes, by rounds of importance sampling weighted together.
+    """Many nodes, by rounds of importance sampling weighted together.
 
-    The first round has the size of the prior. Each other one is a kernel density of the rounds before, of Student t
-    distributions with five degrees of freedom around resampled nodes, and a share of the first.
-
-    Args:
-        log_posterior: The log posterior density of coordinates.
-        start: The center of the first round, `D`.
-        seed: The seed.
+    The first round has the size of the prior around a start. Each other one is a kernel density of the rounds
+    before, of Student t distributions with five degrees of freedom around resampled nodes, and a share of the first.
     """
     generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
     constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
