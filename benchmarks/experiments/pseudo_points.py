@@ -46,7 +46,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     fit_skew_gp(model, search_phases=prior is not None, **options)
     with torch.no_grad():
         score = information_score(model.predictive(test_X).probs.flatten(), test_labels)
-        found = (model.log_marginal_likelihood(), score, model.posterior(test_X).skewness.abs().max())
+        found = (model.log_marginal_likelihood().value, score, model.posterior(test_X).skewness.abs().max())
     return [{name: f"{float(value):.5f}" for name, value in zip(COLUMNS, found, strict=True)}]
 
 
