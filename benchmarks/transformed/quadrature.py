@@ -158,8 +158,10 @@ class Reference:
 def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> list[Table]:
     """Errors by problem and method, and costs."""
     runs = Runs("transformed_quadrature_runs", ("warping", "n", "dim", "data", "method", "seed"), VALUES, folder)
-    columns = ("warping", "n", "dim", "method", "runs", "mean_error", "coverage", "least_coverage", "evidence_rms",
-               "leave_one_out_rms", "leave_one_out_largest", "bad", "bad_silent", "warned", "refused", "wrong_silent")  # fmt: skip
+    columns = (
+        "warping", "n", "dim", "method", "runs", "mean_error", "coverage", "least_coverage", "evidence_rms",
+        "leave_one_out_rms", "leave_one_out_largest", "bad", "bad_silent", "warned", "refused", "wrong_silent",
+    )  # fmt: skip
     table = Table(
         "transformed_quadrature",
         columns,
