@@ -116,7 +116,7 @@ class TruncatedNormal:
         factor = RowFactor(self.lower, self.upper, self.noise)
         if self.heights is not None:
             factor = StepFactor(self.lower, self.upper, self.noise, self.heights)
-        if self.count is None or bool((self.count == self.copies).all()):
+        if self.count is None or self.copies is None or torch.equal(self.count, self.copies):
             return factor
         return PoweredFactor(factor, self.count / self.copies)
 
