@@ -184,3 +184,19 @@ def test_what_needs_single_answers_says_so():
     reflective = many(Preference(PAIRS, count=FRACTIONS), draw_settings=DrawSettings(sampler="reflective"))
     with pytest.raises(UnsupportedError, match="The reflective sampler draws single rows"):
         reflective.posterior(reflective.datapoints)
+
+
+class Ignoring(ProbitLikelihood):
+    def rows(self, *args):
+        return replace(super().rows(*args), count=None)
+
+
+def test_likelihoods_that_ignore_weights_are_told():
+    with pytest.raises(UnsupportedError, match="The rows of Binary observations ignore weights"):
+        model_of(CASES["labels"][0], Ignoring()).posterior(POINT)
+
+
+def test_equal_answers_add_up_their_weights():
+    likelihood = ProbitLikelihood()
+    rows = likelihood.rows(Binary([1, 1, 0], index=[0, 0, 0], count=WEIGHTS), torch.zeros(1, dtype=torch.double))
+    assert rows.merged().count.tolist() == pytest.approx([WEIGHTS[0] + WEIGHTS[1], WEIGHTS[2]])
