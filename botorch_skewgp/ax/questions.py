@@ -104,7 +104,7 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
 
 def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
     with user_input_errors():
-        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
+        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:
