@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,23 @@ class Reference:
             model = make(tolerance=tolerance)
             model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again, mode))
             models.append(model)
+        self.models = models
         self.laws = [model.posterior(self.test_X) for model in models]
         evidences = [model.log_evidence for model in models]
-        sums = [float(model.leave_one_out().log_density.sum()) for model in models]
-        self.evidence, self.leave_one_out = sum(evidences) / 2, sum(sums) / 2
+        self.evidence = sum(evidences) / 2
         quantiles = self.laws[0].quantile(LEVELS)
         gap = (self.laws[1].cdf(quantiles) - LEVELS.view(-1, 1, 1, 1)).abs()
-        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1]), abs(sums[0] - sums[1])
+        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1])
+
+    @cached_property
+    def leave_one_out(self) -> list[float]:
+        """The two sums of leave-one-out log densities."""
+        return [float(model.leave_one_out().log_density.sum()) for model in self.models]
+
+    def levels(self, model: BayesianTransformedGP) -> Tensor:
+        """The probabilities below a model's own quantiles."""
+        quantiles = model.posterior(self.test_X).quantile(LEVELS)
+        return sum(law.cdf(quantiles) for law in self.laws) / 2
 
     @torch.no_grad()
     def scores(self, model: BayesianTransformedGP) -> dict[str, float | None]:
@@ -140,17 +150,15 @@ class Reference:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                law = model.posterior(self.test_X)
-                quantiles = law.quantile(LEVELS)
+                levels = self.levels(model)
                 left_out = float(model.leave_one_out().log_density.sum())
                 evidence = model.log_evidence
             except BotorchError:
                 return {**dict.fromkeys(VALUES), "warned": 0.0, "refused": 1.0}
         warned = any(issubclass(warning.category, QuadratureWarning) for warning in caught)
-        levels = sum(law.cdf(quantiles) for law in self.laws) / 2
         error = (levels - LEVELS.view(-1, 1, 1, 1)).abs()
         coverage = (levels[2] - levels[0]).min()
-        differences = evidence - self.evidence, left_out - self.leave_one_out
+        differences = evidence - self.evidence, left_out - sum(self.leave_one_out) / 2
         scores = (error.mean(), error.max(), coverage, *differences, warned, 0.0)
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
@@ -184,7 +192,9 @@ def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path
                         reference = reference or Reference(make, test_X)
                         runs.add(dict(zip(runs.keys, key, strict=True)) | reference.scores(make(seed=seed, **settings)))
             if reference is not None:
-                gaps = torch.maximum(gaps, torch.tensor(reference.gaps, dtype=DOUBLE))
+                one, other = reference.leave_one_out
+                found = torch.tensor([*reference.gaps, abs(one - other)], dtype=DOUBLE)
+                gaps = torch.maximum(gaps, found)
             say(f"quadrature {warping} n={n} d={dim} set {data}")
         for method in METHODS:
             rows = [row for row in runs.rows if (row["warping"], row["n"], row["dim"]) == (warping, str(n), str(dim))]
