@@ -1,7 +1,6 @@
 """How far probabilities, evidence and leave-one-out sums are from those of a fine reference, and what nodes cost.
 
-The reference does not use the search for modes, unless one is given where the prior is too wide to find it:
-importance sampling from the prior's size, adapted by kernel densities.
+The reference does not use the search for modes: importance sampling from the prior's size, adapted by kernel densities.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from benchmarks.transformed.data import DOUBLE, synthetic
 from benchmarks.transformed.methods import WARPINGS
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
-from botorch_skewgp.transformed.nodes import Mode, Nodes
+from botorch_skewgp.transformed.nodes import Nodes
 
 PROBLEMS = (("BC", 7, 1), ("SA", 7, 1), ("SA", 10, 2), ("L-SA", 14, 2), ("SA", 30, 2))  # warping, points, inputs
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
@@ -54,20 +53,15 @@ def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @torch.no_grad()
-def reference_nodes(
-    log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int, mode: Mode | None = None
-) -> Nodes:
+def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int) -> Nodes:
     """Many nodes, by rounds of importance sampling weighted together.
 
-    The first round has the size of the prior around a start, or that of a mode if one is given. Each other one is a
-    kernel density of the rounds before, of Student t distributions with five degrees of freedom around resampled nodes,
-    and a share of the prior's size.
+    The first round has the size of the prior around a start. Each other one is a kernel density of the rounds
+    before, of Student t distributions with five degrees of freedom around resampled nodes, and a share of the first.
     """
     generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
     constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
     mixtures = [(start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))]
-    if mode is not None:
-        mixtures.append((mode.center.unsqueeze(0), mode.root))
 
     def draw(centers: Tensor, root: Tensor, num: int) -> Tensor:
         which = torch.randint(len(centers), (num,), generator=generator)
@@ -113,18 +107,12 @@ def _model(X: Tensor, Y: Tensor, warping: str, **settings: Any) -> BayesianTrans
 class Reference:
     """Models of one data set by a fine reference, made twice; they know their own difference."""
 
-    def __init__(
-        self,
-        make: Callable[..., BayesianTransformedGP],
-        test_X: Tensor,
-        tolerance: float = 1e-4,
-        mode: Mode | None = None,
-    ) -> None:
+    def __init__(self, make: Callable[..., BayesianTransformedGP], test_X: Tensor) -> None:
         self.test_X = test_X
         models = []
         for again in range(2):
-            model = make(tolerance=tolerance)
-            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again, mode))
+            model = make(tolerance=1e-4)
+            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again))
             models.append(model)
         self.models = models
         self.laws = [model.posterior(self.test_X) for model in models]
