@@ -108,7 +108,7 @@ class Belief:
         return self.scale.location * own + self.scale.scale * (self.weights @ self.means.mT)
 
     def read(self, weight: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A weighted sum at `B x k` points: means, `B x S`, variance, `B`, and covariance with the function, `B x N`."""
+        """A weighted sum at `B x k` points: means, `B x S`, variance, `B`, and covariance with all points, `B x N`."""
         crossed = weight @ self.covariance[items]
         return weight @ self.means[items], crossed.gather(-1, items) @ weight, crossed
 
@@ -190,7 +190,7 @@ class Asked:
 def after(
     beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int, most: int = NUM_SCENARIOS
 ) -> list[Belief]:
-    """The members' beliefs with a question pending: scenarios for its outcomes, a sample of `most` if there are more."""
+    """The members' beliefs with a question pending: scenarios for its outcomes, sampled if more than `most`."""
     drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
     for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
         p = ask.probabilities(values.mT, item.unsqueeze(0))[0]  # 2S x O
