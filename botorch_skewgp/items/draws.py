@@ -66,7 +66,7 @@ def utility_draws(
 
 
 def items_of(model: Any, at: float | None = None, category: int | None = None) -> Tensor:
-    """The items of a model as points: all points of a model that is no `ItemModel`."""
+    """The items of a model as points, or all points of another model; raises `InputDataError` for `at` there."""
     if isinstance(model, ItemModel):
         return model.items_at(at, category)
     if at is not None or category is not None:
