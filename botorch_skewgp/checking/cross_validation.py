@@ -92,7 +92,10 @@ class LogDensitiesByDraw(NamedTuple):
 
 @torch.no_grad()
 def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
-    """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`."""
+    """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`.
+
+    Raises `UnsupportedError`.
+    """
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.weights is not None for entry in model.observations):

@@ -91,7 +91,7 @@ class LinearTastesKernel(Kernel):
         return (white1 * white2).sum(-1) if diag else white1 @ white2.mT
 
     def white(self, X: Tensor) -> Tensor:
-        """Exact features of the kernel, `phi(x)^T L`, `batch_shape x n x rank`."""
+        """Exact features of the kernel, `phi(x)^T L`, `batch_shape x n x rank`. Raises `InputDataError`."""
         root = self.root.to(X)
         if X.shape[-1] != len(root) - 1:
             raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")

@@ -159,7 +159,7 @@ def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
-    """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1."""
+    """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1. Raises `InputDataError`."""
     wanted = f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}"
     try:
         rate = torch.as_tensor(value, dtype=torch.float64).detach()

@@ -112,6 +112,7 @@ class VoteLikelihood(PreferenceLikelihood):
 
         Raises:
             InputDataError: If an answer is not among the buttons.
+            UnsupportedError: If votes with weights may be slips.
         """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)

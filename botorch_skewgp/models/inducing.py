@@ -55,7 +55,10 @@ class InducingPoints(Module):
 
 
 def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
-    """Raise unless inducing points fit a model's points. `inducing_points` is `M x d`, `train_X` `n x d`."""
+    """Raise unless inducing points fit a model's points. `inducing_points` is `M x d`, `train_X` `n x d`.
+
+    Raises `InputDataError`.
+    """
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
         if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
@@ -125,7 +128,10 @@ class WhiteRows:
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int]) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
-        """The same with the residuals of some judges' rows in further columns instead of noise."""
+        """The same with the residuals of some judges' rows in further columns instead of noise.
+
+        Raises `UnsupportedError`.
+        """
         X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
         if X is None or not self.prior.by_judge:
             return self.root, rows, None

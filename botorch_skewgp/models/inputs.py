@@ -37,7 +37,7 @@ def move(t: Tensor, like: Tensor) -> Tensor:
 
 
 def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observation, ...]:
-    """Observations on the device of points, and of their dtype."""
+    """Observations on the device of points, and of their dtype. Raises `InputDataError`."""
 
     def change(t: Tensor) -> Tensor:
         new = move(t, like)
@@ -63,7 +63,10 @@ def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None
 
 
 def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
-    """Bounds as a floating point tensor; may be given as lists, arrays or integers. `bounds` is `2 x d`."""
+    """Bounds as a floating point tensor; may be given as lists, arrays or integers. `bounds` is `2 x d`.
+
+    Raises `InputDataError`.
+    """
     bounds = as_tensor(bounds, "bounds")
     bounds = bounds if bounds.dtype in (torch.float32, torch.float64) else bounds.double()
     if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0 or dim not in (None, bounds.shape[1]):
@@ -77,7 +80,7 @@ def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
 def check_hyperparameters(model: Module) -> None:
     """Raise if a hyperparameter is not finite, or not positive where it must be.
 
-    Bounds for the optimiser alone do not prevent setting such values.
+    Bounds for the optimiser alone do not prevent setting such values. Raises `InputDataError`.
     """
     for name, value, constraint in model.named_parameters_and_constraints():
         value = value if constraint is None else constraint.transform(value)
@@ -132,7 +135,10 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
-    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels."""
+    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels.
+
+    Raises `InputDataError`.
+    """
     if not isinstance(Y, Tensor):
         if noise is not None:
             raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
@@ -146,6 +152,7 @@ def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation,
     """Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
 
     Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
+    Raises `UnsupportedError`.
     """
     if isinstance(dataset, MultiTaskDataset):
         raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")
@@ -203,7 +210,10 @@ def _check_precision(X: Any, name: str) -> None:
 
 
 def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
-    """Check points of a query, before input transforms change their buffers. `X` is `batch_shape x q x d`."""
+    """Check points of a query, before input transforms change their buffers. `X` is `batch_shape x q x d`.
+
+    Raises `BotorchTensorDimensionError` or `InputDataError`.
+    """
     _check_precision(X, "X")
     if X.ndim < 2:
         raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")

@@ -68,7 +68,7 @@ class Panel:
 
 
 def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
-    """The code of a judge, the last input of points."""
+    """The code of a judge, the last input of points. Raises `InputDataError`."""
     if judge is None:
         return SHARED
     if isinstance(judge, str) and judge == "new":

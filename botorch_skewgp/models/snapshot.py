@@ -195,7 +195,7 @@ class Snapshot:
 
     @property
     def draws(self) -> Draws:
-        """The draws of the interval rows, made once."""
+        """The draws of the interval rows, made once. Raises `UnsupportedError`."""
         if not isinstance(self._fitted[0], Draws):
             raise UnsupportedError(
                 'A model with approximation="ep" has no draws; leave approximation out for the exact posterior.'

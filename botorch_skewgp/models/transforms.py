@@ -39,7 +39,10 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings."""
+    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings.
+
+    Raises `InputDataError` or `UnsupportedError`.
+    """
     if transform is None:
         return OutcomeScale()
     values = [entry.numbers for entry in observations if entry.numbers.numel()]
@@ -134,7 +137,7 @@ def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
     """Points rounded as a model's input transform rounds them, in the original units.
 
     `Round` may be alone, or before or after other transforms of a chain. Rounding here is exact, without the
-    approximation for gradients. `X` is `... x d`.
+    approximation for gradients. `X` is `... x d`. Raises `UnsupportedError`.
     """
     chain = list(_flat(input_transform))
     last = max((i for i, part in enumerate(chain) if isinstance(part, Round)), default=-1)

@@ -233,7 +233,7 @@ def reverse_button(button: str) -> str:
 
 
 def check_buttons(buttons: Any) -> tuple[str, ...]:
-    """The buttons of a page in the order of `BUTTONS`."""
+    """The buttons of a page in the order of `BUTTONS`. Raises `InputDataError`."""
     if not isinstance(buttons, Iterable):
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
     named = [buttons] if isinstance(buttons, str) else list(buttons)

@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 
 def as_judge(value: Any, num_answers: int) -> Tensor:
-    """Check the judges of answers, and return them as an integer tensor with one for each."""
+    """Check the judges of answers, and return them as an integer tensor with one for each. Raises `InputDataError`."""
     value = _for_each(value, num_answers)
     hint = " Number names by judge, names = number_judges(names)."
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
@@ -49,7 +49,10 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
-    """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions."""
+    """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions.
+
+    Raises `InputDataError`.
+    """
     count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
     if len(count) != num_answers:
         raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
