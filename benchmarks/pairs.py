@@ -23,6 +23,7 @@ import argparse
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +57,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 
 DUELS, LOOKS, REFIT, FLOOR = 40, (0, 10, 20, 30, 40), 2, 1e-4
-FEW = 10  # pairs of runs, of which fewer have no verdict
+FEW = 10  # pairs of runs; of fewer no table tells
 NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
@@ -252,10 +253,10 @@ def run(options: argparse.Namespace) -> None:
                 ("problem", *(f"regret_{k}" for k in LOOKS), "failed_fits", "seconds"), _columns, NOTES)  # fmt: skip
     folder = prepare(options)
     rows = race.hold(folder, options.processes, options.seconds)
-    every = [
-        {**row, "judge": "all"} | {"seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
-    ]
-    publish([race.table([*every, *rows])], folder)
+    every = [{**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES]
+    rivals = Counter((row["inputs"], row["judge"]) for row in [*rows, *every] if row["method"] != METHODS[0])
+    told = [row for row in [*rows, *every] if options.quick or rivals[row["inputs"], row["judge"]] >= FEW]
+    publish([race.table(told)], folder)
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
@@ -264,5 +265,5 @@ def _columns(runs: Group) -> dict[str, Cell]:
         logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method="default")]
         difference, error = mean_and_error(logs[1] - logs[0])
         row |= {f"median_{k}": runs.median(f"regret_{k}"), f"default_less_{k}": difference, f"error_{k}": error,
-                f"verdict_{k}": verdict(difference, error) if len(logs[0]) >= FEW else "few runs"}  # fmt: skip
+                f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None}  # fmt: skip
     return row
