@@ -114,11 +114,11 @@ def plot_map(
     if drawn.level is not None:
         as_number(drawn.level, "level")
     ends = None if drawn.limits is None else tuple(as_number(end, "limits") for end in drawn.limits)
-    x, z = (array(grids[0]), values.flatten()) if len(free) == 1 else (None, values.reshape(num, num))
-    if x is not None:
-        ax = _line(new_axes(ax), x, array(z), drawn, ends)
+    if len(free) == 1:
+        ax = _line(new_axes(ax), array(grids[0]), array(values.flatten()), drawn, ends)
     else:
-        ax = _surface(new_axes(ax, (4.6, 3.8)), [array(grid) for grid in grids], array(z), drawn, ends)
+        z = array(values.reshape(num, num))
+        ax = _surface(new_axes(ax, (4.6, 3.8)), [array(grid) for grid in grids], z, drawn, ends)
     if (
         model is not None
         and _is_nearly_constant(values)
@@ -131,7 +131,7 @@ def plot_map(
         mark_points(ax, model, bounds, free, of == "valid")
     for name, place in places.items():
         at = place[free].tolist()
-        height = [float(drawn.function(place.unsqueeze(0)).detach())] if len(free) == 1 else []
+        height = [float(as_tensor(drawn.function(place.unsqueeze(0)), "of").detach())] if len(free) == 1 else []
         ax.plot(
             *at, *height, linestyle="", marker="*", markersize=14, color=VERMILLION, markeredgecolor="white",
             label=name, zorder=5,

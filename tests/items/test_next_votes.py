@@ -33,7 +33,7 @@ def test_items_about_which_draws_disagree(monkeypatch, seed):
 
     assert votes([[3, 1, 0], [1, 3, 0]]) == [(0, 1)]  # the best of each
     assert votes([[4, 3, 2, 1], [4, 1, 3, 2]], "top", 2) == [(1, 2)]  # in the best two of one draw alone
-    assert votes([[9, 8, 1, 0], [1, 0, 9, 8]], "top", 2) == [(0, 2)]  # the highest of these
+    assert votes([[9, 8, 1, 0], [1, 0, 8, 9]], "top", 2) == [(0, 3)]  # the highest of these
     assert votes([[3, 2, 1, 0], [3, 1, 2, 0]], "order") == [(1, 2)]  # in another order
 
 
