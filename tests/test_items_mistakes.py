@@ -42,7 +42,7 @@ MISTAKES = {
         "judges must name each judge once",
     ),
     "lists as names of items": (lambda: leaderboard(league(), [["a"], ["b"], ["c"]]), "items must hold names"),
-    "a model as a table": (lambda: plot_leaderboard(league()), r"that of leaderboard\(model\); got SkewGP"),
+    "a model as a table": (lambda: plot_leaderboard(league()), r"that of leaderboard\(model\); got ItemModel"),
 }
 
 
