@@ -33,7 +33,7 @@ class NonGaussianPosterior(Posterior):
 
     @property
     def distribution(self) -> NoReturn:
-        """None, as BoTorch would treat it as Gaussian."""
+        """None, as BoTorch would treat it as Gaussian: an `AttributeError`."""
         message = (
             f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
             "ModelList, not in a ModelListGP."
@@ -68,7 +68,7 @@ class NonGaussianPosterior(Posterior):
 
 
 def check_one_value(posterior: Posterior, user: str) -> None:
-    """Refuse posteriors over more than one value."""
+    """Raise `UnsupportedError` for posteriors over more than one value."""
     shape = tuple(posterior._extended_shape())
     if shape[-2:] != (1, 1):
         raise UnsupportedError(

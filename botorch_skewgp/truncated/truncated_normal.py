@@ -28,7 +28,8 @@ class TruncatedNormal:
     """The distribution of `u = h + v` given `lower < u <= upper`, row by row.
 
     `h ~ N(mean, C)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
-    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`.
+    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`. Raises `ValueError` where shapes,
+    values, counts or heights cannot be.
     """
 
     mean: Tensor  # `batch_shape x m`

@@ -36,7 +36,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk")
 
     "mean" is that of the average of a functional; "bulk" that of its normal scores, which exists even where it has no
     variance. The number of draws for one that is the same in all of them; NaN for one that is NaN in one of them.
-    Anticorrelated chains can have more effective draws than draws.
+    Anticorrelated chains can have more effective draws than draws. Another kind is a `ValueError`.
     """
     values = _steps_last(draws)
     if kind == "mean":

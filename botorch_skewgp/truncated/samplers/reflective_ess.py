@@ -58,7 +58,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     """
 
     def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, backend: str = "auto") -> None:
-        """The horizon is in `(0, pi)`."""
+        """The horizon is in `(0, pi)`, else a `ValueError`."""
         super().__init__(distribution)
         if not 0 < horizon < math.pi:
             raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
@@ -111,7 +111,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        """As `Sampler.run`.
+        """As `Sampler.run`; `ValueError` without steps.
 
         Raises `TooManyReflectionsError` if a trajectory has implausibly many reflections: more than `1000 (m + 10)`,
         plus those of rows between close bounds; and `SamplingError` if rows leave their bounds by more than rounding,

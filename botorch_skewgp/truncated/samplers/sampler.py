@@ -29,7 +29,8 @@ class SamplerInfo(NamedTuple):
 class Sampler(ABC):
     r"""A Markov chain whose stationary distribution is a truncated normal, a single one.
 
-    `step` is a pure function of the state and the generator. Chains are a batch dimension.
+    `step` is a pure function of the state and the generator. Chains are a batch dimension. A batch of distributions is
+    a `ValueError`.
 
     Example:
         >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
