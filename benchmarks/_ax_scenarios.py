@@ -23,11 +23,7 @@ from botorch.utils.multi_objective.hypervolume import Hypervolume
 from botorch.utils.multi_objective.pareto import is_non_dominated
 
 from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
-from botorch_skewgp.ax import (
-    attach_comparison,
-    get_best_arm,
-    skewgp_generation_strategy,
-)
+from botorch_skewgp.ax import attach_comparison, get_best_arm, skewgp_generation_strategy
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 
 LEAST = 0.397887  # Branin's minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)

@@ -186,9 +186,7 @@ def hold_and_publish(options: argparse.Namespace, *races: Race) -> None:
         publish([race.table(race.hold(folder, options.processes, options.seconds))], folder)
 
 
-def _measured(
-    run: Callable[..., Mapping[str, Cell] | Sequence[Mapping[str, Cell]]], cell: Names, threads: int
-) -> list[Names]:
+def _measured(run: Run, cell: Names, threads: int) -> list[Names]:
     torch.set_num_threads(threads)  # of another process
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")

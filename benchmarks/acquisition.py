@@ -29,15 +29,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference

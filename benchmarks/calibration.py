@@ -37,21 +37,10 @@ from scipy.stats import chisquare
 from scipy.stats import f as fisher
 from torch import Tensor
 
+from benchmarks._kinds import Noise, likelihood_of, rbf_kernel
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning
-from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    NumericLikelihood,
-    OrdinalLikelihood,
-    PreferenceLikelihood,
-    ProbitAffineLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-)
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -74,30 +63,13 @@ POINTS = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
 ELSEWHERE = torch.tensor([[0.5]], dtype=torch.float64)
 STEP = 0.03  # from a point to where a slope has led
 NUM_LABELS = 3
-CUTPOINTS = (-1.0, 0.2, 1.0)
-TIE_WIDTH = 0.6
-THRESHOLD = 0.3
+TRUTH = Noise(  # of the data; a model believes these variances, or a multiple of them
+    numbers=0.5, items=0.5, validity=0.5, affine=0.8, classes=0.5, slopes=40.0, cutpoints=(-1.0, 0.2, 1.0),
+    tie_width=0.6, threshold=0.3,
+)  # fmt: skip
 BINS = 10
 LEAST_P_VALUE = 1e-4  # of ranks and of moments: a right posterior is refused once in 5,000 cells
 REPLICATES_OF_PAIRS = 50
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Noise variances; the truth's, or those that a model believes."""
-
-    numbers: float = 0.5
-    labels: float = 1.0
-    grades: float = 1.0
-    items: float = 0.5
-    validity: float = 0.5
-    affine: float = 0.8
-    classes: float = 0.5
-    slopes: float = 40.0
-
-    def times(self, factor: float) -> Noise:
-        """All variances multiplied by a number."""
-        return replace(self, **{name: factor * value for name, value in vars(self).items()})
 
 
 # How each kind of observation comes about
@@ -133,8 +105,8 @@ def grades(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[O
     """Grades."""
     index = _index(size, generator)
     values = _read(f, index, p.grades, generator)
-    edges = torch.tensor(CUTPOINTS, dtype=f.dtype)
-    return [Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(CUTPOINTS) + 1, index=index)]
+    edges = torch.tensor(TRUTH.cutpoints, dtype=f.dtype)
+    return [Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(TRUTH.cutpoints) + 1, index=index)]
 
 
 def censored(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
@@ -164,7 +136,7 @@ def duels_with_ties(f: Tensor, p: Noise, size: int, generator: torch.Generator) 
     """Duels that may end in a tie."""
     pairs = _groups(size, 2, generator)
     values, order = _read(f, pairs, p.items, generator).sort(-1, descending=True)
-    tied = values[:, 0] - values[:, 1] <= TIE_WIDTH
+    tied = values[:, 0] - values[:, 1] <= TRUTH.tie_width
     won = Preference(pairs.gather(-1, order)[~tied])
     return [entry for entry in (won, Tie(pairs[tied])) if len(entry.pairs)]
 
@@ -186,7 +158,7 @@ def rankings(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list
 def validity(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
     """Trials that work or fail."""
     index = _index(size, generator)
-    return [Validity(_read(f, index, p.validity, generator) > THRESHOLD, index=index)]
+    return [Validity(_read(f, index, p.validity, generator) > TRUTH.threshold, index=index)]
 
 
 def slopes(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
@@ -256,26 +228,8 @@ def prior_draw(X: Tensor, columns: int, generator: torch.Generator) -> tuple[Ten
     return draw[: len(X)], draw[len(X) :]
 
 
-def likelihood_of(kinds: set[type[Observation]], p: Noise, with_ties: bool) -> RowLikelihood:
-    """Likelihoods of the kinds that were seen, with the noise that the model believes."""
-    likelihoods = (
-        NumericLikelihood(noise=p.numbers, learn_noise=False),
-        ProbitLikelihood(noise=p.labels),
-        OrdinalLikelihood(len(CUTPOINTS) + 1, torch.tensor(CUTPOINTS, dtype=torch.float64), noise=p.grades),
-        PreferenceLikelihood(noise=p.items, tie_width=TIE_WIDTH, ties_allowed=with_ties),
-        ValidityLikelihood(threshold=THRESHOLD, noise=p.validity),
-        SlopeLikelihood(p.slopes),
-        ProbitAffineLikelihood(),
-        LabelPreferenceLikelihood(NUM_LABELS, noise=p.classes),
-    )
-    return MixedLikelihood(*(one for one in likelihoods if kinds.intersection(one.observation_types)))
-
-
 def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: int) -> SkewGP:
     """The model of simulated data."""
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=torch.tensor(OUTPUTSCALE, dtype=torch.float64))
-    covar_module.base_kernel.initialize(lengthscale=torch.tensor(LENGTHSCALE, dtype=torch.float64))
     # an affine observation brings its noise with it
     observations = [
         entry
@@ -286,8 +240,12 @@ def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: i
     return SkewGP(
         POINTS,
         observations,
-        likelihood=likelihood_of({type(entry) for entry in observations}, p, with_ties),
-        covar_module=covar_module,
+        likelihood=likelihood_of(
+            replace(p, ties_allowed=with_ties),
+            NUM_LABELS if isinstance(observations[0], LabelPreference) else 1,
+            {type(entry) for entry in observations},
+        ),
+        covar_module=rbf_kernel(OUTPUTSCALE, LENGTHSCALE),
         mean_module=gpytorch.means.ZeroMean(),
         draw_settings=DrawSettings(num_draws=256, seed=seed),
     ).eval()
@@ -314,7 +272,7 @@ def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -
     Args:
         names: Of the kinds that the data are of.
         replicate: The number of the replicate, which seeds the simulation.
-        noises: What models believe; the data come with `Noise()`.
+        noises: What models believe; the data come with `TRUTH`.
 
     Returns:
         A `2 x len(noises) x functionals` tensor.
@@ -328,7 +286,7 @@ def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -
     for name in names:
         simulate, size = KINDS[name]
         read = f_slopes[: len(POINTS), 0] if name == "Slope" else values
-        observations += simulate(read, Noise(), size // len(names), generator)
+        observations += simulate(read, TRUTH, size // len(names), generator)
     weight = functionals(columns, near="Slope" in names)
     truth = weight @ f.flatten()
     eye = torch.eye(len(truth), dtype=truth.dtype)
@@ -379,7 +337,7 @@ def calibrate(names: tuple[str, ...], replicates: int, factors: tuple[float, ...
         replicates: How often to simulate.
         factors: Of the noise variances; 1 for a right model.
     """
-    noises = [Noise().times(factor) for factor in factors]
+    noises = [TRUTH.times(factor) for factor in factors]
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=PoorDrawsWarning)
         found = torch.stack([normal_scores(names, replicate, noises) for replicate in range(replicates)])

@@ -16,15 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.observations import Binary, Numeric, Preference

@@ -24,15 +24,7 @@ from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks.steps import DIMENSION, NOISE
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

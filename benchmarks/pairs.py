@@ -56,6 +56,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 
 DUELS, LOOKS, REFIT, FLOOR = 40, (0, 10, 20, 30, 40), 2, 1e-4
+FEW = 10  # pairs of runs, of which fewer have no verdict
 NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
@@ -263,5 +264,5 @@ def _columns(runs: Group) -> dict[str, Cell]:
         logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method="default")]
         difference, error = mean_and_error(logs[1] - logs[0])
         row |= {f"median_{k}": runs.median(f"regret_{k}"), f"default_less_{k}": difference, f"error_{k}": error,
-                f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None}  # fmt: skip
+                f"verdict_{k}": verdict(difference, error) if len(logs[0]) >= FEW else "few runs"}  # fmt: skip
     return row

@@ -35,15 +35,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor
 
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks._scores import information_score
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp

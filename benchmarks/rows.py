@@ -14,15 +14,7 @@ import warnings
 import torch
 
 from benchmarks._problems import duel_data
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Preference
 

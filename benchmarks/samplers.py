@@ -32,15 +32,7 @@ from torch import Tensor
 
 from benchmarks._gibbs import GibbsSampler
 from benchmarks._problems import Problem, classification, duels, to_device
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation

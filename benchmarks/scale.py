@@ -38,15 +38,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-)
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 
 LENGTHSCALES, VARIANCE = (0.2, 0.3, 0.6), 2.0
 NUM_TEST = 2000

@@ -21,7 +21,7 @@ from benchmarks.experiments import (
 )
 from benchmarks.experiments._experiment import Experiment, paired, run_experiment
 from benchmarks.experiments._models import MomentMatched, Surrogate, build
-from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, choose, utility, values_at
+from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, Fitter, choose, utility, values_at
 from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.truncated.diagnostics import diagnose
 
@@ -119,6 +119,15 @@ def test_expanders_and_maximisers():
     assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
 
 
+def test_the_classifier_of_safe_opt_learns_from_failures():
+    X = torch.linspace(-5, 5, 101, dtype=torch.float64).unsqueeze(-1)
+    x = X.squeeze(-1)
+    g = torch.where(x > 1.5, -1.0, 2 + 0.5 * x)
+    asked = [50, 55, 45, 60, 40]
+    assert safe_optimisation._next("SafeOpt, classifier", X, g, asked) > 60  # where it has been best
+    assert safe_optimisation._next("SafeOpt, classifier", X, g, [*asked, 66]) < 60  # the numbers are the same
+
+
 @pytest.mark.parametrize("method", ["EP", "Laplace"])
 def test_gaussian_approximations(method):
     """Against another way to them: for one label, by quadrature and by a search."""
@@ -163,6 +172,18 @@ def test_mode_of_laplace_is_stationary(name):
 def duels() -> tuple[torch.Tensor, Preference]:
     X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return X, Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [0, 2], [2, 11]]))
+
+
+@pytest.mark.parametrize("method", ["SkewGP", "Laplace"])
+def test_hyperparameters_that_are_given_stay(duels, method):
+    points, seen = duels
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = 50.0, 0.1
+    fitter = Fitter(method, smoke=True, kernel=kernel)
+    for _ in range(2):
+        model = fitter(points, [seen])
+        assert model.covar_module.outputscale.item() == pytest.approx(50.0)
+        assert model.covar_module.base_kernel.lengthscale.item() == pytest.approx(0.1)
 
 
 def test_posteriors_of_pairwise_gp_are_its_own(duels):

@@ -25,6 +25,12 @@ SIZES = {
     "Heating": (900, 900),
     "HC": (250, 250),
     "Car": (4654, 4654),
+    "Yogurt": (1310, 50),
+    "Yogurt, habits": (1310, 50),
+    "Catsup": (452, 50),
+    "Catsup, habits": (452, 50),
+    "VerbAgg": (3792, 158),
+    "bfi": (2500, 100),
     "wine": (72, 9),
     "soup": (1847, 185),
     "rat": (20000, 1),
@@ -97,6 +103,42 @@ def test_splits():
     assert len(held_out) == 64
     assert not set(person[known].tolist()) & set(person[held_out].tolist())
     assert len(data.split_known(torch.arange(100))[1]) == 25
+
+
+def test_the_last_answers_of_each_person_are_held_out():
+    known, held_out = data.split_last(torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 0, 0]))
+    assert held_out.tolist() == [4, 8, 9]  # two of eight, and one of two
+    assert known.tolist() == [0, 1, 2, 3, 5, 6, 7]
+
+
+def test_habits_of_a_scanner_panel_tell_the_choice_before():
+    panel = data.yogurt(50, history=True)
+    first = torch.tensor([int((panel.person == person).nonzero()[0]) for person in panel.person.unique()])
+    last = panel.points[..., -2]
+    assert (last[first] == 0).all()
+    later = torch.ones(len(panel), dtype=torch.bool).index_fill(0, first, False)
+    assert torch.equal(last[later].argmax(-1), panel.chosen[later.nonzero().squeeze(-1) - 1])
+    known, test = (panel.take(which) for which in data.split_last(panel.person))
+    plain = [part.only(panel.columns[:-2]) for part in (known, test)]
+    gain = rivals.conditional_logit(known, test).log_density - rivals.conditional_logit(*plain).log_density
+    assert gain.mean() > 0.4  # of 1.1 nats
+
+
+def test_graded_response_model_finds_two_abilities_again():
+    generator = torch.Generator().manual_seed(0)
+    item, person = torch.arange(6).repeat(80), torch.arange(80).repeat_interleave(6)
+    ability = torch.randn(80, 2, generator=generator, dtype=torch.float64)
+    level = 3 * ability[person, item % 2] + torch.randn(480, generator=generator, dtype=torch.float64)
+    grades = (level.unsqueeze(-1) > torch.tensor([-1.0, 1.0])).sum(-1)
+    answers = data.Grades("simulated", tuple("abcdef"), torch.eye(6).double()[item], grades, 3, person, item=item)
+    known, held_out = (answers.take(which) for which in data.split_known(person))
+    model = rivals.GradedResponse(known, num_factors=2)
+    alike = torch.nn.functional.normalize(model.loadings, dim=-1)
+    alike = (alike @ alike.mT).abs()
+    same = (torch.arange(6) % 2 == (torch.arange(6) % 2).unsqueeze(-1)) & ~torch.eye(6, dtype=torch.bool)
+    assert alike[same].mean() > alike[~same & ~torch.eye(6, dtype=torch.bool)].mean() + 0.4
+    found = rivals.of_outcomes(model.predict(held_out), held_out.grades).log_density.mean()
+    assert found > rivals.cumulative_link_people(known, held_out).log_density.mean()
 
 
 def test_mixed_logit_recovers_a_simulated_panel():

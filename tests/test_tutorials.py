@@ -1,11 +1,11 @@
 """Every tutorial runs from top to bottom in its short form, and is stored with outputs that fit it."""
 
-import os
-import subprocess
-import sys
+import warnings
 from pathlib import Path
 
+import matplotlib
 import pytest
+from programs import run_program
 
 nbformat = pytest.importorskip("nbformat", reason="the notebooks are run with the extra `tutorials`")
 
@@ -13,21 +13,20 @@ TUTORIALS = sorted((Path(__file__).parents[1] / "tutorials").glob("*.ipynb"))
 MAX_LINES = 30  # of a code cell
 MAX_BYTES = 400_000  # of a notebook with its pictures
 
-# The code cells as one script; a warning is an error, as in all tests, and a cell's name is in the traceback. Those let
-# pass are linear_operator's when it is imported, and matplotlib's of pictures that nobody sees or closes.
-RUN = """
-import os, sys, warnings
-import matplotlib, nbformat
-matplotlib.use("agg")
-warnings.simplefilter("error")
-warnings.filterwarnings("ignore", ".torch.jit.", Warning, "(torch|linear_operator|gpytorch)[.]")
-warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
-warnings.filterwarnings("ignore", "More than 20 figures have been opened", RuntimeWarning)
-namespace = {"__name__": "__main__"}
-for cell in nbformat.read(sys.argv[1], as_version=4).cells:
-    if cell.cell_type == "code":
-        exec(compile(cell.source, f"{os.path.basename(sys.argv[1])}, {cell.id}", "exec"), namespace)
-"""
+
+def run_cells(path: str) -> None:
+    """The code cells one after another; a warning is an error, as in all tests, and a cell's name is in the traceback.
+
+    matplotlib's of pictures that nobody sees or closes pass.
+    """
+    matplotlib.use("agg")
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
+    warnings.filterwarnings("ignore", "More than 20 figures have been opened", RuntimeWarning)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, f"{Path(path).name}, {cell.id}", "exec"), namespace)
 
 
 @pytest.fixture(params=TUTORIALS, ids=lambda path: path.stem)
@@ -41,15 +40,8 @@ def test_there_are_tutorials():
 
 @pytest.mark.slow
 def test_runs(path):
-    result = subprocess.run(
-        [sys.executable, "-c", RUN, str(path)],
-        env={**os.environ, "SMOKE_TEST": "1", "OMP_NUM_THREADS": "1"},
-        cwd=path.parent,  # as Jupyter does
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+    ended = run_program(path, run_cells, cwd=path.parent)  # as Jupyter does
+    assert ended.code == 0, ended.stderr[-3000:]
 
 
 def test_is_stored_with_outputs(path):

@@ -21,15 +21,17 @@ def trace_of(row: Row) -> list[float]:
     return [float(value) for value in row["regret"].split()]
 
 
-def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence[str] = ()) -> Table:
-    """Regret half way and at the end, and the logarithm of the latter beside that of a reference, paired.
+def with_function(rows: Sequence[Row]) -> list[Row]:
+    """Rows with a name of their function, if there is one only."""
+    return [{"function": "regret", **row} for row in rows]
 
-    Args:
-        name: The name of the table.
-        rows: Rows with `trial`, `function`, `method`, `regret` and `seconds_per_step`.
-        reference: The method that others are compared with.
-        notes: Lines for the head of the table.
+
+def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence[str] = ()) -> Table:
+    """Regret half way and at the end, and the logarithm of the latter beside that of a reference method, paired.
+
+    Rows have `trial`, `method`, `regret`, `seconds_per_step` and, if there are several, `function`.
     """
+    rows = with_function(rows)
     table = Table(
         name,
         (
@@ -88,6 +90,7 @@ def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence
 
 def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
     """Mean regret and its standard error against questions, a panel for every function."""
+    rows = with_function(rows)
     functions = list(dict.fromkeys(row["function"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     across = min(len(functions), 3)

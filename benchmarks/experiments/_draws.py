@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks._problems import classification
 from benchmarks._reporting import Table
-from benchmarks.experiments._experiment import Row, paired
+from benchmarks.experiments._experiment import Experiment, Row, paired
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -216,3 +216,23 @@ def plot_against_size(figure: Any, rows: Sequence[Row]) -> None:
     right.set(xlabel="labels", ylabel="effective draws a second")
     left.legend(frameon=False)
     right.legend(frameon=False)
+
+
+def size_experiment(
+    problem: Callable[[int, int], TruncatedNormal], num_draws: int, cases: Iterable[tuple[int, str]], **told: Any
+) -> Experiment:
+    """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n` and method; a data set is a trial."""
+
+    def trial(number: int, case: Row, smoke: bool) -> list[Row]:
+        distribution = problem(30 if smoke else int(case["n"]), number)
+        return [timed(case["method"], distribution, 40 if smoke else num_draws)]
+
+    return Experiment(
+        trials=3,
+        cases=tuple({"n": str(n), "method": method} for n, method in cases),
+        columns=COLUMNS,
+        trial=trial,
+        tables=lambda rows: [size_table(told["name"], rows)],
+        plot=plot_against_size,
+        **told,
+    )

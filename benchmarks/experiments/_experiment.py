@@ -71,13 +71,7 @@ def run_experiment(
 ) -> None:
     """Run the cases of an experiment that are not there yet, and make its tables and its picture of all of them.
 
-    Args:
-        experiment: The experiment.
-        trials: The number of trials; the paper's if `None`, one in a smoke test.
-        smoke: Whether trials are to be as small as run at all.
-        processes: The number of trials at a time.
-        folder: Where rows, tables and the picture are kept; nowhere if `None`.
-        only: Names of functions, sets or methods: no others are run; see `Experiment.selected`.
+    Nothing is kept without a folder; `only` are the names of functions, sets or methods: see `Experiment.selected`.
     """
     wanted = trials if trials is not None else 1 if smoke else experiment.trials
     runs = Runs(f"{experiment.name}_runs", experiment.keys, experiment.columns, folder)

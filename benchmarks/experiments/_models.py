@@ -43,14 +43,9 @@ MODELS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "PairwiseGP")
 def build(
     method: str, train_X: Tensor, observations: Sequence[Observation], num_draws: int = 2048, **modules: Any
 ) -> Model:
-    """A model by the name of a method.
+    """A model by the name of a method, of `MODELS`; for PairwiseGP observations are one set of duels.
 
-    Args:
-        method: One of `MODELS`.
-        train_X: An `n x d` tensor of points.
-        observations: What was seen of them; for PairwiseGP one set of duels.
-        num_draws: The number of draws of `SkewGP`; at most `FEW_DRAWS` are those of LIN-ESS too.
-        modules: Kernel, mean and so on, as a SkewGP takes them; not for PairwiseGP.
+    `num_draws` are those of SkewGP; at most `FEW_DRAWS` are those of LIN-ESS too. `modules` are kernel, mean and so on.
     """
     if method == "PairwiseGP":
         (duels,) = observations

@@ -25,6 +25,8 @@ from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLik
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
+from gpytorch.kernels import Kernel
+from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
@@ -104,15 +106,14 @@ class History:
 class Fitter:
     """Makes models of a growing history, and fits hyperparameters every now and then.
 
-    Args:
-        model: A name of `MODELS`. All but PairwiseGP are fitted by the evidence of expectation propagation and have the
-            library's default priors; PairwiseGP by its own, with BoTorch's.
-        smoke: Whether to be as small as runs at all.
-        likelihood: That of all models; by default the observations' own.
+    All but PairwiseGP are fitted by the evidence of expectation propagation with the library's default priors;
+    PairwiseGP by its own, with BoTorch's. With a kernel nothing is fitted, and the mean is 0.
     """
 
-    def __init__(self, model: str, smoke: bool = False, likelihood: RowLikelihood | None = None) -> None:
-        self.model, self.likelihood = model, likelihood
+    def __init__(
+        self, model: str, smoke: bool = False, likelihood: RowLikelihood | None = None, kernel: Kernel | None = None
+    ) -> None:
+        self.model, self.likelihood, self.kernel = model, likelihood, kernel
         self.num_draws = 16 if smoke else NUM_DRAWS
         self.options = {**FIT_OPTIONS, "optimizer_kwargs": {"options": {"maxiter": 1 if smoke else MOST_STEPS}}}
         self.fitted: Model | None = None
@@ -124,6 +125,9 @@ class Fitter:
         self.number += 1
         if self.model == "PairwiseGP":
             return self._pairwise(points, observations, due)
+        if self.kernel is not None:
+            modules: dict[str, Any] = {"covar_module": self.kernel, "mean_module": ZeroMean()}
+            return build(self.model, points, observations, self.num_draws, **modules).eval()
         if due:
             given = {} if self.likelihood is None else {"likelihood": deepcopy(self.likelihood)}
             fitted = build("SkewGP", points, observations, self.num_draws, **given, **self._outcomes(observations))
@@ -177,15 +181,7 @@ def candidates(dim: int, generator: torch.Generator, smoke: bool = False) -> Ten
 
 @torch.no_grad()
 def choose(name: str, model: SkewGP | Surrogate, best: Tensor, seed: int, X: Tensor) -> int:
-    """The row of the largest value of an acquisition function.
-
-    Args:
-        name: A name of `ACQUISITIONS`.
-        model: The model.
-        best: The point that the chosen one will be compared with.
-        seed: Of samples.
-        X: Points to choose from, `n x d`.
-    """
+    """The row of points, `n x d`, of the largest value of an acquisition function by its name."""
     rows = torch.arange(len(X))
     rough = None
     if isinstance(model, Surrogate | GaussianApproximation):
@@ -219,21 +215,14 @@ def optimise(
     first_numbers: int = 0,
     number_every: int = 0,
     smoke: bool = False,
+    kernel: Kernel | None = None,
 ) -> Row:
-    """A run of duels, with a number every now and then.
+    """A run of duels, with a number every now and then: `regret`, of the best point before each question and after the
+    last, and `seconds_per_step`.
 
-    Args:
-        utility: The function.
-        method: Model and acquisition function: `"SkewGP, UCB"`; `"random"` for random points and SkewGP's judgement.
-        seed: Of first points, candidates and draws; the first points are the same for all methods.
-        first_duels: How many duels between fresh points come first.
-        iterations: How many questions follow.
-        first_numbers: How many first points have a known value besides.
-        number_every: Every how many questions a value is told instead of a duel; never if 0.
-        smoke: Whether to be as small as runs at all.
-
-    Returns:
-        `regret`, of the best point before each question and after the last, and `seconds_per_step`.
+    Duels between fresh points come first, and values of the first points; after each `number_every` questions, never if
+    0, a value is told instead of a duel. `method` is a model and an acquisition function, as `"SkewGP, UCB"`;
+    `"random"` has random points and SkewGP's judgement. Hyperparameters are fitted unless there is a kernel.
     """
     model_name, _, acquisition_name = ("SkewGP, random" if method == "random" else method).partition(", ")
     generator = torch.Generator().manual_seed(seed)
@@ -242,7 +231,7 @@ def optimise(
         history.duel(2 * k, 2 * k + 1, utility.evaluate)
     for row in range(first_numbers):
         history.measure(row, utility.evaluate)
-    fitter, trace, began = Fitter(model_name, smoke), [], time.process_time()
+    fitter, trace, began = Fitter(model_name, smoke, kernel=kernel), [], time.process_time()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for step in range(iterations + 1):

@@ -8,14 +8,10 @@ draw is worth, so that effective draws a second stand beside them. A trial is a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 from benchmarks._problems import positive_rows, squared_exponential
-from benchmarks._reporting import Table
-from benchmarks.experiments._draws import COLUMNS, plot_against_size, size_table, timed
-from benchmarks.experiments._experiment import Experiment, Row
+from benchmarks.experiments._draws import size_experiment
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SIZES = (50, 100, 200, 400, 800, 1600)
@@ -33,24 +29,12 @@ def _labels(n: int, seed: int) -> TruncatedNormal:
     return positive_rows(sign.unsqueeze(-1) * K * sign, 1.0)
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    distribution = _labels(20 if smoke else int(case["n"]), seed=number)
-    return [timed(case["method"], distribution, 40 if smoke else NUM_DRAWS)]
-
-
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    return [size_table("draws_against_size", rows)]
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = size_experiment(
+    _labels,
+    NUM_DRAWS,
+    ((n, method) for n in SIZES for method in METHODS),
     name="draws_against_size",
     figure="Classification, figure 4",
     claim="LIN-ESS is faster than elliptical slice sampling.",
     deviations="Three data sets, up to 1,600 labels; effective draws beside seconds.",
-    trials=3,
-    cases=tuple({"n": str(n), "method": method} for n in SIZES for method in METHODS),
-    columns=COLUMNS,
-    trial=_trial,
-    tables=_tables,
-    plot=plot_against_size,
 )

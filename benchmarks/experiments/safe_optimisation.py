@@ -11,7 +11,7 @@ it was not valid elsewhere. Thirty points are evaluated after the first, 0. All 
   of valid against not with the same kernel; intervals of 85 %. Safe are points of which both lower ends are not
   negative. Of these, maximisers are those whose upper end exceeds the best lower one, and expanders those at which a
   value at the upper end of the classifier would make another point safe; of both the one with the widest interval is
-  asked for. The paper says nothing of the classifier's noise, which is 1 here, nor of the first point, which stays safe.
+  asked for. The classifier's noise, of which the paper says nothing, is 1 here, and the first point stays safe.
 - `SafeOpt, all values`: one process, as if points that are not valid told their value too, which the others do not
   know; intervals of 95 %.
 
@@ -31,6 +31,7 @@ from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._reporting import Table
+from benchmarks.experiments._curves import plot_regret, trace_of
 from benchmarks.experiments._experiment import Experiment, Row, paired
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
@@ -144,10 +145,6 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     return [row]
 
 
-def _last(row: Row) -> float:
-    return float(row["regret"].split()[-1])
-
-
 def _tables(rows: Sequence[Row]) -> list[Table]:
     table = Table(
         "safe_optimisation",
@@ -167,18 +164,18 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
             "functions: those with a violation; less_than_skewgp: of paired final regrets",
         ],
     )
-    ours = {row["trial"]: _last(row) for row in rows if row["method"] == METHODS[0]}
+    ours = {row["trial"]: trace_of(row)[-1] for row in rows if row["method"] == METHODS[0]}
     for method in METHODS:
         own = [row for row in rows if row["method"] == method]
         if not own:
             continue
-        mean, error = paired([_last(row) for row in own])
-        gains = [ours[row["trial"]] - _last(row) for row in own if row["trial"] in ours]
+        mean, error = paired([trace_of(row)[-1] for row in own])
+        gains = [ours[row["trial"]] - trace_of(row)[-1] for row in own if row["trial"] in ours]
         gain, gain_error = paired(gains) if gains else (None, None)
         table.add(
             method=method, violations=sum(int(row["violations"]) for row in own),
             functions=sum(row["violations"] != "0" for row in own),
-            evaluations=sum(len(row["regret"].split()) - 1 for row in own), regret=mean, error=error,
+            evaluations=sum(len(trace_of(row)) - 1 for row in own), regret=mean, error=error,
             less_than_skewgp=gain, its_error=gain_error,
             seconds_per_step=sum(float(row["seconds_per_step"]) for row in own) / len(own),
         )  # fmt: skip
@@ -186,19 +183,7 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    ax = figure.subplots()
-    for method in METHODS:
-        traces = [[float(v) for v in row["regret"].split()] for row in rows if row["method"] == method]
-        if not traces:
-            continue
-        trace = torch.tensor(traces, dtype=torch.float64)
-        mean, error = trace.mean(0), trace.std(0) / len(trace) ** 0.5
-        steps = torch.arange(trace.shape[1])
-        ax.plot(steps.numpy(), mean.numpy(), label=method)
-        ax.fill_between(steps.numpy(), (mean - error).numpy(), (mean + error).numpy(), alpha=0.2)
-    ax.set_xlabel("evaluations")
-    ax.set_ylabel("regret of the best valid point")
-    ax.legend(frameon=False)
+    plot_regret(figure, rows, "evaluations")
 
 
 EXPERIMENT = Experiment(

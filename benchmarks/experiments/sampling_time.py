@@ -17,41 +17,22 @@ function given the rows, their mean square and their log likelihood. Times are o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from benchmarks._problems import classification
-from benchmarks._reporting import Table
-from benchmarks.experiments._draws import COLUMNS, plot_against_size, size_table, timed
-from benchmarks.experiments._experiment import Experiment, Row
+from benchmarks.experiments._draws import size_experiment
 
 SIZES = range(1000, 4501, 500)
 MOST_OF_SLOW = 2000
 METHODS, SLOW = ("SkewGP", "LIN-ESS", "EP", "Laplace"), ("elliptical slice", "HMC")
 NUM_DRAWS = 3000
 
-
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    problem = classification(30 if smoke else int(case["n"]), seed=number)
-    return [timed(case["method"], problem.distribution, 40 if smoke else NUM_DRAWS)]
-
-
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    return [size_table("sampling_time", rows)]
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = size_experiment(
+    lambda n, seed: classification(n, seed=seed).distribution,
+    NUM_DRAWS,
+    ((n, method) for n in SIZES for method in (*METHODS, *(SLOW if n <= MOST_OF_SLOW else ()))),
     name="sampling_time",
     figure="Unified framework, figure 8",
     claim="Draws of LIN-ESS converge, with Gelman-Rubin statistics below 1.2, for up to 4,500 labels.",
     deviations=(
         "Four chains in place of one; elliptical slices and HMC up to 2,000 labels only; Laplace with a logistic link."
     ),
-    trials=3,
-    cases=tuple(
-        {"n": str(n), "method": method} for n in SIZES for method in (*METHODS, *(SLOW if n <= MOST_OF_SLOW else ()))
-    ),
-    columns=COLUMNS,
-    trial=_trial,
-    tables=_tables,
-    plot=plot_against_size,
 )

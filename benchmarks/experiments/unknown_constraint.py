@@ -114,8 +114,7 @@ def _first_points(generator: torch.Generator) -> Tensor:
 
 
 def _tables(rows: Sequence[Row]) -> list[Table]:
-    named = [{"function": "Sasena", **row} for row in rows]
-    table = regret_table("unknown_constraint", named, METHODS[0])
+    table = regret_table("unknown_constraint", rows, METHODS[0])
     of_validity = Table(
         "unknown_constraint_not_valid", ("method", "not_valid", "error"), notes=[f"of {QUESTIONS} questions"]
     )
@@ -128,7 +127,7 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, [{"function": "Sasena", **row} for row in rows], "questions")
+    plot_regret(figure, rows, "questions")
 
 
 EXPERIMENT = Experiment(

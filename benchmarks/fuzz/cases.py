@@ -12,24 +12,12 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-import gpytorch
 import torch
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.outcome import Standardize
 
+from benchmarks._kinds import Noise, constant_mean, likelihood_of, rbf_kernel
 from botorch_skewgp import SkewGP, observations
-from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    NumericLikelihood,
-    OrdinalLikelihood,
-    PreferenceLikelihood,
-    ProbitAffineLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-)
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -58,23 +46,6 @@ class Seen:
 
     kind: str
     arguments: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Noise variances, cut-points, widths and thresholds, as the likelihoods take them."""
-
-    numbers: float = 0.1
-    labels: float = 1.0
-    grades: float = 1.0
-    items: float = 1.0
-    validity: float = 0.01
-    classes: float = 1.0
-    slopes: float = 0.0
-    cutpoints: tuple[float, ...] = (0.0,)
-    tie_width: float = 0.5
-    ties_allowed: bool = False
-    threshold: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -455,30 +426,9 @@ def in_single_precision(case: Case) -> Case:
 # The package's model of a case
 
 
-def likelihood_of(case: Case) -> RowLikelihood:
-    """Likelihoods of all kinds, with the parameters of the case."""
-    p = case.noise
-    if case.num_labels > 1:
-        return LabelPreferenceLikelihood(case.num_labels, noise=p.classes)
-    return MixedLikelihood(
-        NumericLikelihood(noise=p.numbers, learn_noise=False),
-        ProbitLikelihood(noise=p.labels),
-        OrdinalLikelihood(len(p.cutpoints) + 1, torch.tensor(p.cutpoints, dtype=torch.float64), noise=p.grades),
-        PreferenceLikelihood(noise=p.items, tie_width=p.tie_width, ties_allowed=p.ties_allowed),
-        ValidityLikelihood(threshold=p.threshold, noise=p.validity),
-        SlopeLikelihood(p.slopes),
-        ProbitAffineLikelihood(),
-    )
-
-
 def model_of(case: Case, num_draws: int = 2048, seed: int = 1) -> SkewGP:
     """The model of a case, in evaluation mode."""
     entries = [getattr(observations, entry.kind)(**entry.arguments) for entry in case.seen]
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=torch.tensor(case.outputscale, dtype=torch.float64))
-    covar_module.base_kernel.initialize(lengthscale=torch.tensor(case.lengthscale, dtype=torch.float64))
-    mean_module = gpytorch.means.ConstantMean().double()
-    mean_module.initialize(constant=torch.tensor(case.mean, dtype=torch.float64))
     skew_prior = None
     if case.anchors is not None:
         pseudo_points = torch.tensor(case.anchors.points, dtype=case.dtype)
@@ -489,9 +439,9 @@ def model_of(case: Case, num_draws: int = 2048, seed: int = 1) -> SkewGP:
         return SkewGP(
             torch.tensor(case.points, dtype=case.dtype),
             entries,
-            likelihood=likelihood_of(case),
-            covar_module=covar_module,
-            mean_module=mean_module,
+            likelihood=likelihood_of(case.noise, case.num_labels),
+            covar_module=rbf_kernel(case.outputscale, case.lengthscale),
+            mean_module=constant_mean(case.mean),
             skew_prior=skew_prior,
             outcome_transform=Standardize(m=1) if case.standardize else None,
             draw_settings=DrawSettings(num_draws=num_draws, seed=seed),

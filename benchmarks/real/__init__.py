@@ -65,7 +65,12 @@ SIZES = {
 LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "normal regression"}
 BESIDE = {  # columns of differences in pairs, and the models that they are to: the first that there is
     ("behind_linear", "its_error"): tuple(LINEAR.values()),
-    ("behind_people", "people_error"): ("mixed logit", "cumulative link, people's slopes", "cumulative link, people"),
+    ("behind_people", "people_error"): (
+        "mixed logit",
+        "graded response, five factors",
+        "cumulative link, people's slopes",
+        "cumulative link, people",
+    ),
     ("behind_boosting", "boosting_error"): ("boosting",),
 }
 BINS = 10
@@ -90,8 +95,8 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
         ours = {model: fn for model, fn in ours.items() if model not in JUDGES}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
-    if _kind(name) != "grades":
-        ours = {model: fn for model, fn in ours.items() if "who grade" not in model}
+    if isinstance(answers, Grades) and answers.item is None:
+        found.pop("graded response, five factors", None)
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
         found |= {"PairwiseGP": pairwise_gp, "SVGP": svgp}
     if name == "rat":
@@ -112,7 +117,7 @@ def _kind(name: str) -> str:
 
 
 def _learns_from_all(model: str) -> bool:
-    return "judges" in model or "all answers" in model
+    return "judges" in model or "panel" in model or "all answers" in model
 
 
 def _learns_from_some(model: str) -> bool:
@@ -135,8 +140,11 @@ def _splits(name: str) -> list[str]:
         return ["library's"]
     if name == VOTES:
         return ["known"]
-    num_people = len(_answers(name).person.unique())
-    return ["known"] if num_people in (1, len(_answers(name))) else ["known", "new"]
+    answers = _answers(name)
+    if isinstance(answers, Choices) and answers.in_time:
+        return ["last"]
+    num_people = len(answers.person.unique())
+    return ["known"] if num_people in (1, len(answers)) else ["known", "new"]
 
 
 def _parts(name: str, split: str, fold: int, size: int | None) -> tuple[Answers, Answers]:
@@ -376,7 +384,8 @@ def _with_stored(table: Table, folder: Path | None) -> Table:
 
     def place(row: Mapping[str, Cell]) -> tuple[int, str, int, int]:
         name, split, learnt, model = key(row)
-        return names.index(name), split, int(learnt), order[name].index(model)
+        models = order[name]  # rows of models that are no more stay, as records of their commits
+        return names.index(name), split, int(learnt), models.index(model) if model in models else len(models)
 
     table.rows.sort(key=place)
     return table

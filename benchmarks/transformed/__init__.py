@@ -1,9 +1,10 @@
 """Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms.
 
-The error of nodes, and of sparse grids, against a fine reference; predictions of IntSine, of synthetic sets of known warping and of diabetes
-measurements; how many evaluations bounds of quantiles save; what leaving one out costs in closed form and by refits;
-how long a model takes to get ready; how often quantiles hold for data of the prior; optimisation of functions whose
-values spread over orders of magnitude. Baselines of maximum likelihood are the same code with one node, the mode.
+The error of nodes, and of sparse grids, against a fine reference; predictions of IntSine, of synthetic sets of known
+warping and of diabetes measurements; how many evaluations bounds of quantiles save; what leaving one out costs in
+closed form and by refits; how long a model takes to get ready; how often quantiles hold for data of the prior;
+optimisation of functions whose values spread over orders of magnitude. Baselines of maximum likelihood are the same
+code with one node, the mode.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from benchmarks.transformed.calibration import calibration_table
 from benchmarks.transformed.costs import bounds, leave_one_out, timings
 from benchmarks.transformed.loops import loops_tables
 from benchmarks.transformed.methods import WARPINGS
-from benchmarks.transformed.predictions import int_sine_table, sets_tables
+from benchmarks.transformed.predictions import camel_table, flat_likelihoods, int_sine_table, sets_tables
 from benchmarks.transformed.quadrature import quadrature_tables
 from benchmarks.transformed.sparse_grids import figure_3
 
-PARTS = ("quadrature", "figure_3", "cost", "int_sine", "sets", "calibration", "loops")
+PARTS = ("quadrature", "figure_3", "cost", "int_sine", "camel", "flat", "sets", "calibration", "loops")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +59,10 @@ def _tables(part: str, notes: list[str], options: argparse.Namespace, folder: Pa
         return [timings(notes), bounds(notes, 1 if options.quick else 10), leave_one_out(notes)]
     if part == "int_sine":
         return [int_sine_table(notes, 2 if options.quick else options.draws, options.warpings, nodes, folder)]
+    if part == "camel":
+        return [camel_table(notes, nodes)]
+    if part == "flat":
+        return [flat_likelihoods(notes)]
     if part == "sets":
         return sets_tables(notes, 2 if options.quick else options.sets, nodes, folder)
     if part == "calibration":

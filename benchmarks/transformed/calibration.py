@@ -21,14 +21,9 @@ COVERAGES = (0.5, 0.9)
 
 @torch.no_grad()
 def level_of_a_draw(name: str, generator: torch.Generator, num_nodes: int) -> float:
-    r"""The cdf that data from the prior give to one more outcome; uniform if predictions are what they say.
+    """The cdf that data from the prior give to one more outcome; uniform if predictions are what they say.
 
     Scale and mean of the process, whose priors are improper, are 1 and 0: predictions follow affine maps.
-
-    Args:
-        name: The name of the warping.
-        generator: Draws parameters, points and outcomes.
-        num_nodes: The number of nodes in a round.
     """
     X = torch.rand(N + 1, 1, generator=generator, dtype=DOUBLE)
     prior = BayesianTransformedGP(X, X, warping=WARPINGS[name](), standardize=False)

@@ -102,15 +102,10 @@ class UniformInverseSquare(Prior):
 
 
 def paper_score(data: Data, name: str, unit: float, num_nodes: int) -> Score:
-    r"""A transformed process of one input with the priors of Zhu et al., uniform ones.
-
-    Args:
-        data: The data.
-        name: `"I"` or `"BC"`.
-        unit: The width of the input's interval, which data have scaled to 1.
-        num_nodes: The number of nodes in a round.
-    """
-    warping = BoxCox(UniformPrior(0.0, 20.0, validate_args=False)) if name == "BC" else WARPINGS[name]()
+    """A transformed process of one input, of an interval as wide as `unit`, with the uniform priors of Zhu et al."""
+    warping = WARPINGS[name]()
+    if name == "BC":
+        warping.register_prior("power_prior", UniformPrior(0.0, 20.0, validate_args=False), "power")
     noise = default_transformed_likelihood()
     noise.noise_covar.noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
     return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit), noise)

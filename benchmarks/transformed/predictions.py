@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks._reporting import Cell, Table, say
 from benchmarks._runs import Runs
-from benchmarks.transformed.data import SETS, int_sine
+from benchmarks.transformed.data import SETS, camel, int_sine, levy
 from benchmarks.transformed.methods import (
     BASELINES,
     MAXIMUM_LIKELIHOOD,
@@ -20,6 +20,8 @@ from benchmarks.transformed.methods import (
     paper_score,
     transformed_score,
 )
+from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.warpings import BoxCox
 
 PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
     "GP": (0.227, -1.179),
@@ -35,6 +37,8 @@ PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
     "BTG-L-SA": (0.145, -1.781),
     "BTG-A-BC": (0.159, -1.516),
 }
+PRINTED_CAMEL = {"GP": (2.003, 11.2), "BTG-L-SA": (1.673, 0.730)}  # the same of the six-hump camel
+FALL = 2.0  # of the log likelihood
 PAPER = ", uniform priors"
 LENGTHSCALES = ", lengthscales of the paper"
 WIDTH = 2 * math.pi  # of the interval of inputs
@@ -74,6 +78,34 @@ def int_sine_table(notes: list[str], draws: int, warpings: Sequence[str], num_no
         short = name.removesuffix(PAPER).removesuffix(LENGTHSCALES).removesuffix(MAXIMUM_LIKELIHOOD)
         printed = PRINTED.get(short, (None, None))
         table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
+    return table
+
+
+def camel_table(notes: list[str], num_nodes: int) -> Table:
+    """The six-hump camel at fifty Sobol points, without noise (Zhu et al., table 4)."""
+    columns = ("method", *Score._fields, "printed_rmse", "printed_nlpd")
+    table = Table("transformed_camel", columns, notes=[*notes, "50 Sobol points, 400 test points"])
+    for name, make in methods(camel(50, 400), ("I", "SA", "L-SA"), num_nodes).items():
+        printed = PRINTED_CAMEL.get(name, (None, None))
+        table.add(method=name, **make()._asdict(), printed_rmse=printed[0], printed_nlpd=printed[1])
+    return table
+
+
+def flat_likelihoods(notes: list[str]) -> Table:
+    """How far Box-Cox's parameter may go while the likelihood, at the best others, falls by two (Zhu et al., figure 2).
+
+    Of nodes that are spread as the posterior is, so that the intervals may be too narrow.
+    """
+    table = Table("transformed_flat", ("n", "best", "lowest", "highest"), notes=[*notes, "Levy function, noise 0.1"])
+    for n in (8, 15, 30, 60):
+        data = levy(n, 0)
+        model = BayesianTransformedGP(data.X, data.Y, warping=BoxCox(), num_nodes=4096, tolerance=0.0)
+        nodes = model.weighted_nodes
+        parameter = nodes.u[:, model.parameter_names().index("warping.raw_power")].exp()
+        fall = nodes.log_likelihood.max() - nodes.log_likelihood
+        inside = parameter[fall < FALL]
+        ends = {"lowest": float(inside.min()), "highest": float(inside.max())}
+        table.add(n=n, best=float(parameter[fall.argmin()]), **ends)
     return table
 
 

@@ -93,7 +93,7 @@ def figure_3(notes: list[str], levels: range, folder: Path | None) -> Table:
             for seed in range(SEEDS if name.startswith("QMC") else 1):
                 if (name, level, seed) in runs:
                     continue
-                reference = reference or Reference(make, test_X, tolerance=1e-3)
+                reference = reference or Reference(make, test_X, 1e-3, widened(model.log_posterior, mode))
                 nodes = rule(model, mode, level, seed)
                 if nodes is None:
                     own = make(num_nodes=_size(len(start), level), least_effective=0.0, seed=seed)

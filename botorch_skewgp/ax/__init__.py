@@ -3,7 +3,7 @@
 `strategy` and `transformed` make generation strategies, with the `transition` from Sobol points to models. `adapter`
 and `data` turn an experiment into observations, `comparisons` records what people say, `models` is the model that Ax
 builds, `transforms` its transforms of numbers, `acquisition` and `noisy_improvement` its search. `pairs` and
-`questions` ask people, `best_arm` answers. `metrics` lets Ax run trials.
+`questions` ask people, `best_arm` answers.
 `registry` registers these classes with Ax, and `internals` alone reads names of Ax with an underscore.
 
 Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
@@ -22,7 +22,7 @@ from botorch_skewgp.ax.comparisons import (
     withdraw_comparison,
     withdraw_unreadable,
 )
-from botorch_skewgp.ax.metrics import ValidityMetric
+from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.questions import AxQuestion, get_next_question

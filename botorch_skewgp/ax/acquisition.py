@@ -22,7 +22,6 @@ from torch import Tensor
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
-from botorch_skewgp.hosts.compilation import without_compilation
 from botorch_skewgp.hosts.mixed_search import (
     NUM_CLIMBS,
     NUM_SPREAD,
@@ -32,6 +31,7 @@ from botorch_skewgp.hosts.mixed_search import (
     MixedDomain,
     best_points,
 )
+from botorch_skewgp.hosts.quiet import without_compilation
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
@@ -52,32 +52,20 @@ class SkewGPAcquisition(Acquisition):
 
     def __init__(
         self,
+        *,
         surrogate: Surrogate,
-        search_space_digest: SearchSpaceDigest,
-        torch_opt_config: TorchOptConfig,
         botorch_acqf_class: type[AcquisitionFunction] | None,
-        botorch_acqf_options: dict[str, Any] | None = None,
-        botorch_acqf_classes_with_options: list[tuple[type[AcquisitionFunction], dict[str, Any]]] | None = None,
         n: int | None = None,
         options: dict[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
-        self._asks_for_pair = (
-            n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY)) and _has_comparisons_only(surrogate)
-        )
+        wants_utility = n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY))
+        self._asks_for_pair = wants_utility and _has_comparisons_only(surrogate)
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
         if botorch_acqf_class is qLogNoisyExpectedImprovement:
             botorch_acqf_class = BaselineLogNoisyExpectedImprovement
-        super().__init__(
-            surrogate=surrogate,
-            search_space_digest=search_space_digest,
-            torch_opt_config=torch_opt_config,
-            botorch_acqf_class=botorch_acqf_class,
-            botorch_acqf_options=botorch_acqf_options,
-            botorch_acqf_classes_with_options=botorch_acqf_classes_with_options,
-            n=n,
-            options=options,
-        )
+        super().__init__(surrogate=surrogate, botorch_acqf_class=botorch_acqf_class, n=n, options=options, **kwargs)
 
     def _instantiate_acquisition(self) -> None:
         """Sort the distinct points first: Ax takes them from sets, in an order that depends on the last digit."""

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
 from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
-from botorch_skewgp.ax.metrics import ValidityMetric
+from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.hosts.data import kind_of
 from botorch_skewgp.hosts.entries import Judgement

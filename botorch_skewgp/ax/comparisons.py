@@ -19,12 +19,13 @@ from botorch_skewgp.hosts import entries
 from botorch_skewgp.hosts.entries import (
     Comparison,
     Judgement,
-    Selected,
     Unreadable,
     as_number,
     as_value,
     check_judge,
+    check_others,
     readable,
+    selected,
     warn_of,
     without_pair,
 )
@@ -176,13 +177,10 @@ def attach_choice(
     """
     with user_input_errors():
         checks.check_flags(or_none=or_none)
-    is_alone = or_none and winner is not None
-    if not isinstance(losers, Sequence) or isinstance(losers, str) or not (losers or is_alone):
-        raise UserInputError(f"losers must be a list of the trials that were not chosen; got {losers!r}.")
+    check_others(losers, "losers", winner, or_none, UserInputError)
     experiment, names = _judged(client, [*losers] if winner is None else [winner, *losers], judge)
     best, others = (None, names) if winner is None else (names[0], names[1:])
-    or_none = or_none or winner is None
-    _add(client, experiment, COMPARISONS, as_value(Selected(best, tuple(others), or_none=or_none, judge=judge)))
+    _add(client, experiment, COMPARISONS, as_value(selected(best, others, or_none, judge)))
 
 
 def _judged(client: Client, trials: Sequence[int | str], judge: int | str | None) -> tuple[Experiment, list[str]]:

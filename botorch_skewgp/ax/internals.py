@@ -8,10 +8,13 @@ from typing import Any
 
 from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
+from ax.core.data import Data
 from ax.core.experiment import Experiment
+from ax.core.metric import Metric, MetricFetchResult
 from ax.core.optimization_config import OptimizationConfig
 from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.utils.common.result import Ok
 from botorch.exceptions.errors import InputDataError
 
 
@@ -79,3 +82,14 @@ def save_generation_strategy(client: Client, strategy: GenerationStrategy) -> No
 def save_trial(client: Client, experiment: Experiment, trial: BaseTrial) -> None:
     """Store a trial, new or changed, if the client has a database."""
     client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
+
+
+class ValidityMetric(Metric):
+    """The metric of validity, which follows from the statuses of trials.
+
+    Fetching returns no data; Ax's orchestration refuses metrics that cannot be fetched.
+    """
+
+    def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
+        """No data."""
+        return Ok(value=Data())

@@ -34,8 +34,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
-from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
-from botorch_skewgp.ax.metrics import ValidityMetric
+from botorch_skewgp.ax.internals import ValidityMetric, experiment_of, generation_strategy_of
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown

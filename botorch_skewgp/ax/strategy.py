@@ -11,7 +11,7 @@ from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
-from ax.generation_strategy.transition_criterion import MinTrials
+from ax.generation_strategy.transition_criterion import MinTrials, TransitionCriterion
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig
 from ax.utils.common.constants import Keys
@@ -114,21 +114,21 @@ def skewgp_generation_strategy(
         kwargs["acquisition_options"] = {PAIRS_BY_UTILITY: True}
     else:
         kwargs |= {"botorch_acqf_class": acquisition, "botorch_acqf_options": acquisition_options or {}}
-    sobol = GenerationNode(
-        name="Sobol",
-        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
-        transition_criteria=[
-            MinTrials(threshold=budget, transition_to="SkewGP", use_all_trials_in_exp=True),
-            ObjectiveIsKnown(transition_to="SkewGP"),
-        ],
-        should_deduplicate=True,
+    model = GeneratorSpec(generator_enum=SkewGPGenerators.SKEWGP, generator_kwargs=kwargs)
+    return after_sobol("SkewGP", model, budget, seed, [ObjectiveIsKnown(transition_to="SkewGP")])
+
+
+def after_sobol(
+    name: str, model: GeneratorSpec, budget: int, seed: int | None, criteria: Sequence[TransitionCriterion] = ()
+) -> GenerationStrategy:
+    """A strategy of Sobol points and then a model, after some trials and further criteria."""
+    enough = MinTrials(threshold=budget, transition_to=name, use_all_trials_in_exp=True)
+    points = GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})
+    first, then = (
+        GenerationNode(name=of, generator_specs=[spec], transition_criteria=when, should_deduplicate=True)
+        for of, spec, when in (("Sobol", points, [enough, *criteria]), (name, model, None))
     )
-    skewgp = GenerationNode(
-        name="SkewGP",
-        generator_specs=[GeneratorSpec(generator_enum=SkewGPGenerators.SKEWGP, generator_kwargs=kwargs)],
-        should_deduplicate=True,
-    )
-    return GenerationStrategy(name="Sobol+SkewGP", nodes=[sobol, skewgp])
+    return GenerationStrategy(name=f"Sobol+{name}", nodes=[first, then])
 
 
 def _device(name: str) -> torch.device:

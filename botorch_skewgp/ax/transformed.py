@@ -5,19 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ax.adapter.registry import Generators
-from ax.adapter.transforms.base import Transform
-from ax.adapter.transforms.choice_encode import ChoiceToNumericChoice
-from ax.adapter.transforms.derelativize import Derelativize
-from ax.adapter.transforms.log import Log
-from ax.adapter.transforms.logit import Logit
-from ax.adapter.transforms.one_hot import OneHot
-from ax.adapter.transforms.remove_fixed import RemoveFixed
 from ax.adapter.transforms.unit_x import UnitX
 from ax.exceptions.core import UserInputError
-from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
-from ax.generation_strategy.transition_criterion import MinTrials
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig, fit_botorch_model
 from ax.storage.botorch_modular_registry import register_model
@@ -25,12 +16,16 @@ from gpytorch.mlls import MarginalLogLikelihood
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.internals import user_input_errors
+from botorch_skewgp.ax.registry import TRANSFORMS as OF_ALL
+from botorch_skewgp.ax.strategy import after_sobol
+from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.transformed import BayesianTransformedGP
 
 MIN_BUDGET = 4  # numbers, for a variance to exist
 # without transforms of outcomes: the warping is learned
-TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, UnitX, Derelativize]
+TRANSFORMS = [entry for entry in OF_ALL if entry is not PowerTransformObjective]
+TRANSFORMS.insert(-1, UnitX)
 
 
 def transformed_generation_strategy(
@@ -64,27 +59,15 @@ def transformed_generation_strategy(
         input_transform_classes=None,
         name="BayesianTransformedGP",
     )
-    sobol = GenerationNode(
-        name="Sobol",
-        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
-        transition_criteria=[MinTrials(threshold=budget, transition_to="Transformed", use_all_trials_in_exp=True)],
-        should_deduplicate=True,
+    model = GeneratorSpec(
+        generator_enum=Generators.BOTORCH_MODULAR,
+        generator_kwargs={
+            "surrogate_spec": SurrogateSpec(model_configs=[config], allow_batched_models=False),
+            "transforms": TRANSFORMS,
+            "acquisition_class": SkewGPAcquisition,
+        },
     )
-    transformed = GenerationNode(
-        name="Transformed",
-        generator_specs=[
-            GeneratorSpec(
-                generator_enum=Generators.BOTORCH_MODULAR,
-                generator_kwargs={
-                    "surrogate_spec": SurrogateSpec(model_configs=[config], allow_batched_models=False),
-                    "transforms": TRANSFORMS,
-                    "acquisition_class": SkewGPAcquisition,
-                },
-            )
-        ],
-        should_deduplicate=True,
-    )
-    return GenerationStrategy(name="Sobol+Transformed", nodes=[sobol, transformed])
+    return after_sobol("Transformed", model, budget, seed)
 
 
 @fit_botorch_model.register(BayesianTransformedGP)

@@ -92,14 +92,7 @@ class LogDensitiesByDraw(NamedTuple):
 
 @torch.no_grad()
 def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
-    r"""The log densities of each observation given each of the model's draws of all others; see `leave_one_out`.
-
-    Args:
-        model: A model with observations.
-
-    Raises:
-        UnsupportedError: If the model is a fantasy model.
-    """
+    """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`."""
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.count is not None for entry in model.observations):

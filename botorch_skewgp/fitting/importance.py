@@ -52,12 +52,7 @@ class StudentProposal(NamedTuple):
     root: Tensor
 
     def draw(self, num_points: int, generator: torch.Generator) -> Tensor:
-        r"""Draw points, `num_points x k`.
-
-        Args:
-            num_points: The number of points.
-            generator: The source of randomness, on any device.
-        """
+        """Draw points, `num_points x k`."""
         normal, to_square = (
             torch.randn(num_points, size, generator=generator, device=generator.device, dtype=torch.float64)
             for size in (len(self.location), DEGREES_OF_FREEDOM)
@@ -67,11 +62,7 @@ class StudentProposal(NamedTuple):
         return self.location + normal * (DEGREES_OF_FREEDOM / chi_squared).sqrt() @ self.root
 
     def log_density(self, x: Tensor) -> Tensor:
-        r"""The log density of points, `N`.
-
-        Args:
-            x: The points, `N x k`.
-        """
+        """The log density of points, `N`. `x` is `N x k`."""
         k, nu = len(self.location), DEGREES_OF_FREEDOM
         white = torch.linalg.solve(self.root, x - self.location, left=False)
         log_constant = math.lgamma(0.5 * (nu + k)) - math.lgamma(0.5 * nu) - 0.5 * k * math.log(nu * math.pi)
@@ -107,13 +98,9 @@ class WeightedPoints(NamedTuple):
         return float(pareto_shape(proper)) if len(proper) >= MIN_WEIGHTS else math.inf
 
     def resampled(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        r"""The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
+        """The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
 
         A point is drawn `num_draws` times its weight times, rounded up or down.
-
-        Args:
-            num_draws: The number of draws.
-            generator: The source of randomness, on any device.
         """
         cumulative = self.log_weights.exp().cumsum(0)
         offset = torch.rand((), generator=generator, device=generator.device, dtype=torch.float64).to(cumulative)
@@ -134,10 +121,8 @@ class AdaptiveImportanceSampler:
     """
 
     def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
-        r"""
-        Args:
-            log_densities: The log density, of many points at once.
-            root: The symmetric `k x k` root of a squared scale, towards which fitted ones are shrunk.
+        """log_densities: The log density, of many points at once. root: The symmetric `k x k` root of a squared scale,
+        towards which fitted ones are shrunk.
         """
         self.log_densities, self.root = log_densities, root
         self._proposals: list[tuple[StudentProposal, int]] = []
@@ -145,12 +130,7 @@ class AdaptiveImportanceSampler:
         self._log_mixture = root.new_zeros(0)  # of all proposals, each times its number of points
 
     def draw_round(self, proposals: Sequence[tuple[StudentProposal, int]], generator: torch.Generator) -> None:
-        r"""Draw and evaluate more points.
-
-        Args:
-            proposals: The proposals, with the number of points of each.
-            generator: The source of randomness, on any device.
-        """
+        """Draw and evaluate more points."""
         new = torch.cat([proposal.draw(num_points, generator) for proposal, num_points in proposals])
         if self._proposals:
             self._log_mixture = torch.logaddexp(self._log_mixture, _log_mixture(proposals, self._x))
@@ -195,28 +175,17 @@ def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) ->
 
 
 def gradient_and_hessian(density: GradientOfLogDensity, x: Tensor, step: float) -> tuple[Tensor, Tensor]:
-    r"""The gradient of a log density, and its Hessian by differences of gradients.
-
-    Args:
-        density: The log density and its gradient.
-        x: The point, `k`.
-        step: The size of the differences.
-    """
+    """The gradient of a log density, and its Hessian by differences of gradients."""
     gradient = density(x)[1]
     hessian = torch.stack([density(x + e)[1] - gradient for e in step * torch.eye(len(x)).to(x)]) / step
     return gradient, 0.5 * (hessian + hessian.mT)
 
 
 def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
-    r"""A proposal for a density near a mode: one Newton step from a point, scaled by the Hessian there.
+    """A proposal for a density near a mode: one Newton step from a point, scaled by the Hessian there.
 
     The negative Hessian is found by differences of the gradient. Away from a mode its eigenvalues may have any sign:
     they are taken as absolute values.
-
-    Args:
-        density: The log density and its gradient.
-        x: The point, `k`.
-        widest: The largest standard deviation, as a density is far from normal where it is flat.
     """
     gradient, hessian = gradient_and_hessian(density, x, HESSIAN_STEP)
     eigenvalues, vectors = torch.linalg.eigh(hessian)

@@ -81,7 +81,7 @@ def fit_panel(
     with all else as it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
-       abilities) differ, one by one until one does not stay;
+       abilities) differ, one by one until one does not stay, and then two at once;
     2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
     3. a smooth part of what all share (an RBF kernel with one lengthscale);
     4. for comparisons, a smooth part of everybody's own;
@@ -287,7 +287,8 @@ class _Panel:
     @property
     def parts(self) -> list[Part]:
         """The parts in the order in which they are tried."""
-        return [self._direction, self._own_effects, self._shared_smooth, self._own_smooth, self._slips]
+        directions = [partial(self._directions, number) for number in (1, 2)]
+        return [*directions, self._own_effects, self._shared_smooth, self._own_smooth, self._slips]
 
     def with_part(self, best: _Fitted, part: Part) -> _Fitted | None:
         """A fitted model with one more part; `None` if it is not worth its hyperparameters, or there is none."""
@@ -309,23 +310,24 @@ class _Panel:
         self.fitted(larger)
         return larger if larger.evidence - best.evidence > num_added else None
 
-    def _direction(self, best: _Fitted) -> Grown | None:
-        """One more direction in which people's tastes differ."""
+    def _directions(self, number: int, best: _Fitted) -> Grown | None:
+        """More directions in which people's tastes differ."""
         d = self.columns.num_columns
         if not best.own or self._has_full_tastes:
             return None
         old = best.own[0].root.detach()
-        rank = old.shape[-1] + 1 if len(old) == d + 1 else 1
+        before = old.shape[-1] if len(old) == d + 1 else 0
+        rank = before + number
         if rank > min(MAX_RANK, d + 1):
             return None
         scale = COMPARISON_TASTES if self._compares else 1.0
         tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
         generator = torch.Generator().manual_seed(rank)
         start = START_OF_RANK * torch.randn(d + 1, rank, generator=generator, dtype=torch.float64).to(old)
-        start[: len(old), : rank - 1] = old[:, : rank - 1]
+        start[: len(old), :before] = old[:, :before]
         start[0, 0] = old[0, 0]
         tastes.raw_root.data.copy_(start)
-        num_added = d + 1 - (rank - 1) - (len(old) == 1)
+        num_added = int(tastes.taste_mask.sum() - best.own[0].taste_mask.sum())
         return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
 
     def _own_effects(self, best: _Fitted) -> Grown | None:

@@ -133,13 +133,7 @@ def deviations_of_judges(model: Module) -> list[tuple[DeviationPrior, Tensor]]:
 
 
 def log_density_of_spread(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor) -> float:
-    r"""The log density of a prior's spread, with the deviations integrated out, up to a constant.
-
-    Args:
-        mll: An objective of a SkewGP, whose hyperparameters are fitted.
-        prior: The prior of the deviations.
-        deviation: The deviations, a parameter of size `J`; moved and put back.
-    """
+    """The log density of a prior's spread, with the deviations integrated out, up to a constant."""
     at = _expansion(mll, prior, deviation)
     integrated = at.value + 0.5 * (math.log(2 * math.pi) - at.precision.log()).sum()
     return float(integrated + prior.log_density_of_spread())

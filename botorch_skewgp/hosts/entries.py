@@ -133,7 +133,21 @@ def _read(value: Any, tie: bool) -> Judgement | None:
         return Comparison(winner, value.get("loser"), tie, judge)
     if not isinstance(losers, list | tuple) or not (losers or or_none):
         return None
-    return Selected(winner, tuple(losers), or_none=or_none or winner is None, judge=judge)
+    return selected(winner, losers, or_none, judge)
+
+
+def selected(best: Any, others: Sequence[Any], or_none: bool, judge: int | str | None) -> Judgement:
+    """The judgement that one trial or arm is the best, or that all are bad (`None`)."""
+    if len(others) == 1 and best is not None and not or_none:
+        return Comparison(best, others[0], judge=judge)
+    return Selected(best, tuple(others), or_none=or_none or best is None, judge=judge)
+
+
+def check_others(value: Any, name: str, best: Any, or_none: bool, error: type[Exception]) -> None:
+    """Raise an error unless a value is a list of trials or arms that were not chosen."""
+    may_be_empty = or_none and best is not None
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not (value or may_be_empty):
+        raise error(f"{name} must be a list of the trials that were not chosen; got {value!r}.")
 
 
 def as_value(judgement: Judgement) -> dict[str, Any]:

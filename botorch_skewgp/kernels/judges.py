@@ -91,11 +91,7 @@ class LinearTastesKernel(Kernel):
         return (white1 * white2).sum(-1) if diag else white1 @ white2.mT
 
     def white(self, X: Tensor) -> Tensor:
-        """Exact features of the kernel, `phi(x)^T L`, `batch_shape x n x rank`.
-
-        Raises:
-            InputDataError: If points have another number of inputs.
-        """
+        """Exact features of the kernel, `phi(x)^T L`, `batch_shape x n x rank`."""
         root = self.root.to(X)
         if X.shape[-1] != len(root) - 1:
             raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")
@@ -148,11 +144,7 @@ class Reliability(Module):
         return factors.exp(), around[1]
 
     def at(self, code: Tensor) -> Tensor:
-        r"""The reliabilities of judges by their codes in points; 1 for new judges and for the shared part.
-
-        Args:
-            code: A tensor of codes: 0 for the shared part, `j + 1` for judge `j`, -1 for a new judge.
-        """
+        """The reliabilities of judges by their codes in points; 1 for new judges and for the shared part."""
         return torch.nn.functional.pad(self.values, (1, 1), value=1.0).to(code)[code.long()]
 
 

@@ -31,11 +31,8 @@ class Categories(NamedTuple):
     weights: Tensor
 
     def agreement(self, X: Tensor, Z: Tensor) -> Tensor:
-        r"""The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            Z: A `batch_shape x q' x d` tensor.
+        """The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`. `X` is
+        `batch_shape x q x d`, `Z` `batch_shape x q' x d`.
         """
         X, Z = X.detach()[..., self.dims], Z.detach()[..., self.dims]
         return (X.unsqueeze(-2) == Z.unsqueeze(-3)).to(self.weights) @ self.weights
@@ -64,12 +61,7 @@ class SquaredExponential:
 
     @classmethod
     def of(cls, kernel: Kernel) -> Self | None:
-        r"""The covariance of a kernel; `None` if it has another form or parameters to be learned.
-
-        Args:
-            kernel: An `RBFKernel`, or the product of one and a `CategoricalKernel` of other inputs, possibly in a
-                `ScaleKernel`, possibly with a `ConstantKernel` added.
-        """
+        """The covariance of a kernel; `None` if it has another form or parameters to be learned."""
         if any(parameter.requires_grad for parameter in kernel.parameters()):
             return None
         if any(part.batch_shape for part in kernel.modules() if isinstance(part, Kernel)):
@@ -93,11 +85,7 @@ class SquaredExponential:
         return cls(lengthscale.new_ones(()) if scale is None else scale, lengthscale, constant, categories)
 
     def among(self, X: Tensor) -> Tensor:
-        r"""The covariance among points, `batch_shape x q x q`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-        """
+        """The covariance among points, `batch_shape x q x q`. `X` is `batch_shape x q x d`."""
         x = self.numbers(X)
         white = (x - x.detach().mean(-2, keepdim=True)) / self.lengthscale
         half = self.half_exponent(white)
@@ -109,19 +97,13 @@ class SquaredExponential:
         return self.of_exponent(exponent)
 
     def variance(self, X: Tensor) -> Tensor:
-        r"""The variances at points, `batch_shape x q`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-        """
+        """The variances at points, `batch_shape x q`. `X` is `batch_shape x q x d`."""
         variance = self.scale if self.constant is None else self.scale + self.constant
         return variance.expand(X.shape[:-1])
 
     def with_points(self, Z: Tensor) -> CovarianceWithPoints | None:
-        r"""The covariance with fixed points; `None` if it would keep too few digits, or there are no points.
-
-        Args:
-            Z: A `batch_shape x n x d` tensor.
+        """The covariance with fixed points; `None` if it would keep too few digits, or there are no points. `Z` is
+        `batch_shape x n x d`.
         """
         if Z.shape[-2] == 0:
             return None
@@ -134,18 +116,12 @@ class SquaredExponential:
         return CovarianceWithPoints(self, Z, centre, columns.mT.contiguous())
 
     def numbers(self, X: Tensor) -> Tensor:
-        r"""The coordinates that are no categories.
-
-        Args:
-            X: A `... x d` tensor.
-        """
+        """The coordinates that are no categories. `X` is `... x d`."""
         return X if self.categories is None else X[..., self.categories.numbers]
 
     def half_exponent(self, white: Tensor) -> Tensor:
-        r"""Each point's term of the log scaled covariance with a point of other categories, `... x n x 1`.
-
-        Args:
-            white: The point's numbers in units of the lengthscales, `... x n x d`.
+        """Each point's term of the log scaled covariance with a point of other categories, `... x n x 1`. `white` is
+        `... x n x d`.
         """
         level = self.scale.log()
         if self.categories is not None:
@@ -153,11 +129,7 @@ class SquaredExponential:
         return 0.5 * (level - white.square().sum(-1, keepdim=True))
 
     def of_exponent(self, exponent: Tensor) -> Tensor:
-        r"""The covariance whose scaled part has a given logarithm.
-
-        Args:
-            exponent: The logarithm, which is overwritten.
-        """
+        """The covariance whose scaled part has a given logarithm."""
         covariance = exponent.exp_()
         if self.constant is None:
             return covariance
@@ -183,11 +155,7 @@ class CovarianceWithPoints:
     columns: Tensor
 
     def __call__(self, X: Tensor) -> Tensor:
-        r"""The covariance with points, `batch_shape x q x n`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor of double precision.
-        """
+        """The covariance with points, `batch_shape x q x n`. `X` is `batch_shape x q x d`."""
         kernel = self.kernel
         white = (kernel.numbers(X) - self.centre) / kernel.lengthscale
         rows = torch.cat([white, kernel.half_exponent(white), torch.ones_like(white[..., :1])], dim=-1)

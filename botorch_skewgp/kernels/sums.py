@@ -9,17 +9,10 @@ from torch import Tensor
 
 
 def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
-    r"""The covariance of a kernel at points.
+    """The covariance of a kernel at points.
 
     In sums with a linear kernel linear_operator decomposes the other part, slowly, and with jitter and a warning if
-    points nearly coincide. Such sums are added as matrices.
-
-    Args:
-        kernel: A kernel.
-        X: A `batch_shape x n x d` tensor.
-
-    Returns:
-        A `batch_shape x n x n` operator.
+    points nearly coincide. Such sums are added as matrices. `X` is `batch_shape x n x d`.
     """
     kinds = {type(part) for part in kernel.modules()}
     if {AdditiveKernel, LinearKernel} <= kinds:

@@ -29,16 +29,8 @@ MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 def best_of_probabilities(
     posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None, level: Tensor | None = None
 ) -> Tensor:
-    r"""The probability that each of `k` items is chosen as the best.
-
-    Args:
-        posterior: The posterior of one output at the items, `batch_shape x k`.
-        noise: The variance of one item's noise.
-        available: A boolean tensor that broadcasts to `batch_shape x k`: which items can be chosen; all if `None`.
-        level: The known utility of one more item, the last, of shape `1`; without one if `None`.
-
-    Returns:
-        A `batch_shape x k` tensor, `k + 1` with a level, whose rows add up to 1; zero for items that cannot be chosen.
+    """The probability that each of `k` items is chosen as the best. `posterior` is `batch_shape x k`, `available`
+    `batch_shape x k`.
     """
     covariance, means = posterior.gaussian_covariance, posterior.component_means
     if level is not None:

@@ -55,11 +55,7 @@ class JudgedLikelihood(Likelihood):
     def _register_positive(
         self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None
     ) -> None:
-        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`.
-
-        Raises:
-            InputDataError: If the value is not positive, or another argument is of another class.
-        """
+        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`."""
         check_flags(**{f"learn_{name}": learn})
         check_parts(**{f"{name}_prior": (prior, Prior), f"{name}_constraint": (constraint, Interval)})
         raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
@@ -76,27 +72,13 @@ class JudgedLikelihood(Likelihood):
         prior: Prior | None,
         constraint: Interval | None,
     ) -> None:
-        """Register the noise of judgements, open to `set_defaults_beside` if nothing is given.
-
-        Raises:
-            InputDataError: If the noise is not positive, or another argument is of another class.
-        """
+        """Register the noise of judgements, open to `set_defaults_beside` if nothing is given."""
         self._open = {"noise"} if noise is learn is prior is constraint is None else set()
         learn = False if learn is None else learn
         self._register_positive("noise", self.default_noise if noise is None else noise, learn, prior, constraint)
 
     def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
-        r"""Register `shift`, the value of the latent function at the middle cut-point, of shape `1`.
-
-        Args:
-            shift: Its value.
-            learn: Whether it is a parameter to fit; `None` to leave it open to `set_defaults_beside`.
-            prior: A prior on it; by default N(0, 2^2) if it is learned.
-            given: Whether the cut-points are given, in units of the outcome, so that they do not shift.
-
-        Raises:
-            InputDataError: If given cut-points shall shift, or an argument is of another class.
-        """
+        """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`."""
         if given and learn:
             raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cut-points.")
         if learn is prior is None and not given:
@@ -125,13 +107,10 @@ class JudgedLikelihood(Likelihood):
         return scale.standardize(shift) if self._shift_is_given else shift
 
     def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
-        r"""Set the defaults that depend on a model's kinds of observations, unless the values were given or set.
+        """Set the defaults that depend on a model's kinds of observations, unless the values were given or set.
 
         A model does so when it is built. Beside numbers, which fix scale and level of the latent function, the noise of
         judgements is a parameter to fit, and so is their level.
-
-        Args:
-            kinds: All kinds of the model.
         """
         if not any(kind.anchors_scale for kind in kinds):
             return
@@ -148,18 +127,7 @@ class JudgedLikelihood(Likelihood):
     def _register_by_judge(
         self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None
     ) -> None:
-        r"""Register `raw_name`, and with several values `name_deviation`, for a class attribute `JudgeParameter()`.
-
-        Args:
-            name: The parameter's name.
-            value: Its value, or one for each judge.
-            learn: Whether it is to be fitted.
-            spread: The expected standard deviation of the logarithms of judges' factors, see `DeviationPrior`.
-            prior: A prior on the common value.
-
-        Raises:
-            InputDataError: If a value is not positive, or `learn` is no flag.
-        """
+        """Register `raw_name`, and with several values `name_deviation`, for a class attribute `JudgeParameter()`."""
         check_flags(**{f"learn_{name}": learn})
         num_judges = as_tensor(value, name).numel()
         if num_judges > 1:
@@ -175,16 +143,7 @@ class JudgedLikelihood(Likelihood):
             )
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
-        r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
-
-        Args:
-            slip: The rate, or one for each judge; the start of a fit.
-            learn: Whether it is a parameter to fit.
-            prior: A prior on the rate; for a learned one by default half-Cauchy on its odds.
-
-        Raises:
-            InputDataError: If a rate is not between 0 and 1, or another argument is of another class.
-        """
+        """Register the rate of slips, if there are any: answers drawn uniformly from all possible ones."""
         check_flags(learn_slip=learn)
         check_parts(slip_prior=(prior, Prior))
         rate = as_rate(slip, "slip")
@@ -221,19 +180,7 @@ class JudgedLikelihood(Likelihood):
             self.raw_slip.requires_grad_(True)
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
-        r"""The probability that an answer is a slip to each outcome; `None` without slips.
-
-        Args:
-            num_outcomes: The number of outcomes.
-            like: Any tensor of the wanted dtype and device.
-            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
-
-        Returns:
-            An `O`-dim tensor; with judges `m x O`.
-
-        Raises:
-            InputDataError: If there are fewer rates than judges.
-        """
+        """The probability that an answer is a slip to each outcome; `None` without slips."""
         if not (self._takes_slips and hasattr(self, "raw_slip")):
             return None
         rate = self._of_judges("slip", like, judge)
@@ -241,19 +188,7 @@ class JudgedLikelihood(Likelihood):
         return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
 
     def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
-        r"""A parameter with one value, or one for each judge.
-
-        Args:
-            name: Its name.
-            like: Any tensor of the wanted dtype and device.
-            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
-
-        Returns:
-            A tensor of shape `1`; with judges of shape `m`.
-
-        Raises:
-            InputDataError: If there are fewer values than judges.
-        """
+        """A parameter with one value, or one for each judge."""
         values = getattr(self, name).to(like)
         if judge is None or values.numel() == 1:
             moved = self._deviation is not None and hasattr(self, f"{name}_deviation_prior")
@@ -275,14 +210,7 @@ class JudgedLikelihood(Likelihood):
     def _heights_of_answers(
         self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
     ) -> Heights | None:
-        r"""The heights of rows of answers with several rows each.
-
-        Args:
-            judge: The judge of each row's answer, `p`; `None` without judges.
-            answer: The number of each row's answer, `p`.
-            num_outcomes: The number of possible answers, for each row, `p`.
-            like: Any tensor of the wanted dtype and device.
-        """
+        """The heights of rows of answers with several rows each."""
         slips = self._slips(1, like, judge)
         if slips is None:
             return None
@@ -296,12 +224,7 @@ class JudgedLikelihood(Likelihood):
         return Heights(outside, 1 - slips.sum(-1))
 
     def for_judge(self, judge: int | str | None) -> Self:
-        r"""The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared.
-
-        Args:
-            judge: A judge's number; `None` for the average over judges, and `"new"` for a judge without answers, over
-                whose learned parameters probabilities are averaged.
-        """
+        """The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared."""
         if not self.parameters_by_judge:
             return self
         new = copy(self)

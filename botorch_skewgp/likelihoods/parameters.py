@@ -54,29 +54,17 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
     """
 
     def log_prob(self, value: Tensor) -> Tensor:
-        r"""The log density of rates.
-
-        Args:
-            value: The rates.
-        """
+        """The log density of rates."""
         return super().log_prob(value / (1 - value)) - 2 * torch.log1p(-value)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        r"""Draw rates.
-
-        Args:
-            sample_shape: The shape of draws.
-        """
+        """Draw rates."""
         odds = super().rsample(sample_shape)
         return (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE)
 
     @torch.no_grad()
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        r"""Draw rates, without gradients.
-
-        Args:
-            sample_shape: The shape of draws.
-        """
+        """Draw rates, without gradients."""
         return self.rsample(sample_shape)
 
 
@@ -158,14 +146,7 @@ class RateParameter:
 
 
 def register_rate(module: Module, name: str, rate: Tensor, learn: bool = False) -> None:
-    r"""Register `raw_name`, for a class attribute `name = RateParameter()`.
-
-    Args:
-        module: The module.
-        name: The name of the rate.
-        rate: Its value.
-        learn: Whether it is a parameter to fit.
-    """
+    """Register `raw_name`, for a class attribute `name = RateParameter()`."""
     constraint = Interval(MIN_RATE, 1 - MIN_RATE)
     module.register_parameter(f"raw_{name}", torch.nn.Parameter(_raw_rate(constraint, rate), requires_grad=learn))
     module.register_constraint(f"raw_{name}", constraint)
@@ -178,15 +159,7 @@ def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
-    r"""Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1.
-
-    Args:
-        value: A number, or one for each judge.
-        name: The name of the argument.
-
-    Raises:
-        InputDataError: If one is not such a number.
-    """
+    """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1."""
     wanted = f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}"
     try:
         rate = torch.as_tensor(value, dtype=torch.float64).detach()

@@ -55,12 +55,7 @@ class Predictions(Mapping[type[Observation], Any]):
 
 
 def averaged(distributions: Sequence[Any], weights: Tensor) -> Any:
-    r"""The mixture of distributions of outcomes, or of predictions of several kinds.
-
-    Args:
-        distributions: Distributions of one class and shape.
-        weights: The weight of each, `N`; their sum is 1.
-    """
+    """The mixture of distributions of outcomes, or of predictions of several kinds."""
     first = distributions[0]
     if isinstance(first, Predictions):
         return first.mapped(lambda kind: averaged([one[kind] for one in distributions], weights))

@@ -254,16 +254,10 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
 
 def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:
-    r"""The mixture given further rows, differentiable in the points.
+    """The mixture given further rows, all numbers or all intervals, differentiable in the points.
 
-    Args:
-        posterior: The posterior at the points that the rows are over.
-        rows: The rows; all numbers or all intervals.
-        uniforms: Uniform numbers in (0, 1), `m x S`, or `2m x S` with slips: the first half draws the values of
-            interval rows, the second the slips, whose choice has no derivative.
-
-    Returns:
-        A mixture whose parent is the posterior's.
+    `uniforms` is `m x S`, or `2m x S` with slips: the first half draws the values of interval rows, the second the
+    slips, whose choice has no derivative.
     """
     weight = rows.weight
     means = weight @ posterior.component_means
@@ -308,16 +302,9 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
 def draw_values(
     posterior: SkewGPPosterior, samples_per_draw: int, seed: int, weight: Tensor | None = None
 ) -> tuple[RepresenterMixture, Tensor]:
-    r"""The mixture in which every draw is also conditioned on values drawn from the posterior, and these values.
+    """The mixture in which every draw is also conditioned on values drawn from the posterior; and these, `k x S`.
 
-    Args:
-        posterior: The posterior at `n` points.
-        samples_per_draw: The number of draws of the values for each of the posterior's draws.
-        seed: The seed of the base samples.
-        weight: A `k x n` tensor, to draw `weight f` instead of the values `f`.
-
-    Returns:
-        A mixture whose parent is the posterior's, and a `k x S` tensor.
+    The values are `f` at `n` points, or `weight f` with a `k x n` weight.
     """
     means, covariance = posterior.component_means, posterior.gaussian_covariance
     scale = posterior.prior_variance  # the covariance may be much smaller, and its rounding relative to this
@@ -340,18 +327,12 @@ def draw_values(
 
 
 def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> RepresenterMixture:
-    r"""The mixture of joint samples at some points: every sample is a draw conditioned on its values there.
+    """The mixture of joint samples at some points: every sample is a draw conditioned on its values there.
 
     With `c(x, x') = k(x, x') - k(x, Z) R R^T k(Z, x')` what the data leave uncertain and `L L^T = c(B, B)`, given a
     draw with weights `a` and the values `f(B) = m + k(B, Z) a + L e`, the mean of `f(x)` is
     `m + k(x, Z) a + c(x, B) L^-T e`. By columns this is again one vector of weights, and the same holds for the root.
-
-    Args:
-        posterior: The posterior at `B`, `n'` points.
-        base_samples: `k x (1 + n')` standard normal numbers, as `rsample_from_base_samples` takes them.
-
-    Returns:
-        A mixture of `k` draws over the columns of `Z` and `B`.
+    `base_samples` is `k x (1 + n')`.
     """
     before, (gain,) = posterior.mixture, posterior.gains
     L = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance).to(before.root)

@@ -41,17 +41,7 @@ def check_contradictions(
     mixture: RepresenterMixture | None = None,
     slips: Callable[[], Tensor] | None = None,
 ) -> None:
-    r"""Warn of contradictory rows, where results depend on the jitter, and name them.
-
-    Args:
-        row_model: The rows under the prior.
-        layout: The columns; `None` if they cannot be named.
-        mixture: The latent function given the rows; that of expectation propagation if `None`.
-        slips: Computes the probability that each answer is a slip, for the warning; omitted if `None`.
-
-    Raises:
-        ContradictionError: If a noise-free value is observed as two different numbers.
-    """
+    """Warn of contradictory rows, where results depend on the jitter, and name them."""
     _check_equal_numbers(row_model, layout)
     rows = row_model.rows
     if rows.num_rows == 0:

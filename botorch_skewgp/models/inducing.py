@@ -55,16 +55,7 @@ class InducingPoints(Module):
 
 
 def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
-    r"""Raise unless inducing points fit a model's points.
-
-    Args:
-        inducing_points: An `M x d` tensor, or a number of points.
-        train_X: The model's points, `n x d`.
-
-    Raises:
-        InputDataError: If a number is not between 1 and `n`, or points are not a finite `M x d` floating point tensor
-            without repetitions.
-    """
+    """Raise unless inducing points fit a model's points. `inducing_points` is `M x d`, `train_X` `n x d`."""
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
         if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
@@ -93,19 +84,10 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
 
 @torch.no_grad()
 def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
-    r"""Choose training points greedily, each with the largest prior variance given those before.
+    """Choose training points greedily, each with the largest prior variance given those before.
 
     BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MAX_CANDIDATES` evenly spaced points.
-    For very smooth kernels fewer points explain everything, and further candidates follow.
-
-    Args:
-        train_X: The training points, `n x d`.
-        transformed: The same after input transforms.
-        covar_module: The kernel.
-        num_points: The number of points wanted.
-
-    Returns:
-        Rows of `train_X`, as many as wanted or as there are distinct ones.
+    For very smooth kernels fewer points explain everything, and further candidates follow. `train_X` is `n x d`.
     """
     _, first = transformed.unique(dim=0, return_inverse=True)
     place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
@@ -143,17 +125,7 @@ class WhiteRows:
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int]) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
-        r"""The same with the residuals of some judges' rows in further columns instead of noise.
-
-        Args:
-            codes: The codes of the judges.
-
-        Returns:
-            The factor and the rows with these columns after the others, and the columns.
-
-        Raises:
-            UnsupportedError: If there are several latent functions.
-        """
+        """The same with the residuals of some judges' rows in further columns instead of noise."""
         X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
         if X is None or not self.prior.by_judge:
             return self.root, rows, None
@@ -193,12 +165,7 @@ class WhiteRows:
 
 
 def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
-    r"""Rows over white coordinates under their standard normal prior.
-
-    Args:
-        root: The factor of the covariance of the columns.
-        rows: The rows.
-    """
+    """Rows over white coordinates under their standard normal prior."""
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
     return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root)
 
@@ -211,20 +178,10 @@ def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
 
 
 def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal) -> WhiteRows:
-    r"""Rows over training points as rows over the white coordinates of the columns of inducing points.
+    """Rows over training points as rows over the white coordinates of the columns of inducing points.
 
     With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
     pseudo-points and slopes are columns themselves, and their rows have no residual.
-
-    Args:
-        rows: Rows over the columns of `layout`.
-        layout: The columns of the model without inducing points.
-        prior: The prior over the columns of the inducing points.
-        columns: Their distribution.
-
-    Returns:
-        The rows with the residuals in their noise, by variances for single rows, by covariances for rows with shared
-        noise and for all rows of one judge.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points

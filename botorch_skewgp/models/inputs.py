@@ -37,15 +37,7 @@ def move(t: Tensor, like: Tensor) -> Tensor:
 
 
 def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observation, ...]:
-    r"""Observations on the device of points, and of their dtype.
-
-    Args:
-        observations: The observations.
-        like: The points.
-
-    Raises:
-        InputDataError: If a finite number becomes infinite.
-    """
+    """Observations on the device of points, and of their dtype."""
 
     def change(t: Tensor) -> Tensor:
         new = move(t, like)
@@ -59,14 +51,10 @@ def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observatio
 
 
 def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None:
-    r"""Apply a change of dtype or device to the base distributions of transformed normal priors.
+    """Apply a change of dtype or device to the base distributions of transformed normal priors.
 
     GPyTorch does not move these, which are not modules: a log-normal prior moved to a GPU is sampled on the CPU, and
     setting a parameter to the sample fails.
-
-    Args:
-        module: The module whose priors have been moved.
-        fn: The change; see `torch.nn.Module._apply`.
     """
     for prior in module.modules():
         if isinstance(prior, Prior) and isinstance(prior, TransformedDistribution):
@@ -75,15 +63,7 @@ def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None
 
 
 def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
-    r"""Bounds as a floating point tensor; may be given as lists, arrays or integers.
-
-    Args:
-        bounds: Lower and upper bounds, `2 x d`.
-        dim: The number of inputs, if it is known.
-
-    Raises:
-        InputDataError: If they are not `2 x d`, a lower bound is above its upper one, or one is not finite.
-    """
+    """Bounds as a floating point tensor; may be given as lists, arrays or integers. `bounds` is `2 x d`."""
     bounds = as_tensor(bounds, "bounds")
     bounds = bounds if bounds.dtype in (torch.float32, torch.float64) else bounds.double()
     if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0 or dim not in (None, bounds.shape[1]):
@@ -95,15 +75,9 @@ def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
 
 
 def check_hyperparameters(model: Module) -> None:
-    r"""Raise if a hyperparameter is not finite, or not positive where it must be.
+    """Raise if a hyperparameter is not finite, or not positive where it must be.
 
     Bounds for the optimiser alone do not prevent setting such values.
-
-    Args:
-        model: A model.
-
-    Raises:
-        InputDataError: If there is such a value.
     """
     for name, value, constraint in model.named_parameters_and_constraints():
         value = value if constraint is None else constraint.transform(value)
@@ -158,11 +132,7 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
-    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels.
-
-    Raises:
-        InputDataError: If noise is given twice.
-    """
+    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels."""
     if not isinstance(Y, Tensor):
         if noise is not None:
             raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
@@ -173,12 +143,9 @@ def as_observations(
 
 
 def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
-    r"""Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
+    """Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
 
     Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
-
-    Raises:
-        UnsupportedError: If the dataset has tasks, or several outcomes.
     """
     if isinstance(dataset, MultiTaskDataset):
         raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")
@@ -236,20 +203,7 @@ def _check_precision(X: Any, name: str) -> None:
 
 
 def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
-    r"""Check points of a query, before input transforms change their buffers.
-
-    Args:
-        X: A `batch_shape x q x d` tensor.
-        train_X: The model's points.
-        num_appended: The number of their columns that an input transform appends to queries.
-
-    Returns:
-        The points, in double precision if the model's are.
-
-    Raises:
-        InputDataError: If `X` is not a tensor of single or double precision, or double for a model of single.
-        BotorchTensorDimensionError: If it has fewer than two dimensions, or another number of columns than `train_X`.
-    """
+    """Check points of a query, before input transforms change their buffers. `X` is `batch_shape x q x d`."""
     _check_precision(X, "X")
     if X.ndim < 2:
         raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
@@ -290,18 +244,11 @@ def warn_of_scaling(
     numbers: bool = True,
     likelihood: RowLikelihood | None = None,
 ) -> None:
-    r"""Warn of data outside the range of the default kernel and noise, as BoTorch's models do.
+    """Warn of data outside the range of the default kernel and noise, as BoTorch's models do.
 
     The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass if their
     mean is within 3 and their standard deviation between 1/3 and 3 (the lower limit is for five numbers or more, as few
     may be close by chance). `botorch.settings.validate_input_scaling(False)` turns these warnings off.
-
-    Args:
-        X: The points.
-        observations: The observations.
-        inputs: Whether to check the points; an input transform makes that unnecessary.
-        numbers: Whether to check the numbers; an outcome transform makes that unnecessary.
-        likelihood: The likelihood; numbers are checked after its warping.
     """
     if validate_input_scaling.off():
         return
@@ -367,12 +314,8 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
 
 
 def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
-    r"""Raise `InputDataError` unless numbers or duels fit the points of a batch of fantasies.
-
-    Args:
-        X: The points, `batch_shape x q x d`.
-        Y: Numbers, `batch_shape x q x 1`, or duels, `batch_shape x m x 2` integers.
-        noise: Known noise variances of numbers, or `None`.
+    """Raise `InputDataError` unless numbers or duels fit the points of a batch of fantasies. `X` is
+    `batch_shape x q x d`, `Y` `batch_shape x q x 1`.
     """
     check_finite(X, "X")
     q = X.shape[-2]

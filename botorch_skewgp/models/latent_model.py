@@ -283,11 +283,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return frozen.eval()
 
     def of_judge(self, code: int) -> Self:
-        r"""A model of one judge's utility, which shares all modules with this one.
-
-        Args:
-            code: The judge's code, see `botorch_skewgp.models.panel`.
-        """
+        """A model of one judge's utility, which shares all modules with this one."""
         self.snapshot  # noqa: B018 - which both then share
         new = copy(self)
         new._judge = code
@@ -332,11 +328,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
-        r"""The Gaussian prior over all columns of rows, before any skewness.
+        """The Gaussian prior over all columns of rows, before any skewness, with values at the inducing points if any.
 
-        Args:
-            points: The training points after input transforms, `n x d`; the model's own if `None`. With inducing points
-                the values are at these.
+        `points` are other training points after input transforms, `n x d`.
         """
         training_points = self.train_inputs[0] if points is None else points
         points = training_points
@@ -377,12 +371,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def row_model(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
     ) -> RowModel:
-        r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
+        """Rows of the observations under a prior at the training points, in float64 and differentiable.
 
-        Args:
-            prior: The prior over the latent function at the training points.
-            observations: Other observations than the model's own.
-            merge_equal: Whether equal rows may be merged into one with a count, if there are many.
+        `merge_equal` allows that equal rows are merged into one with a count, if there are many.
         """
         rows = self._rows(prior, observations, merge_equal)
         if self.inducing is not None:
@@ -392,12 +383,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return RowModel(mean=mean, covariance=covariance, rows=rows)
 
     def white_rows(self, prior: MultivariateNormal, merge_equal: bool = False) -> WhiteRows:
-        r"""The rows of the observations over the white coordinates of the inducing points' columns.
-
-        Args:
-            prior: As in `row_model`.
-            merge_equal: As in `row_model`.
-        """
+        """The rows of the observations over the white coordinates of the inducing points' columns."""
         return self._over_inducing_points(self._rows(prior, None, merge_equal), prior)
 
     def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
@@ -450,13 +436,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def evidence(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
     ) -> Evidence:
-        r"""The parts of the evidence under a prior at the training points, in float64 and differentiable.
-
-        Args:
-            prior: As in `row_model`.
-            observations: As in `row_model`.
-            merge_equal: As in `row_model`.
-        """
+        """The parts of the evidence under a prior at the training points, in float64 and differentiable."""
         row_model = self.row_model(prior, observations, merge_equal)
         prior_rows = TruncatedNormal.empty(row_model.mean)
         if self.skew_prior is not None:
@@ -513,14 +493,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return now.posterior_at(torch.cat([inputs[..., :-1], column], dim=-1), codes)
 
     def checked_query(self, X: Tensor) -> Tensor:
-        r"""Points of a query before input transforms, in double precision if the model's are.
-
-        Args:
-            X: A `batch_shape x q x d` tensor, without the columns that `AppendFeatures` appends to queries alone.
-
-        Raises:
-            InputDataError: If `X` is not a tensor of single or double precision.
-            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+        """Points of a query before input transforms, in double precision if the model's are. `X` is
+        `batch_shape x q x d`.
         """
         transform = getattr(self, "input_transform", None)
         return check_query(X, self._points, num_appended_columns(transform, self._points))
@@ -531,15 +505,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return None if self._panel is None else self._judge
 
     def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
-        r"""The posterior of the latent function in its own units, from a given mixture instead of the model's draws.
-
-        Args:
-            X: A `batch_shape x q x d` tensor, before input transforms.
-            mixture: The mixture over the columns of the model in evaluation mode.
-
-        Raises:
-            InputDataError: If `X` is not a tensor of single or double precision.
-            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+        """The posterior of the latent function in its own units, from a given mixture instead of the model's draws. `X`
+        is `batch_shape x q x d`.
         """
         X = self.transform_inputs(self.checked_query(X))
         X = X if self._panel is None else with_code(X, self._judge)

@@ -74,11 +74,7 @@ class LatentPrior:
     # Values at any points
 
     def mean_at(self, X: Tensor) -> Tensor:
-        r"""The mean of values, `batch_shape x (q o)`, output fastest.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-        """
+        """The mean of values, `batch_shape x (q o)`, output fastest. `X` is `batch_shape x q x d`."""
         reliability = self.covar_module.reliability if isinstance(self.covar_module, JudgeKernel) else None
         by, X = X[..., -1], self._inputs(X)
         if self.num_outputs == 1:
@@ -97,11 +93,8 @@ class LatentPrior:
         return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
-        r"""The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            Z: A `batch_shape x q' x d` tensor; `X` if `None`.
+        """The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest. `X` is `batch_shape x q x d`, `Z`
+        `batch_shape x q' x d`.
         """
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
@@ -182,11 +175,7 @@ class LatentPrior:
         return MultivariateNormal(mean, covariance)
 
     def cross_covariance(self, X: Tensor) -> Tensor:
-        r"""The covariance of values at points with all columns, `batch_shape x (q o) x c`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-        """
+        """The covariance of values at points, `batch_shape x q x d`, with all columns; `batch_shape x (q o) x c`."""
         if self._with_value_points is not None and X.dtype == self.points.dtype:
             covariance = self._with_value_points(X)
         else:

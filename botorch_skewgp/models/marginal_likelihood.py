@@ -37,26 +37,12 @@ class Evidence(NamedTuple):
     prior_rows: TruncatedNormal
 
     def log_evidence(self, of_rows: Tensor, of_prior_rows: Tensor) -> Tensor:
-        r"""The log evidence from the log normalisers of its parts.
-
-        Args:
-            of_rows: The log normaliser of `rows`.
-            of_prior_rows: The log normaliser of `prior_rows`.
-        """
+        """The log evidence from the log normalisers of its parts."""
         return self.number_log_density + of_rows - of_prior_rows
 
 
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
-    r"""The log normaliser of interval rows and its standard error, `None` if the method has none.
-
-    Args:
-        distribution: The interval rows.
-        method: See `SkewGP.log_marginal_likelihood`.
-        draws: Draws of the rows for the exact method; made if `None`.
-
-    Raises:
-        UnsupportedError: If the method is unknown.
-    """
+    """The log normaliser of interval rows and its standard error, `None` if the method has none."""
     if not callable(method) and method not in ("exact", "ep"):
         raise UnsupportedError(
             f"method must be 'exact', 'ep' or a function of interval rows, such as those of botorch_skewgp.papers; got "

@@ -62,25 +62,13 @@ class Panel:
         return torch.searchsorted(keys, (index * (self.num_judges + 1) + code).contiguous())
 
     def points(self, X: Tensor) -> Tensor:
-        r"""The points of the columns, with the code of the judge as the last input.
-
-        Args:
-            X: The training points, `n x d`.
-        """
+        """The points of the columns, with the code of the judge as the last input. `X` is `n x d`."""
         keys = self.keys.to(X.device)
         return torch.cat([X[keys // (self.num_judges + 1)], self.codes.to(X).unsqueeze(-1)], dim=-1)
 
 
 def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
-    r"""The code of a judge, the last input of points.
-
-    Args:
-        judge: A judge's number, `"new"` for one without answers, or `None` for the shared part.
-        known: The numbers of the judges who gave answers.
-
-    Raises:
-        InputDataError: If the judge gave no answers.
-    """
+    """The code of a judge, the last input of points."""
     if judge is None:
         return SHARED
     if isinstance(judge, str) and judge == "new":

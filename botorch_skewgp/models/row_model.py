@@ -242,13 +242,10 @@ class RowModel:
 
     @torch.no_grad()
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
-        r"""The Gaussian approximation of the latent function: a mixture of one component, without draws.
+        """The Gaussian approximation of the latent function: a mixture of one component, without draws.
 
         With slips the function may be more uncertain than in the prior. A mixture of `NUM_COMPONENTS` components has
         that variance between them.
-
-        Args:
-            approximation: The expectation propagation fixed point of `truncated_normal`.
         """
         if self.works_by_points:
             latent, root = approximation.factor.shared_coordinates
@@ -327,12 +324,8 @@ class RowModel:
         return self._mixture_of_values(latent[:, :n].mT, torch.linalg.solve_triangular(L, free.mT, upper=False).mT[:n])
 
     def _mixture_of_values(self, latent: Tensor, latent_root: Tensor, may_widen: bool = False) -> RepresenterMixture:
-        r"""The mixture from the latent coordinates of the points given the numbers.
-
-        Args:
-            latent: Their means given each draw, `n x S`.
-            latent_root: A root of their covariance given a draw, `n x r`.
-            may_widen: Whether it may exceed the prior covariance in some directions.
+        """The mixture from the latent coordinates of the points given the numbers. `latent` is `n x S`, `latent_root`
+        `n x r`.
         """
         weights = self._weights_of_numbers + self._representer_weights(self._white(self._point_root @ latent))
         known, excess = _information(self._white(self._point_root @ latent_root), may_widen)

@@ -25,18 +25,7 @@ def slip_probabilities(
     draws: Draws | None,
     merged: TruncatedNormal | None = None,
 ) -> list[Tensor]:
-    r"""The posterior probability that each answer is a slip.
-
-    Args:
-        row_model: The rows, none of them merged.
-        blocks: The observations, each with its rows.
-        likelihood: The likelihood that made these rows.
-        draws: Draws of the rows; `None` for expectation propagation.
-        merged: The rows of which these are draws, if equal ones are merged.
-
-    Returns:
-        For each observation a tensor with an entry for each answer, zero if it cannot be a slip.
-    """
+    """The posterior probability that each answer is a slip."""
     distribution = row_model.truncated_normal
     is_interval = ~row_model.rows.is_equality
     slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)

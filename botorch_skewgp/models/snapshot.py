@@ -132,12 +132,7 @@ class Snapshot:
         self._of_judges: dict[tuple[int, ...], tuple[LatentPrior, RepresenterMixture]] = {}
 
     def inputs_at(self, X: Tensor, judge_code: int | None) -> Tensor:
-        r"""Points after input transforms, with the code of the judge as the last input.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            judge_code: The code; `None` for models without judges.
-        """
+        """Points after input transforms, with the code of the judge as the last input. `X` is `batch_shape x q x d`."""
         X = self.model.transform_inputs(X)
         return X if judge_code is None else with_code(X, judge_code)
 
@@ -175,11 +170,7 @@ class Snapshot:
             return row_posterior, mixture
 
     def check_contradictions(self) -> None:
-        r"""Warn of contradictory rows, once.
-
-        Raises:
-            ContradictionError: If a noise-free value is observed as two different numbers.
-        """
+        """Warn of contradictory rows, once."""
         if not self._is_checked:
             self._check(self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True))
 
@@ -204,11 +195,7 @@ class Snapshot:
 
     @property
     def draws(self) -> Draws:
-        """The draws of the interval rows, made once.
-
-        Raises:
-            UnsupportedError: If the model approximates them by expectation propagation.
-        """
+        """The draws of the interval rows, made once."""
         if not isinstance(self._fitted[0], Draws):
             raise UnsupportedError(
                 'A model with approximation="ep" has no draws; leave approximation out for the exact posterior.'
@@ -221,13 +208,10 @@ class Snapshot:
         return self._fitted[1]
 
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
-        r"""The prior and the mixture over columns for some judges; made once for each set of them.
+        """The prior and the mixture over columns for some judges; made once for each set of them.
 
         Exact models have a column for every pair of a point and its judge. Inducing points represent the shared part,
         and the residuals of a judge's rows are further columns.
-
-        Args:
-            judge_codes: The codes of the judges.
         """
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
@@ -247,16 +231,10 @@ class Snapshot:
         fantasies: Sequence[FantasyLevel] = (),
         sampled: SampledValues | None = None,
     ) -> SkewGPPosterior:
-        r"""The posterior of the latent function at points after input transforms.
+        """The posterior of the latent function at points after input transforms.
 
-        Residuals of different judges' utilities given inducing points are independent, as those of their answers.
-
-        Args:
-            X: A `batch_shape x q x d` tensor, with the code of the judge as the last input if there are several.
-            judge_codes: The codes of all judges of these points.
-            num_outputs: The number of outputs.
-            fantasies: The levels of fantasies.
-            sampled: Joint samples of values, instead of the data.
+        Residuals of different judges' utilities given inducing points are independent, as those of their answers. `X`
+        is `batch_shape x q x d`.
         """
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
@@ -280,11 +258,7 @@ class Snapshot:
         return SkewGPPosterior(prior.mean_at(X), crosses, covariance, mixture, num_outputs)
 
     def rows_for(self, judge_codes: Sequence[int]) -> tuple[LatentPrior, RowModel]:
-        r"""The prior over columns for some judges, and the rows over these columns, none of them merged.
-
-        Args:
-            judge_codes: The codes of the judges.
-        """
+        """The prior over columns for some judges, and the rows over these columns, none of them merged."""
         model, columns = self.model, self.prior.columns()
         if model.inducing is None:
             return self.prior, model.row_model(columns)

@@ -37,24 +37,14 @@ class ModelState:
 
     @classmethod
     def of(cls, model: Module, *others: Any) -> Self:
-        r"""The present state.
-
-        Args:
-            model: The model.
-            others: Further values that its posterior depends on, such as data and settings.
-        """
+        """The present state."""
         modules = modules_below(model)
         tensors = tensors_of([model, *modules])
         names = [frozenset(vars(module)) for module in modules]
         return cls(modules, [_copy(_attributes(module)) for module in modules], _copy([*others, *tensors]), names)
 
     def is_of(self, model: Module, *others: Any) -> bool:
-        r"""Whether a model, or one that shares its modules, is still in this state.
-
-        Args:
-            model: The model.
-            others: The same values as in `of`, as they are now.
-        """
+        """Whether a model, or one that shares its modules, is still in this state."""
         modules = modules_below(model)
         return (
             len(modules) == len(self.modules)

@@ -39,16 +39,7 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    r"""Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings.
-
-    Args:
-        observations: The observations, numbers or not.
-        transform: `Standardize(m=1)`, which learns here; `None` for outcomes in units of the latent function.
-
-    Raises:
-        UnsupportedError: If the transform is not `Standardize(m=1)`.
-        InputDataError: If mean or standard deviation of the numbers overflow.
-    """
+    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings."""
     if transform is None:
         return OutcomeScale()
     values = [entry.numbers for entry in observations if entry.numbers.numel()]
@@ -74,16 +65,7 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
 
 
 def apply_posterior_transform(transform: PosteriorTransform | None, posterior: SkewGPPosterior, X: Tensor) -> Posterior:
-    r"""Apply a posterior transform to a skewed posterior; affine ones keep the skewness.
-
-    Args:
-        transform: The transform; `None` for none.
-        posterior: The posterior.
-        X: The points of the posterior.
-
-    Raises:
-        InputDataError: If `transform` is not a posterior transform.
-    """
+    """Apply a posterior transform to a skewed posterior; affine ones keep the skewness."""
     if transform is None:
         return posterior
     check_class(transform, "posterior_transform", PosteriorTransform)
@@ -95,11 +77,8 @@ def apply_posterior_transform(transform: PosteriorTransform | None, posterior: S
 
 
 def num_appended_columns(input_transform: InputTransform | None, train_X: Tensor) -> int:
-    r"""The number of columns that an input transform appends to queries, but not to training points.
-
-    Args:
-        input_transform: The input transform of a model.
-        train_X: The model's points before transforms, `n x d`.
+    """The number of columns that an input transform appends to queries, but not to training points. `train_X` is
+    `n x d`.
     """
     total = 0
     for part in _flat(input_transform):
@@ -118,11 +97,7 @@ def has_transformed_inputs(model: Any) -> bool:
 
 
 def untransformed_inputs(model: Any) -> Tensor:
-    r"""The training points of a BoTorch model before its input transform, in any mode.
-
-    Args:
-        model: A model with `train_inputs`.
-    """
+    """The training points of a BoTorch model before its input transform, in any mode."""
     if has_transformed_inputs(model):  # BoTorch has no public name for them
         return model._original_train_inputs
     return model.train_inputs[0]
@@ -156,17 +131,10 @@ class TransformedInputsMixin:
 
 
 def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
-    r"""Points rounded as a model's input transform rounds them, in the original units.
+    """Points rounded as a model's input transform rounds them, in the original units.
 
     `Round` may be alone, or before or after other transforms of a chain. Rounding here is exact, without the
-    approximation for gradients.
-
-    Args:
-        input_transform: The input transform of a model.
-        X: Points, `... x d`.
-
-    Raises:
-        UnsupportedError: If transforms before the rounding cannot be inverted.
+    approximation for gradients. `X` is `... x d`.
     """
     chain = list(_flat(input_transform))
     last = max((i for i, part in enumerate(chain) if isinstance(part, Round)), default=-1)
@@ -192,11 +160,7 @@ def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
 
 
 def whole_inputs(input_transform: InputTransform | None) -> list[int]:
-    r"""The inputs that an input transform rounds to whole numbers before anything else.
-
-    Args:
-        input_transform: The input transform of a model.
-    """
+    """The inputs that an input transform rounds to whole numbers before anything else."""
     first = next(_flat(input_transform), None)
     if not isinstance(first, Round):
         return []
@@ -205,11 +169,7 @@ def whole_inputs(input_transform: InputTransform | None) -> list[int]:
 
 
 def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
-    r"""The inputs whose logarithm an input transform takes first, or after rounding.
-
-    Args:
-        input_transform: The input transform of a model.
-    """
+    """The inputs whose logarithm an input transform takes first, or after rounding."""
     found: list[int] = []
     for part in _flat(input_transform):
         if isinstance(part, Log10) and not part.reverse:

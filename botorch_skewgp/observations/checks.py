@@ -21,9 +21,6 @@ def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
     """A copy as a tensor, so that later writes to the original change nothing; numbers keep double precision.
 
     Takes tensors, numbers, arrays, columns of data frames, and sequences of these. Error messages end with the hint.
-
-    Raises:
-        InputDataError: If `value` is something else, or its rows have different lengths.
     """
     if isinstance(value, Tensor):
         return value.detach().clone()
@@ -68,14 +65,7 @@ def pad_rows(value: Any) -> Any:
 
 
 def check_parts(**parts: tuple[Any, type]) -> None:
-    r"""Raise unless each part of an object, by the name of its argument, is `None` or of its class.
-
-    Args:
-        parts: Objects and their required classes.
-
-    Raises:
-        InputDataError: If one is of another class.
-    """
+    """Raise unless each part of an object, by the name of its argument, is `None` or of its class."""
     for name, (part, wanted) in parts.items():
         if part is not None:
             check_class(part, name, wanted)

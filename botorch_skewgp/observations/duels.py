@@ -233,14 +233,7 @@ def reverse_button(button: str) -> str:
 
 
 def check_buttons(buttons: Any) -> tuple[str, ...]:
-    r"""The buttons of a page in the order of `BUTTONS`.
-
-    Args:
-        buttons: Some of `BUTTONS`.
-
-    Raises:
-        InputDataError: If one is unknown, one of the first two is missing, or pairs without a winner have no button.
-    """
+    """The buttons of a page in the order of `BUTTONS`."""
     if not isinstance(buttons, Iterable):
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
     named = [buttons] if isinstance(buttons, str) else list(buttons)

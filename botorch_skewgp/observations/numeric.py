@@ -133,11 +133,7 @@ def _as_variances(noise: Any, values: Tensor, name: str) -> Tensor:
 
 
 def mean_known_noise(observations: Sequence[Observation]) -> Tensor | None:
-    r"""The mean of the known noise variances of numbers; `None` if there are no numbers, or some without a variance.
-
-    Args:
-        observations: Observations of any kinds.
-    """
+    """The mean of the known noise variances of numbers; `None` if there are no numbers, or some without a variance."""
     noises = [entry.noise for entry in observations if isinstance(entry, Numeric) and len(entry.values)]
     known = [noise for noise in noises if noise is not None]
     return torch.cat(known).mean() if known and len(known) == len(noises) else None

@@ -35,15 +35,7 @@ class Mark(NamedTuple):
 
 
 def as_judge(value: Any, num_answers: int) -> Tensor:
-    r"""Check the judges of answers, and return them as an integer tensor with one for each.
-
-    Args:
-        value: An integer for all, or integers from 0 on.
-        num_answers: The number of answers.
-
-    Raises:
-        InputDataError: If `value` is neither.
-    """
+    """Check the judges of answers, and return them as an integer tensor with one for each."""
     value = _for_each(value, num_answers)
     hint = " Number names by judge, names = number_judges(names)."
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)

@@ -30,7 +30,9 @@ from botorch_skewgp.hosts.entries import (
     as_value,
     check_judge,
     check_one_objective,
+    check_others,
     readable,
+    selected,
     without_pair,
 )
 from botorch_skewgp.observations import checks
@@ -101,16 +103,11 @@ def report_choice(
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     checks.check_flags(or_none=or_none)
-    is_alone = or_none and best is not None
-    if not isinstance(others, Sequence) or isinstance(others, str | bytes) or not (others or is_alone):
-        raise InputDataError(f"others must be a list of the trials that were not chosen; got {others!r}.")
-    or_none = or_none or best is None
+    check_others(others, "others", best, or_none, InputDataError)
 
     def judged(numbers: list[int]) -> Judgement:
-        if len(numbers) == 2 and not or_none:
-            return Comparison(*numbers, judge=judge)
         chosen, left = (None, numbers) if best is None else (numbers[0], numbers[1:])
-        return Selected(chosen, tuple(left), or_none=or_none, judge=judge)
+        return selected(chosen, left, or_none, judge)
 
     _report(study, [*others] if best is None else [best, *others], judge, judged)
 

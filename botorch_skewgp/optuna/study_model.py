@@ -33,8 +33,8 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
-from botorch_skewgp.hosts.compilation import without_compilation
 from botorch_skewgp.hosts.data import Observed
+from botorch_skewgp.hosts.quiet import without_compilation
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP

@@ -11,7 +11,7 @@ of truncated normal draws. Averaging over draws needs no further sampling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Self
 
@@ -24,13 +24,13 @@ from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
+from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
 from botorch_skewgp.posteriors.mixture_samples import MixtureSamples, rounded_product
-from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 
-class SkewGPPosterior(NonGaussianPosterior):
+class SkewGPPosterior(MixturePosterior):
     r"""The joint, skewed posterior of a SkewGP over `q` points and `o` outputs.
 
     Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed on
@@ -239,55 +239,6 @@ class SkewGPPosterior(NonGaussianPosterior):
             self.gaussian_variance.sqrt().unsqueeze(-1),
             probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2),
         )
-
-    def _at_values(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
-        """A function of the marginals at values, shapes as in `cdf`."""
-        value = torch.as_tensor(value, dtype=self.dtype, device=self.device)  # numbers keep all digits
-        event = self._extended_shape()
-        if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
-            return self._to_event(function(value.flatten(-2)))
-        result = self._to_event(function(value.reshape(value.shape + (1,) * (len(event) - 1))))
-        # as GPyTorchPosterior: a single number adds no dimension
-        return result.reshape(event) if value.numel() == 1 else result
-
-    def cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f <= value)`, accurate where they are small.
-
-        Args:
-            value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x o` (a single
-                number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x o`, taken
-                elementwise.
-        """
-        return self._at_values(self.marginals.cdf, value)
-
-    def probability_above(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f > value)`, accurate where they are small.
-
-        Args:
-            value: As in `cdf`.
-        """
-        return self._at_values(self.marginals.survival, value)
-
-    def density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probability densities.
-
-        Args:
-            value: As in `cdf`.
-        """
-        return self._at_values(self.marginals.density, value)
-
-    def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles; see `MixtureMarginals.quantile`.
-
-        Differentiable in the inputs of the posterior by the implicit function theorem.
-
-        Args:
-            value: Probabilities in (0, 1); shapes as in `cdf`.
-
-        Raises:
-            ValueError: If a probability is outside (0, 1).
-        """
-        return self._at_values(self.marginals.quantile, value)
 
     # Sampling
 

@@ -25,11 +25,7 @@ NOISE_LOCATION, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the variance
 
 
 def default_transformed_covar_module(dim: int) -> RBFKernel:
-    r"""An RBF kernel of unit variance, with a lengthscale for each input.
-
-    Args:
-        dim: The number of inputs.
-    """
+    """An RBF kernel of unit variance, with a lengthscale for each input."""
     median = LENGTHSCALE * math.sqrt(dim)
     return CheckedRBFKernel(
         ard_num_dims=dim,

@@ -45,17 +45,9 @@ MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
 
 class Quadrature(NamedTuple):
-    r"""The nodes of posteriors, and diagnostics.
+    """The nodes kept, with the kernel (`T`), noise (`T x 1`) and warping there, and diagnostics.
 
-    Args:
-        nodes: The nodes kept.
-        covar_module: The kernel of every distinct kernel's parameters.
-        noise: Their noise variances, `T x 1`.
-        warping: The warping at the nodes.
-        log_evidence: The logarithm of the integral over all nodes, including those left out.
-        effective_number: The effective number of nodes.
-        share_left_out: The share of the weight of the nodes left out.
-        probability_error: The estimated error of probabilities of predictions.
+    `log_evidence` and `effective_number` are over all nodes, including those left out.
     """
 
     nodes: WeightedNodes

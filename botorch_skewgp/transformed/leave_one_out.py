@@ -34,14 +34,7 @@ class LeaveOneOut(NamedTuple):
 
 
 class LeaveOneOutLaws(NamedTuple):
-    r"""The Student t distributions of warped outcomes, each from all others, at nodes.
-
-    Args:
-        location: `n x S`.
-        scale: `n x S`.
-        log_weight: The log weights of the nodes without the outcome, `n x S`.
-        df: The degrees of freedom.
-    """
+    """The Student t distributions of warped outcomes, each from all others, at nodes, `n x S`."""
 
     location: Tensor
     scale: Tensor
@@ -50,17 +43,10 @@ class LeaveOneOutLaws(NamedTuple):
 
 
 def leave_one_out_laws(nodes: WeightedNodes, z: Tensor) -> LeaveOneOutLaws:
-    r"""All outcomes left out, one at a time, for the cost of one factorisation of every kernel.
+    """All outcomes left out, one at a time, for the cost of one factorisation of every kernel.
 
     With `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, leaving out point `i` takes `(Q z)_i^2 / Q_ii` from `q` and
     `(Q z)_i / Q_ii` from `z_i`, and multiplies the determinants by `Q_ii`.
-
-    Args:
-        nodes: The nodes.
-        z: The warped outcomes, `S x n`.
-
-    Raises:
-        UnsupportedError: If there is no degree of freedom left.
     """
     regression = nodes.regression
     n, df = z.shape[-1], regression.df - 1

@@ -55,22 +55,12 @@ class Nodes(NamedTuple):
 
     @classmethod
     def single(cls, u: Tensor) -> Nodes:
-        r"""One node.
-
-        Args:
-            u: Its coordinates, `D`.
-        """
+        """One node, `D`."""
         return cls(u.unsqueeze(0), u.new_zeros(1), u.new_ones(1))
 
 
 class Mode(NamedTuple):
-    r"""A mode of the posterior of the parameters, with the Gaussian of Laplace's approximation there.
-
-    Args:
-        center: Its coordinates, `D`.
-        root: The lower Cholesky factor of the Gaussian's covariance, `D x D`.
-        log_density: The log posterior density at the mode, without its constant.
-    """
+    """A mode of the posterior of the parameters, `D`, with the lower Cholesky factor of Laplace's covariance there."""
 
     center: Tensor
     root: Tensor
@@ -82,11 +72,7 @@ class Mode(NamedTuple):
         return self.log_density + float(self.root.diagonal().log().sum()) + 0.5 * len(self.center) * math.log(math.tau)
 
     def distance(self, u: Tensor) -> float:
-        r"""The distance of a point in standard deviations.
-
-        Args:
-            u: Coordinates, `D`.
-        """
+        """The distance of a point, `D`, in standard deviations."""
         difference = (u - self.center).unsqueeze(-1)
         return float(torch.linalg.solve_triangular(self.root, difference, upper=False).norm())
 
@@ -94,20 +80,11 @@ class Mode(NamedTuple):
 def find_modes(
     log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor | None = None
 ) -> list[Mode]:
-    r"""The modes found by a search from several starts, the highest first.
+    """The modes found by a search from several starts, the highest first.
 
-    One start is given. The others are the best of quasi-random points around it, one from each layer: long lengthscales
-    with much noise and short ones with little explain the same data, and a search from one seldom finds the other.
-
-    Args:
-        log_posterior: The log posterior density of coordinates.
-        start: The first start, `D`.
-        num_restarts: The number of starts.
-        seed: The seed of the points from which starts are chosen.
-        along: The direction across the layers, `D`; all coordinates alike if `None`.
-
-    Raises:
-        InputDataError: If the density is zero at all points of the search.
+    One start is given. The others are the best of quasi-random points around it, one from each layer along a
+    direction, `D`: long lengthscales with much noise and short ones with little explain the same data, and a search
+    from one seldom finds the other.
     """
 
     def objective(u: Tensor) -> Tensor:
@@ -168,14 +145,10 @@ def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
 
 @torch.no_grad()
 def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
-    r"""The mode with each axis of its Gaussian as long as the posterior is wide, to where the log density falls by 2.
+    """The mode with each axis of its Gaussian as long as the posterior is wide, to where the log density falls by 2.
 
     Of the two sides the wider counts, and never less than Laplace's approximation: few data bound a parameter on one
     side only.
-
-    Args:
-        log_posterior: The log posterior density of coordinates.
-        mode: The mode.
     """
     D = len(mode.center)
     distance = torch.tensor(SECANTS, dtype=mode.center.dtype, device=mode.center.device)
@@ -196,12 +169,7 @@ def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
 
 
 def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
-    r"""A proposal of the prior's own center and size, by one Newton step in each coordinate; exact if it is normal.
-
-    Args:
-        log_prior: The log prior density of coordinates.
-        start: Coordinates of positive prior density, `D`; the center where the prior has no curvature.
-    """
+    """A proposal of the prior's own center and size, by one Newton step in each coordinate from a start, `D`."""
     step = 1e-2 * torch.eye(len(start), dtype=start.dtype, device=start.device)
     above, below = log_prior(start + step), log_prior(start - step)
     slope, bend = (above - below) / 2e-2, (above + below - 2 * log_prior(start.unsqueeze(0))) / 1e-4
@@ -212,12 +180,7 @@ def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
 
 
 def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
-    r"""A sparse grid of nested rules for the normal distribution, through Student t coordinates around the first mode.
-
-    Args:
-        modes: The modes; a warning is issued if others have mass.
-        level: The level of the grid, at least 2.
-    """
+    """A sparse grid of nested rules for the normal, through Student t coordinates around the first mode."""
     share = torch.softmax(torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64), dim=0)[0]
     if share < MIN_SHARE_OF_GRID:
         warnings.warn(
@@ -249,19 +212,11 @@ def sobol_nodes(
     least_effective: float,
     seed: int,
 ) -> Nodes:
-    r"""Rounds of quasi-Monte Carlo nodes around all modes, weighted as draws of the mixture of all rounds.
+    """Rounds of quasi-Monte Carlo nodes around all modes, weighted as draws of the mixture of all rounds.
 
-    Each mode gets nodes by its mass in Laplace's approximation. Rounds adapt to the nodes before them. Four have all
-    the nodes; as many again follow while the effective number of nodes is too low.
-
-    Args:
-        log_targets: The log density of coordinates, `S x D` to `S`; or several, `S x D` to `S x K`, that are to be
-            integrated with the same nodes.
-        modes: The modes.
-        wide: A proposal that gets nodes in all rounds, wherever modes are.
-        num_nodes: The number of nodes in four rounds.
-        least_effective: The least effective number to reach, at most a quarter of `num_nodes`.
-        seed: The seed of the nodes.
+    Each mode gets nodes by its mass in Laplace's approximation, and `wide` some in all rounds. Rounds adapt to the
+    nodes before them. Four have all the nodes; as many again follow while the effective number of nodes is too low for
+    any of the targets, `S x D` to `S` or `S x K`, which are integrated with the same nodes.
     """
     ratios = torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64)
     ratios = ratios - ratios.max()

@@ -12,32 +12,18 @@ from botorch_skewgp.warpings import Warping
 
 
 class OutcomeUnits(NamedTuple):
-    r"""The offset and the scale by which outcomes are standardised.
-
-    Args:
-        center: The offset.
-        scale: The scale.
-    """
+    """The offset and the scale by which outcomes are standardised."""
 
     center: float
     scale: float
 
     def standardise(self, y: Tensor) -> Tensor:
-        r"""Outcomes in these units.
-
-        Args:
-            y: A tensor of outcomes.
-        """
+        """Outcomes in these units."""
         return (y - self.center) / self.scale
 
 
 def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
-    r"""Median and interquartile range (as a standard deviation); the geometric mean of outcomes that must be positive.
-
-    Args:
-        y: A `n`-dim tensor of outcomes.
-        warping: The warping of the outcomes.
-    """
+    """Median and interquartile range (as a standard deviation); the geometric mean of those that must be positive."""
     y = y.double()
     if lowest_outcome(warping) == 0:
         return OutcomeUnits(0.0, float(y.log().mean().exp()))
@@ -49,26 +35,13 @@ def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
 
 
 def lowest_outcome(warping: Warping) -> float:
-    r"""The lower end of the domain of the innermost warping, for all parameters.
-
-    Args:
-        warping: The warping.
-    """
+    """The lower end of the domain of the innermost warping, for all parameters."""
     chain = list(getattr(warping, "warpings", [warping]))
     return float(chain[0].domain[0].detach().max())
 
 
 def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
-    r"""Check that there is a finite outcome for every point.
-
-    Args:
-        X: A `n x d` tensor of points.
-        Y: A `n x 1` tensor of outcomes.
-        name: The name of the argument, for the error message.
-
-    Raises:
-        InputDataError: If outcomes are not `n x 1` real numbers, or not finite.
-    """
+    """Check that there is a finite outcome for every point, `n x 1`."""
     if not isinstance(Y, Tensor) or Y.is_complex() or Y.shape != (X.shape[-2], 1):
         kind = f"{tuple(Y.shape)} of {Y.dtype}" if isinstance(Y, Tensor) else type(Y).__name__
         raise InputDataError(f"{name} must be a tensor of n x 1 real numbers with n = {X.shape[-2]}; got {kind}.")
@@ -78,17 +51,7 @@ def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
 
 
 def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> Tensor:
-    r"""Outcomes in the precision of the points, checked.
-
-    Args:
-        X: A `n x d` tensor of points.
-        Y: A `n x 1` tensor of outcomes.
-        warping: The warping.
-        num_coefficients: The number of coefficients of the mean.
-
-    Raises:
-        InputDataError: If outcomes are not finite, too few, all equal, or outside of the warping's domain.
-    """
+    """Outcomes in the precision of the points, checked."""
     check_outcomes(X, Y)
     Y = Y.to(X)
     if not bool(Y.isfinite().all()):

@@ -26,12 +26,9 @@ class Entry:
 
 
 class ParameterSpace:
-    r"""Unbounded coordinates of the parameters of named modules, in the order of the modules.
+    """Unbounded coordinates of the parameters of named modules, in the order of the modules.
 
     Redundant parameters of an outermost warping, and those that need no gradient, are left out and keep their values.
-
-    Args:
-        modules: The modules by name.
     """
 
     def __init__(self, modules: Mapping[str, Module]) -> None:
@@ -50,11 +47,7 @@ class ParameterSpace:
         self._with_prior = self._find_priors()
 
     def dim(self, *modules: str) -> int:
-        r"""The number of coordinates.
-
-        Args:
-            modules: The names of the modules to count; all if none is given.
-        """
+        """The number of coordinates of some modules, or of all."""
         return sum(entry.shape.numel() for entry in self.entries if not modules or entry.module in modules)
 
     def names(self) -> list[str]:
@@ -73,11 +66,7 @@ class ParameterSpace:
 
     @torch.no_grad()
     def assign(self, u: Tensor) -> None:
-        r"""Set the modules' parameters to those of coordinates.
-
-        Args:
-            u: A `D`-dim tensor.
-        """
+        """Set the modules' parameters to those of coordinates, `D`."""
         for entry, raw in zip(self.entries, self._raw(u.unsqueeze(0))[0], strict=True):
             self.modules[entry.module].get_parameter(entry.name).copy_(raw.squeeze(0))
 
@@ -92,33 +81,16 @@ class ParameterSpace:
         return raws, log_slopes
 
     def raw_parameters(self, u: Tensor, module: str) -> dict[str, Tensor]:
-        r"""The raw parameters of a module, by name.
-
-        Args:
-            u: Coordinates, `S x D`.
-            module: The name of the module.
-
-        Returns:
-            Tensors of shape `S x` that of the parameter.
-        """
+        """The raw parameters of a module at coordinates `S x D`, by name, each `S x` its shape."""
         raws = zip(self.entries, self._raw(u)[0], strict=True)
         return {entry.name: raw for entry, raw in raws if entry.module == module}
 
     def at(self, u: Tensor, module: str) -> Module:
-        r"""A module with the parameters of several nodes.
-
-        Args:
-            u: Coordinates, `S x D`.
-            module: The name of the module.
-        """
+        """A module with the parameters of several nodes, `S x D`."""
         return with_parameters(self.modules[module], self.raw_parameters(u, module), torch.Size([len(u)]))
 
     def log_prior(self, u: Tensor) -> Tensor:
-        r"""The log prior density of coordinates, `S`; parameters without a prior have a flat one in their coordinate.
-
-        Args:
-            u: Coordinates, `S x D`.
-        """
+        """The log prior density of coordinates `S x D`; without a prior it is flat in the coordinate."""
         raws, log_slopes = self._raw(u)
         total = self._log_prior_of(raws, len(u))
         for entry, log_slope in zip(self.entries, log_slopes, strict=True):

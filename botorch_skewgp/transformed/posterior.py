@@ -16,7 +16,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
+from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -25,14 +25,10 @@ from botorch_skewgp.warpings.parameters import with_parameters
 
 
 class JointScale(NamedTuple):
-    r"""The scale matrices of the components, which nodes of equal kernel parameters share up to a factor.
+    """The scale matrices of the components, which nodes of equal kernel parameters share up to a factor, `S`.
 
-    Args:
-        matrix: Computes the matrices of the `T` distinct kernels, `batch_shape x T x q x q`.
-        group: The kernel of every component, `S`.
-        factor: The factor of the squared scale of every component, `S`.
-        prior: The prior variances, the scale of the matrices' rounding, `batch_shape x T x q`; the matrices' own
-            diagonals if `None`.
+    `matrix` computes those of the `T` kernels, `batch_shape x T x q x q`; `group` has the kernel of every component.
+    Their rounding has the scale of `prior`, `batch_shape x T x q`, by default their diagonals.
     """
 
     matrix: Callable[[], Tensor]
@@ -43,12 +39,7 @@ class JointScale(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WarpingNodes:
-    r"""A warping at the nodes of its parameters.
-
-    Args:
-        warping: The warping.
-        raw: Its raw parameters by name, each of shape `S`; those not named keep their values.
-    """
+    """A warping at the nodes of its parameters, raw ones by name, each of shape `S`; others keep their values."""
 
     warping: Warping
     raw: Mapping[str, Tensor]
@@ -59,29 +50,18 @@ class WarpingNodes:
         return with_parameters(self.warping, self.raw)
 
     def to(self, dtype: torch.dtype) -> WarpingNodes:
-        r"""The nodes in a precision; itself if it has it.
-
-        Args:
-            dtype: The precision.
-        """
+        """The nodes in a precision; itself if it has it."""
         if all(value.dtype == dtype for value in self.raw.values()):
             return self
         return WarpingNodes(self.warping, {name: value.to(dtype) for name, value in self.raw.items()})
 
     def at(self, node: Tensor) -> Warping:
-        r"""The warping with the parameters of chosen nodes.
-
-        Args:
-            node: Numbers of nodes.
-
-        Returns:
-            A warping with parameters of shape `node.shape x 1`.
-        """
+        """The warping with the parameters of chosen nodes, of shape `node.shape x 1`."""
         raw = {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()}
         return with_parameters(self.warping, raw)
 
 
-class TransformedTPosterior(NonGaussianPosterior):
+class TransformedTPosterior(MixturePosterior):
     r"""The joint posterior of a `BayesianTransformedGP` over `q` points, with one output.
 
     The law of a value is a mixture over nodes `s` of those of `g_s^{-1}(z)`, with `z` Student t; over several points
@@ -159,40 +139,21 @@ class TransformedTPosterior(NonGaussianPosterior):
         probabilities = self._probabilities
         return probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2)
 
-    # Marginal distribution functions
+    # Marginal distribution functions, beside those of all mixtures
 
-    def _standardised(self, value: Tensor | float) -> tuple[Tensor, torch.Size]:
-        """Values in units of the warping, of shape `... x batch_shape x q`, and the shape of the result; see `cdf`."""
-        value = (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self._offset) / self._weight
-        return self._spread(value)
+    def _to_event(self, x: Tensor) -> Tensor:
+        return x.unsqueeze(-1)
 
-    def _spread(self, value: Tensor) -> tuple[Tensor, torch.Size]:
-        event = self._extended_shape()
-        if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
-            return value.squeeze(-1), value.shape
-        lead = value.shape if value.numel() > 1 else torch.Size()
-        spread = value.reshape(lead + (1,) * (len(event) - 1)).expand(lead + event[:-1])
-        return spread, lead + event
+    def _log_average(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """The logarithms of averages over nodes of the exponentials of a function of `... x 1` values."""
 
-    def cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f <= value)`.
+        def log_average(z: Tensor) -> Tensor:
+            x = function(z.unsqueeze(-1))
+            largest = x.detach().amax(-1, keepdim=True)
+            largest = torch.where(largest.isfinite(), largest, 0.0)
+            return ((x - largest).exp() * self._node_probabilities).sum(-1).log() + largest.squeeze(-1)
 
-        Args:
-            value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x 1` (a single
-                number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x 1`, taken
-                elementwise.
-        """
-        z, shape = self._standardised(value)
-        return (self.marginals.cdf(z) if self._weight > 0 else self.marginals.survival(z)).view(shape)
-
-    def probability_above(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f > value)`, accurate where they are small.
-
-        Args:
-            value: As in `cdf`.
-        """
-        z, shape = self._standardised(value)
-        return (self.marginals.survival(z) if self._weight > 0 else self.marginals.cdf(z)).view(shape)
+        return self._at_outcomes(log_average, value)
 
     def log_probability_above(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the marginal probabilities `P(f > value)`, with gradients where these underflow.
@@ -200,10 +161,8 @@ class TransformedTPosterior(NonGaussianPosterior):
         Args:
             value: As in `cdf`.
         """
-        z, shape = self._standardised(value)
         law = self.marginals
-        log_tail = law.component_log_survival if self._weight > 0 else law.component_log_cdf
-        return self._log_average(log_tail(z.unsqueeze(-1))).view(shape)
+        return self._log_average(law.component_log_survival if self._weight > 0 else law.component_log_cdf, value)
 
     def log_expected_gain(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the expected improvements on a value, measured on the warped scale.
@@ -223,20 +182,14 @@ class TransformedTPosterior(NonGaussianPosterior):
                 f"No expectation exists with {self.df:g} degree of freedom; more points are needed. Use "
                 "log_probability_above, or quantile."
             )
-        z, shape = self._standardised(value)
         law = self.marginals
-        if not bool(law.warping.log_derivative(z.unsqueeze(-1)).isfinite().all()):
-            raise ValueError(f"The value must be a finite number inside of the warping's domain; got {value}.")
-        log_gain = law.component_log_gain(z.unsqueeze(-1), above=self._weight > 0)
-        return (self._log_average(log_gain) + math.log(abs(self._weight))).view(shape)
 
-    def density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probability densities.
+        def log_gain(z: Tensor) -> Tensor:
+            if not bool(law.warping.log_derivative(z).isfinite().all()):
+                raise ValueError(f"The value must be a finite number inside of the warping's domain; got {value}.")
+            return law.component_log_gain(z, above=self._weight > 0)
 
-        Args:
-            value: As in `cdf`.
-        """
-        return self.log_density(value).exp()
+        return self._log_average(log_gain, value) + math.log(abs(self._weight))
 
     def log_density(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the marginal probability densities.
@@ -244,28 +197,7 @@ class TransformedTPosterior(NonGaussianPosterior):
         Args:
             value: As in `cdf`.
         """
-        z, shape = self._standardised(value)
-        log_density = self._log_average(self.marginals.component_log_density(z.unsqueeze(-1)))
-        return (log_density - math.log(abs(self._weight))).view(shape)
-
-    def _log_average(self, x: Tensor) -> Tensor:
-        """The logarithm of the average of exponentials over the nodes."""
-        largest = x.detach().amax(-1, keepdim=True)
-        largest = torch.where(largest.isfinite(), largest, 0.0)
-        return ((x - largest).exp() * self._node_probabilities).sum(-1).log() + largest.squeeze(-1)
-
-    def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles, differentiable by the implicit function theorem.
-
-        Args:
-            value: Probabilities in (0, 1); shapes as in `cdf`.
-
-        Raises:
-            ValueError: If a probability is outside (0, 1).
-        """
-        level, shape = self._spread(torch.as_tensor(value, dtype=self.dtype, device=self.device))
-        quantile = self.marginals.quantile(level if self._weight > 0 else 1 - level)
-        return (self._offset + self._weight * quantile).view(shape)
+        return self._log_average(self.marginals.component_log_density, value) - math.log(abs(self._weight))
 
     @property
     def median(self) -> Tensor:

@@ -25,22 +25,13 @@ MIN_MISSED = 0.25  # mass of nodes of the wide proposal, above which they become
 
 
 class Proposal(NamedTuple):
-    r"""A multivariate t distribution of nodes.
-
-    Args:
-        center: Its center, `D`.
-        root: The lower Cholesky factor of its scale matrix, `D x D`.
-    """
+    """A multivariate t distribution of nodes: its center, `D`, and the lower Cholesky factor of its scale matrix."""
 
     center: Tensor
     root: Tensor
 
     def log_density(self, u: Tensor) -> Tensor:
-        r"""The log density at nodes.
-
-        Args:
-            u: A `S x D` tensor.
-        """
+        """The log density at nodes, `S x D` to `S`."""
         D, df = len(self.center), PROPOSAL_DF
         white = torch.linalg.solve_triangular(self.root, (u - self.center).mT, upper=False)
         constant = math.lgamma(0.5 * (df + D)) - math.lgamma(0.5 * df) - 0.5 * D * math.log(math.pi * df)
@@ -48,38 +39,21 @@ class Proposal(NamedTuple):
         return constant - spread - 0.5 * (df + D) * torch.log1p(white.square().sum(0) / df)
 
     def nodes(self, num_nodes: int, seed: int) -> Tensor:
-        r"""Quasi-random nodes, `num_nodes x D`.
-
-        Args:
-            num_nodes: Their number.
-            seed: Seeds the scrambling of the Sobol sequence.
-        """
+        """Quasi-random nodes, `num_nodes x D`."""
         normal = _sobol_normal(num_nodes, len(self.center) + 1, seed).to(self.center)
         stretch = (PROPOSAL_DF / chi_square_quantile(normal[:, :1], PROPOSAL_DF)).sqrt()
         return self.center + (normal[:, 1:] * stretch) @ self.root.mT
 
 
 class ProposalMixture(NamedTuple):
-    r"""A mixture of proposals, with the number of nodes of each; the last one is wide and stays as it is.
-
-    Args:
-        components: The proposals.
-        counts: Their numbers of nodes, integers of at least one.
-    """
+    """A mixture of proposals, with the number of nodes of each; the last one is wide and stays as it is."""
 
     components: tuple[Proposal, ...]
     counts: tuple[int, ...]
 
     @classmethod
     def of(cls, components: Sequence[Proposal], masses: Tensor, wide: Proposal, num_nodes: int) -> ProposalMixture:
-        r"""The mixture with nodes in proportion to masses, in part evenly, and in part of the wide proposal.
-
-        Args:
-            components: `K` proposals.
-            masses: Their masses, `K`.
-            wide: The wide proposal.
-            num_nodes: The number of nodes; each proposal gets at least one.
-        """
+        """The mixture with nodes in proportion to masses, in part evenly, and in part of the wide proposal."""
         shares = (1 - EVEN_SHARE) * masses / masses.sum() + EVEN_SHARE / len(masses)
         shares = torch.cat([(1 - WIDE_SHARE) * shares, shares.new_tensor([WIDE_SHARE])])
         counts = (shares * num_nodes).floor().clamp_min(1.0)
@@ -92,31 +66,19 @@ class ProposalMixture(NamedTuple):
         return torch.stack([component.log_density(u) for component in self.components]) + shares.log().unsqueeze(-1)
 
     def log_density(self, u: Tensor) -> Tensor:
-        r"""The log density at nodes.
-
-        Args:
-            u: A `S x D` tensor.
-        """
+        """The log density at nodes, `S x D` to `S`."""
         return self._log_parts(u).logsumexp(0)
 
     def nodes(self, seed: int) -> Tensor:
-        r"""The nodes of all components, `num_nodes x D`.
-
-        Args:
-            seed: Seeds the scrambling of the Sobol sequences.
-        """
+        """The nodes of all components, `num_nodes x D`."""
         parts = zip(self.components, self.counts, strict=True)
         return torch.cat([part.nodes(count, seed + 1000 * k) for k, (part, count) in enumerate(parts)])
 
     def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
-        r"""The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
+        """The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
 
         A node counts for a component by the component's share of the density there. A component of few effective nodes
         keeps some of its covariance.
-
-        Args:
-            u: Nodes, `S x D`.
-            weights: Their weights, which sum to one, `S`.
         """
         responsibilities = weights * torch.softmax(self._log_parts(u), dim=0)
         masses = responsibilities.sum(-1)
@@ -141,17 +103,10 @@ def _sobol_normal(n: int, d: int, seed: int) -> Tensor:
 
 
 def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
-    r"""The nodes of largest absolute weight that together hold all but a share of it.
+    """The numbers of the nodes of largest absolute weight that hold all but a share of it, in increasing order.
 
     Nodes of no weight are never among them. If all weights are positive, cdfs of mixtures with these weights,
     normalised again, differ by at most `tolerance`.
-
-    Args:
-        weights: The weights, `S`.
-        tolerance: The share of the sum of absolute weights that may be left out.
-
-    Returns:
-        The numbers of the nodes kept, in increasing order.
     """
     size, order = weights.abs().sort(descending=True, stable=True)
     left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
@@ -159,9 +114,5 @@ def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
 
 
 def effective_number(weights: Tensor) -> float:
-    r"""The effective number of nodes, `(sum w)^2 / sum w^2`.
-
-    Args:
-        weights: The weights, `S`.
-    """
+    """The effective number of nodes, `(sum w)^2 / sum w^2`."""
     return float(weights.sum().square() / weights.square().sum())

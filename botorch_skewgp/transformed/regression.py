@@ -20,16 +20,10 @@ from torch import Tensor
 
 
 class TransformedRegression(NamedTuple):
-    r"""Factors of `T` regressions, each of `J` warped outcomes.
+    """Factors of `T` regressions, each of `J` warped outcomes, in the order of the formulas above.
 
-    Args:
-        root: `L`, `T x n x n`.
-        basis: `L^-1 M`, `T x n x p`.
-        basis_root: The lower Cholesky factor of `A`, `T x p x p`.
-        coefficients: `b`, `T x p x J`.
-        residual: `r`, `T x n x J`.
-        square: `q`, `T x J`.
-        is_valid: Whether each covariance has a factor, `T`; entries of the others are meaningless.
+    `root` is `T x n x n`, `basis` (`L^-1 M`) `T x n x p`, `basis_root` that of `A`, `coefficients` `T x p x J`,
+    `residual` `T x n x J`, `square` `T x J`; of covariances without a factor (not `is_valid`, `T`) none counts.
     """
 
     root: Tensor
@@ -42,13 +36,7 @@ class TransformedRegression(NamedTuple):
 
     @classmethod
     def of(cls, covariance: Tensor, basis: Tensor, outcomes: Tensor) -> TransformedRegression:
-        r"""Factorise.
-
-        Args:
-            covariance: `K`, `T x n x n`.
-            basis: `M`, `n x p`.
-            outcomes: `z`, `T x n x J`.
-        """
+        """Factorise covariances, `T x n x n`, with a basis `n x p` and outcomes `T x n x J`."""
         root, info = torch.linalg.cholesky_ex(covariance)
         is_valid = (info == 0) & root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
         if not bool(is_valid.all()):
@@ -75,12 +63,9 @@ class TransformedRegression(NamedTuple):
         return 2 * sum((root.diagonal(dim1=-2, dim2=-1).log().sum(-1) for root in roots), torch.zeros(()))
 
     def log_evidence(self, log_jacobian: Tensor) -> Tensor:
-        r"""The log density of the outcomes given kernel and warping, scale and coefficients integrated out; `T x J`.
+        """The log density of the outcomes, `T x J`, scale and coefficients integrated out; of log Jacobians, `T x J`.
 
         [DeOliveira1997btg]_, equation (11), with its normalising constant.
-
-        Args:
-            log_jacobian: The sums of the log derivatives of the warping, `T x J`.
         """
         n, p, df = *self.basis.shape[-2:], self.df
         constant = math.lgamma(0.5 * df) - 0.5 * df * math.log(math.pi)
@@ -89,27 +74,16 @@ class TransformedRegression(NamedTuple):
         return torch.where(self.is_valid.unsqueeze(-1), value, -math.inf)
 
     def gains(self, cross: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Cross covariances of points with the data, whitened.
+        """Covariances of data and points, `T x n x N`, whitened: `V = L^-1 k`, and the root `W` of `h^T A^-1 h`.
 
-        Args:
-            cross: The covariance of data and points, `T x n x N`.
-            basis: The basis functions at the points, `N x p`.
-
-        Returns:
-            `V = L^-1 k`, `T x n x N`, and the root `W` of `h^T A^-1 h` with `h = m - M^T K^-1 k`, `T x p x N`: a
-            covariance is the prior's minus `V^T V` plus `W^T W`.
+        With `h = m - M^T K^-1 k`, `T x p x N`, a covariance is the prior's minus `V^T V` plus `W^T W`.
         """
         gain = torch.linalg.solve_triangular(self.root, cross, upper=False)
         rest = basis.mT - self.basis.mT @ gain
         return gain, torch.linalg.solve_triangular(self.basis_root, rest, upper=False)
 
     def locations(self, gain: Tensor, basis: Tensor) -> Tensor:
-        r"""The means of the warped outcomes at points, `T x N x J`.
-
-        Args:
-            gain: `V`, `T x n x N`.
-            basis: The basis functions at the points, `N x p`.
-        """
+        """The means of the warped outcomes at points, `T x N x J`."""
         return gain.mT @ self.residual + basis @ self.coefficients
 
     def projections(self) -> Tensor:
@@ -121,9 +95,5 @@ class TransformedRegression(NamedTuple):
         return inverse - unit.mT @ (unit @ inverse)
 
     def at(self, kernels: Tensor) -> TransformedRegression:
-        r"""The factors of some kernels.
-
-        Args:
-            kernels: Their numbers.
-        """
+        """The factors of some kernels."""
         return TransformedRegression(*(entry[kernels] for entry in self))

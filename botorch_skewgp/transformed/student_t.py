@@ -23,65 +23,36 @@ STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
 
 
 def log_density(t: Tensor, df: float) -> Tensor:
-    r"""The logarithm of the density.
-
-    Args:
-        t: Any tensor.
-        df: The degrees of freedom.
-    """
+    """The logarithm of the density."""
     constant = math.lgamma(0.5 * (df + 1)) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df)
     return constant - 0.5 * (df + 1) * _log1p_square(t, df)
 
 
 def log_cdf(t: Tensor, df: float) -> Tensor:
-    r"""The logarithm of `P(T <= t)`, accurate in both tails and differentiable.
-
-    Args:
-        t: Any tensor.
-        df: The degrees of freedom.
-    """
+    """The logarithm of `P(T <= t)`, accurate in both tails and differentiable."""
     return _LogCdf.apply(t, df)
 
 
 def cdf(t: Tensor, df: float) -> Tensor:
-    r"""`P(T <= t)`, accurate where it is small, and differentiable.
-
-    Args:
-        t: Any tensor.
-        df: The degrees of freedom.
-    """
+    """`P(T <= t)`, accurate where it is small, and differentiable."""
     return _Cdf.apply(t, df)
 
 
 def quantile(level: Tensor, df: float) -> Tensor:
-    r"""The values `t` with `P(T <= t)` equal to given levels, differentiable.
-
-    Args:
-        level: Probabilities in `[0, 1]`.
-        df: The degrees of freedom.
-    """
+    """The values `t` with `P(T <= t)` equal to given levels, differentiable."""
     return _Quantile.apply(level, df)
 
 
 def log_excess(t: Tensor, df: float) -> Tensor:
-    r"""The logarithm of `E[max(T - t, 0)]`, accurate where it is small, and differentiable.
+    """The logarithm of `E[max(T - t, 0)]`, accurate where it is small, and differentiable.
 
     For `t > 0` it is `(df + t^2) / (df - 1) f(t) - t P(T > t)`, with the density `f`.
-
-    Args:
-        t: Any tensor.
-        df: The degrees of freedom, more than one.
     """
     return _LogExcess.apply(t, df)
 
 
 def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
-    r"""The chi-square number at the level of a standard normal number, a base sample; not differentiable.
-
-    Args:
-        normal: Standard normal numbers.
-        df: The degrees of freedom.
-    """
+    """The chi-square number at the level of a standard normal number, a base sample; not differentiable."""
     with torch.no_grad():
         half = torch.as_tensor(0.5 * df).to(normal)
         upper = normal > 0

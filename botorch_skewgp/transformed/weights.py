@@ -16,17 +16,11 @@ LARGEST_POWER = 0.45  # of the largest number, up to which warped outcomes have 
 
 
 class WeightedNodes(NamedTuple):
-    r"""Nodes with the factors that posteriors need.
+    """Nodes, `S x D`, with the factors that posteriors need, of `T` kernels and up to `J` warpings each.
 
-    Args:
-        regression: The factors, of `T` kernels and up to `J` warpings each.
-        kernel: The kernel of every node, `S`.
-        slot: The place of the node's warped outcomes among its kernel's, `S`.
-        u: The nodes' coordinates, `S x D`.
-        log_weight: The logarithms of absolute quadrature weights times posterior densities, `S`.
-        log_likelihood: The log densities of the data, `S`.
-        sign: The signs of weights, `S`.
-        log_slope: The log derivatives of the warping at the outcomes, `S x n`.
+    `kernel` and `slot`, `S`, say where a node's warped outcomes are. `log_weight` has logarithms of absolute quadrature
+    weights times posterior densities, `log_likelihood` those of the data alone, `log_slope`, `S x n`, the log
+    derivatives of the warping at the outcomes.
     """
 
     regression: TransformedRegression
@@ -54,45 +48,24 @@ class WeightedNodes(NamedTuple):
         return self.u[_first(self.kernel)]
 
     def select(self, x: Tensor) -> Tensor:
-        r"""The entries of some nodes.
-
-        Args:
-            x: A tensor `T x ... x J`.
-
-        Returns:
-            A tensor `... x S`.
-        """
+        """The entries of the nodes of a tensor `T x ... x J`, `... x S`."""
         return x.movedim(0, -2).flatten(-2)[..., self.kernel * x.shape[-1] + self.slot]
 
     def keep(self, nodes: Tensor) -> WeightedNodes:
-        r"""Some of the nodes, with the factors of their kernels only.
-
-        Args:
-            nodes: Their numbers.
-        """
+        """Some of the nodes, with the factors of their kernels only."""
         kernels, kernel = torch.unique(self.kernel[nodes], return_inverse=True)
         rest = (self.slot, self.u, self.log_weight, self.log_likelihood, self.sign, self.log_slope)
         return WeightedNodes(self.regression.at(kernels), kernel, *(entry[nodes] for entry in rest))
 
 
 def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
-    r"""Weights that sum to one, over the last dimension.
-
-    Args:
-        log_weight: The logarithms of their sizes, `... x S`.
-        sign: Their signs, `S`.
-    """
+    """Weights `... x S` that sum to one, of the logarithms of their sizes and signs `S`."""
     weight = sign * (log_weight - log_weight.amax(-1, keepdim=True)).exp()
     return weight / weight.sum(-1, keepdim=True)
 
 
 def standard_error(parts: Tensor, kernel: Tensor) -> Tensor:
-    r"""The standard error of a sum over nodes, those of equal kernels together unless all are equal.
-
-    Args:
-        parts: The centered contributions of the nodes, `... x S`.
-        kernel: The kernel of every node, `S`.
-    """
+    """The standard error of a sum over nodes of centered parts, `... x S`, those of equal kernels together."""
     num = int(kernel.max()) + 1
     if num > 1:
         parts = parts.new_zeros(*parts.shape[:-1], num).index_add_(-1, kernel, parts)
@@ -101,16 +74,7 @@ def standard_error(parts: Tensor, kernel: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TransformedData:
-    r"""The data that weigh nodes.
-
-    Args:
-        space: The parameters of `covar_module`, `likelihood` and `warping`, in this order.
-        X: The transformed points, `n x d`.
-        y: The standardised outcomes, `n`.
-        basis: The basis functions of the mean at the points, `n x p`.
-        log_unit: The logarithm of the unit in which outcomes are standardised.
-        num_moments: The number of moments that outcomes must have; other nodes have no weight.
-    """
+    """The data that weigh nodes, standardised in a unit; nodes without `num_moments` of the outcome have no weight."""
 
     space: ParameterSpace
     X: Tensor
@@ -120,11 +84,7 @@ class TransformedData:
     num_moments: int = 0
 
     def weigh(self, u: Tensor) -> WeightedNodes:
-        r"""Factors and weights of nodes, those of equal kernel parameters together; differentiable in the nodes.
-
-        Args:
-            u: Coordinates, `S x D`.
-        """
+        """Factors and weights of nodes, `S x D`, those of equal kernel parameters together; differentiable."""
         space, num_shared = self.space, self.space.dim("covar_module", "likelihood")
         X, y, basis = self.X.to(u), self.y.to(u), self.basis.to(u)
         if num_shared == 0:

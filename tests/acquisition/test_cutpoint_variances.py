@@ -55,6 +55,7 @@ def test_of_the_level_of_labels():
     assert float(found) > 0.01
 
 
+@pytest.mark.slow
 def test_of_the_gap_between_grades():
     noisy = F + 0.3 * torch.randn(25, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     grades = torch.bucketize(noisy, torch.tensor([-0.4, 0.4], dtype=torch.float64))
@@ -80,6 +81,7 @@ def test_many_answers_make_cutpoints_known():
     assert variances[1] < 0.3 * variances[0]
 
 
+@pytest.mark.slow
 def test_unknown_cutpoints_count_as_noise_of_an_answer():
     duels = Preference([[8, 3], [9, 20], [2, 16]])
     model, _ = fitted(NUMBERS, duels, Tie([[0, 12]]), Ordinal([0, 3, 1], 4, index=[15, 6, 9]))

@@ -78,7 +78,10 @@ OTHER_KINDS = {
 PREDICTED = MODELS | OTHER_KINDS
 
 
-@pytest.mark.parametrize("name", PREDICTED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("duels", "little noise") else pytest.mark.slow) for name in PREDICTED],
+)
 def test_information_about_predictions_by_monte_carlo(name, generator):
     """The definition, from the joint frequencies of sampled answers to two questions."""
     model, N = PREDICTED[name](), 400_000
@@ -133,7 +136,9 @@ def information(joint):
     return (joint * (joint / marginals).log()).sum((-1, -2))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("labels", "EP, guesses") else pytest.mark.slow) for name in MODELS]
+)
 def test_values_by_monte_carlo(name, generator):
     """One reference point at a time: the definitions, from sampled answers and memberships."""
     model, found = MODELS[name](), []

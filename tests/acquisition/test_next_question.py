@@ -313,6 +313,7 @@ def test_joint_draws_have_the_moments(model):
 KINDS = [Numeric, Preference, Question(Preference, with_incumbent=True), Question(Choice, 3), Ordinal]
 
 
+@pytest.mark.slow
 def test_the_best_for_its_price(model):
     dear = [1.0] * len(KINDS)
     for i in range(len(KINDS)):

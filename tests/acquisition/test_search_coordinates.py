@@ -17,6 +17,8 @@ from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.rounding
+
 BOUNDS = torch.tensor([[1e-6, 16.0, 1.0], [1.0, 256.0, 3.0]], dtype=torch.double)
 BATCHES = [16.0, 32.0, 100.0, 256.0]
 RATE = 1e-5  # the best learning rate

@@ -83,15 +83,6 @@ def test_failures_of_the_objective():
     assert mean[4] > mean[:3].max()  # what fails is worse, which is higher for a loss
 
 
-def test_failures_ignored():
-    client = with_failures(failures="ignore")
-    seen = observations(client)
-    assert set(seen) == {"loss"}
-    assert set(seen["loss"]) == {"Numeric"}
-    assert numbers(client) == pytest.approx([3.0, 1.0, 2.0])
-    assert "validity" not in client._experiment.metrics
-
-
 def test_a_label_metric_with_a_constraint_of_the_users():
     client = new_client(constraints=["works >= 0.8"], validity_metric="works")
     with_trials(client, [0.0, 0.2, 0.8, 1.0])
@@ -135,20 +126,6 @@ def test_numbers_comparisons_and_ties():
     numeric = [entry for entry in given.observations if isinstance(entry, Numeric)]
     noise = {round(entry.values.item(), 9): None if entry.noise is None else entry.noise.item() for entry in numeric}
     assert noise == {3.0: None, 1.0: pytest.approx(0.25)}
-
-
-def test_comparisons_only():
-    client = new_client(objective="utility")
-    with_trials(client, [0.0, 0.2, 0.4])
-    attach_comparison(client, 0, 1)
-    attach_comparison(client, 1, 2)
-    seen = observations(client)
-    assert set(seen) == {"utility"}
-    assert set(seen["utility"]) == {"Preference"}
-    assert seen["utility"]["Preference"].pairs.tolist() == [[0, 1], [1, 2]]
-    (model,) = models(client)
-    mean = model.posterior(datasets(client)["utility"].X).mean.squeeze(-1)
-    assert mean[0] > mean[1] > mean[2]
 
 
 def test_several_objectives_and_failures():

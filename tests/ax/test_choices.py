@@ -4,10 +4,9 @@ import pytest
 
 pytest.importorskip("ax")
 
-from ax.exceptions.core import UserInputError
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.encoder import object_to_json
-from ax_cases import GENERATES, new_client, next_trial, observations, snapshot, with_trials
+from ax_cases import GENERATES, new_client, next_trial, observations, with_trials
 
 from botorch_skewgp.ax import (
     attach_choice,
@@ -56,22 +55,3 @@ def test_all_first_answers_are_none():
     index, (first, _) = get_next_pair(client)
     complete_pair(client, index, first, or_none=True)
     assert get_best_arm(client)[2] == first
-
-
-@pytest.mark.parametrize(
-    ("winner", "losers", "match"),
-    [
-        (None, [], r"losers must be a list of the trials that were not chosen; got \[\]"),
-        (0, 1, "losers must be a list"),
-        (0, "1_0", "losers must be a list"),
-        (0, [1, 0], "0 and 0 are the same arm"),
-        (None, [1, 9], "no trial 9"),
-    ],
-)
-def test_mistakes_are_refused(winner, losers, match):
-    client = new_client(objective="utility")
-    with_trials(client, [0.1, 0.5])
-    before = snapshot(client)
-    with pytest.raises(UserInputError, match=match):
-        attach_choice(client, winner, losers)
-    assert snapshot(client) == before

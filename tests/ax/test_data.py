@@ -122,26 +122,6 @@ def test_unanswered_pairs_are_no_failures():
     assert ("mean", "validity") not in data.columns
 
 
-def test_compared_arms_without_data_have_rows():
-    client = new_client()
-    with_trials(client, [0.0, 0.1, 0.2, 0.3])
-    client.complete_trial(0, {"loss": 1.0})
-    attach_comparison(client, 2, 1)
-    attach_comparison(client, 0, 2)
-    data = loaded(client)
-    same(column(data, "loss"), {0: 1.0, 1: NAN, 2: NAN})
-    assert ("mean", "validity") not in data.observation_data.columns
-
-
-def test_comparisons_only():
-    client = new_client()
-    with_trials(client, [0.0, 0.1])
-    attach_comparison(client, 0, 1)
-    data = loaded(client)
-    same(column(data, "loss"), {0: NAN, 1: NAN})
-    same(column(data, "loss", "sem"), {0: NAN, 1: NAN})
-
-
 def test_repeated_arms():
     """An arm tried twice has two rows; comparisons are about the first."""
     client = new_client()

@@ -1,11 +1,9 @@
 """The programs of `tutorials/ax` run from top to bottom in their short form, and stay short."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 pytest.importorskip("ax")
 
@@ -29,12 +27,6 @@ def test_is_short(path):
 @pytest.mark.slow
 def test_runs(path):
     """Without an error, and with a result; Ax reports its trials on stderr."""
-    result = subprocess.run(
-        [sys.executable, str(path)],
-        env={**os.environ, "SMOKE_TEST": "1", "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout
+    ended = run_program(path)
+    assert ended.code == 0, ended.stderr[-3000:]
+    assert ended.stdout

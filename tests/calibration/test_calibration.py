@@ -8,8 +8,8 @@ from benchmarks.calibration import (
     PAIRS,
     REPLICATES,
     REPLICATES_OF_PAIRS,
+    TRUTH,
     WRONG,
-    Noise,
     calibrate,
     normal_scores,
     statistics,
@@ -63,10 +63,12 @@ def test_statistics_of_values_that_are_not_uniform(shape, generator):
 
 def test_a_truth_far_out_has_a_score():
     # 8.6 for a difference whose standard deviation is 2; its cdf rounds to one
-    z, _ = normal_scores(("LabelPreference",), 63, [Noise().times(2 / 3)])
+    z, _ = normal_scores(("LabelPreference",), 63, [TRUTH.times(2 / 3)])
     assert z.isfinite().all()
     assert z.max() > 5
 
 
 def test_all_noise_variances_are_multiplied():
-    assert all(value == 2 * getattr(Noise(), name) for name, value in vars(Noise().times(2.0)).items())
+    twice = vars(TRUTH.times(2.0))
+    others = ("cutpoints", "tie_width", "ties_allowed", "strengths", "threshold", "level_gap")
+    assert all(value == getattr(TRUTH, name) * (1 if name in others else 2) for name, value in twice.items())

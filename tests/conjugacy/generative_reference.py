@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from benchmarks._kinds import Noise
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -37,21 +39,10 @@ NOISE_DRAWS = 6  # of a ranking's noise for each draw of the latent function
 ndtr = torch.special.ndtr
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """Noise variances, cut-points and thresholds, all in units of the latent function."""
-
-    number_noise: float = 0.15
-    label_noise: float = 0.6
-    grade_noise: float = 0.8
-    cutpoints: tuple[float, ...] = (-0.5, 0.7)
-    item_noise: float = 0.5
-    tie_width: float = 0.4
-    strengths: tuple[float, ...] = (0.0, 0.6, 1.5)
-    level_gap: float = 0.7
-    threshold: float = 0.3
-    validity_noise: float = 0.4
-    class_noise: float = 0.7
+Parameters = partial(
+    Noise, numbers=0.15, labels=0.6, grades=0.8, cutpoints=(-0.5, 0.7), items=0.5, tie_width=0.4,
+    strengths=(0.0, 0.6, 1.5), level_gap=0.7, threshold=0.3, validity=0.4, classes=0.7,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,42 +123,42 @@ def in_order(f: Tensor, ranks: list[int], noise: float, generator: torch.Generat
     return weight
 
 
-def vote(a: Tensor, b: Tensor, answer: int, p: Parameters, generator: torch.Generator) -> Tensor:
+def vote(a: Tensor, b: Tensor, answer: int, p: Noise, generator: torch.Generator) -> Tensor:
     """The probability of a page's button given one draw of the first item's noise: an interval of the other item."""
-    first = a + math.sqrt(p.item_noise) * normal(a, generator)
+    first = a + math.sqrt(p.items) * normal(a, generator)
     low, high = first - p.tie_width, first + p.tie_width  # neither is better
     if answer < 2:
-        return inside(b, *((-math.inf, low) if answer == 0 else (high, math.inf)), p.item_noise)
+        return inside(b, *((-math.inf, low) if answer == 0 else (high, math.inf)), p.items)
     middle = (2 * p.threshold - first, 2 * (p.threshold + p.level_gap) - first)  # from average to the second item
     below, above = ((middle[0], middle[1]), (-math.inf, middle[0]), (middle[1], math.inf))[answer - 2]
     lower, upper = (torch.as_tensor(bound, dtype=a.dtype).expand_as(a) for bound in (below, above))
     lower, upper = torch.maximum(lower, low), torch.minimum(upper, high)
-    return torch.where(lower < upper, inside(b, lower, torch.maximum(lower, upper), p.item_noise), 0.0)
+    return torch.where(lower < upper, inside(b, lower, torch.maximum(lower, upper), p.items), 0.0)
 
 
-def probability(observation: Observation, f: Tensor, p: Parameters, generator: torch.Generator) -> Tensor:
+def probability(observation: Observation, f: Tensor, p: Noise, generator: torch.Generator) -> Tensor:
     """The probability of what was seen, given `N` draws of the latent function and of some of the noise."""
     N, one = f.shape[0], f.new_ones(f.shape[0])
     if isinstance(observation, Binary):
         sign = torch.where(observation.labels, 1.0, -1.0).to(f)
-        return ndtr(sign * f[:, observation.index] / math.sqrt(p.label_noise)).prod(-1)
+        return ndtr(sign * f[:, observation.index] / math.sqrt(p.labels)).prod(-1)
     if isinstance(observation, Validity):
         sign = torch.where(observation.valid, 1.0, -1.0).to(f)
-        return ndtr(sign * (f[:, observation.index] - p.threshold) / math.sqrt(p.validity_noise)).prod(-1)
+        return ndtr(sign * (f[:, observation.index] - p.threshold) / math.sqrt(p.validity)).prod(-1)
     if isinstance(observation, Ordinal):
         bounds = torch.tensor([-math.inf, *p.cutpoints, math.inf], dtype=f.dtype)
         g = observation.grades
-        return inside(f[:, observation.index], bounds[g], bounds[g + 1], p.grade_noise).prod(-1)
+        return inside(f[:, observation.index], bounds[g], bounds[g + 1], p.grades).prod(-1)
     if isinstance(observation, Censored):
         bounds = (observation.lower.to(f), observation.upper.to(f))
-        return inside(f[:, observation.index], *bounds, p.number_noise).prod(-1)
+        return inside(f[:, observation.index], *bounds, p.numbers).prod(-1)
     if isinstance(observation, Preference | Tie):
         difference = f[:, observation.pairs[:, 0]] - f[:, observation.pairs[:, 1]]
         reach = (-p.tie_width, p.tie_width) if isinstance(observation, Tie) else (0.0, math.inf)
         if isinstance(observation, Preference) and observation.strength is not None:
             bounds = f.new_tensor([*p.strengths, math.inf])
             reach = (bounds[observation.strength], bounds[observation.strength + 1])
-        return inside(difference, *reach, 2 * p.item_noise).prod(-1)
+        return inside(difference, *reach, 2 * p.items).prod(-1)
     if isinstance(observation, Vote):  # the second item's noise is integrated out, the first one's drawn
         for (a, b), answer in zip(observation.pairs.tolist(), observation.answers.tolist(), strict=True):
             one = one * torch.stack([vote(f[:, a], f[:, b], answer, p, generator) for _ in range(NOISE_DRAWS)]).mean(0)
@@ -180,7 +171,7 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
         for k, row in enumerate(items.tolist()):
             names = [i for i in row if i >= 0]
             ranks = [0] + [1] * (len(names) - 1) if choice else observation.ranks[k].tolist()[: len(names)]
-            repeats = [in_order(f[:, names], ranks, p.item_noise, generator) for _ in range(NOISE_DRAWS)]
+            repeats = [in_order(f[:, names], ranks, p.items, generator) for _ in range(NOISE_DRAWS)]
             one = one * torch.stack(repeats).mean(0)
         return one
     if isinstance(observation, LabelPreference):
@@ -189,7 +180,7 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
             noisy: dict[int, Tensor] = {}
             for k in which[:-1]:  # the noise of every label that is named before the last preference
                 for label in observation.labels[k].tolist():
-                    noise = math.sqrt(p.class_noise) * torch.randn(N, dtype=f.dtype, generator=generator)
+                    noise = math.sqrt(p.classes) * torch.randn(N, dtype=f.dtype, generator=generator)
                     noisy.setdefault(label, noise)
 
             def at(k: int, label: int, noisy: dict[int, Tensor] = noisy) -> tuple[Tensor, int]:
@@ -199,7 +190,7 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
             for k in which:
                 (a, free_a), (b, free_b) = (at(k, label) for label in observation.labels[k].tolist())
                 free = free_a + free_b
-                one = one * (ndtr((a - b) / math.sqrt(free * p.class_noise)) if free else (a > b).to(f))
+                one = one * (ndtr((a - b) / math.sqrt(free * p.classes)) if free else (a > b).to(f))
         return one
     if isinstance(observation, AffineProbit):
         g = f[:, observation.index] @ observation.weight.to(f).mT + observation.bias.to(f)
@@ -216,7 +207,7 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
 
 
 def condition_on_numbers(
-    mean: Tensor, covariance: Tensor, observations: list[Observation], p: Parameters
+    mean: Tensor, covariance: Tensor, observations: list[Observation], p: Noise
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The Gaussian given all numbers, and the log density of these, with a plain inverse."""
     numbers = [entry for entry in observations if isinstance(entry, Numeric)]
@@ -224,7 +215,7 @@ def condition_on_numbers(
         return mean, covariance, mean.new_zeros(())
     index = torch.cat([entry.index for entry in numbers])
     y = torch.cat([entry.values for entry in numbers]).to(mean)
-    default = [entry.values.new_full(entry.values.shape, p.number_noise) for entry in numbers]
+    default = [entry.values.new_full(entry.values.shape, p.numbers) for entry in numbers]
     noise = torch.cat([d if e.noise is None else e.noise for d, e in zip(default, numbers, strict=True)]).to(mean)
     S = covariance[index][:, index] + torch.diag(noise)
     gain = covariance[:, index] @ torch.linalg.inv(S)
@@ -281,7 +272,7 @@ def generative_posterior(
     observations: Observation | list[Observation],
     watched: Tensor,
     generator: torch.Generator,
-    parameters: Parameters = Parameters(),
+    parameters: Noise = Parameters(),  # noqa: B008
     pseudo: tuple[Tensor, Tensor, Tensor] | None = None,
     num_draws: int = 200_000,
     adaptive: bool = False,

@@ -10,20 +10,9 @@ from generative_reference import Parameters, Reference, generative_posterior, rb
 from tensors import tensor
 from torch import Tensor
 
+from benchmarks._kinds import Noise, constant_mean, likelihood_of, rbf_kernel
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    NumericLikelihood,
-    OrdinalLikelihood,
-    PreferenceLikelihood,
-    ProbitAffineLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-    VoteLikelihood,
-)
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -84,50 +73,23 @@ KINDS: dict[str, Observation] = {
 
 
 def kernel() -> gpytorch.kernels.Kernel:
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=tensor(OUTPUTSCALE)[0])
-    covar_module.base_kernel.initialize(lengthscale=tensor(LENGTHSCALE)[0])
-    return covar_module
+    return rbf_kernel(OUTPUTSCALE, LENGTHSCALE)
 
 
 def mean() -> gpytorch.means.Mean:
-    mean_module = gpytorch.means.ConstantMean().double()
-    mean_module.initialize(constant=tensor(MEAN)[0])
-    return mean_module
+    return constant_mean(MEAN)
 
 
-def preference_likelihood(p: Parameters) -> PreferenceLikelihood:
-    made = PreferenceLikelihood(
-        noise=tensor(p.item_noise),
-        tie_width=tensor(p.tie_width),
-        ties_allowed=False,
-        num_strengths=len(p.strengths),
-    )
-    made.strength_gaps = tensor(*p.strengths).diff()
-    return made
-
-
-def likelihood(p: Parameters = Parameters()) -> MixedLikelihood:  # noqa: B008
+def likelihood(p: Noise = Parameters()) -> RowLikelihood:  # noqa: B008
     """Likelihoods of all kinds."""
-    return MixedLikelihood(
-        NumericLikelihood(noise=tensor(p.number_noise)),
-        ProbitLikelihood(noise=tensor(p.label_noise)),
-        OrdinalLikelihood(len(p.cutpoints) + 1, tensor(*p.cutpoints), noise=tensor(p.grade_noise)),
-        preference_likelihood(p),
-        VoteLikelihood(
-            threshold=p.threshold, level_gap=p.level_gap, noise=tensor(p.item_noise), tie_width=tensor(p.tie_width)
-        ),
-        ValidityLikelihood(threshold=tensor(p.threshold), noise=tensor(p.validity_noise)),
-        ProbitAffineLikelihood(),
-        SlopeLikelihood(),
-    )
+    return likelihood_of(p)
 
 
 def model_of(
     observations: Observation | list[Observation],
     num_draws: int = 2048,
     seed: int = 1,
-    parameters: Parameters = Parameters(),  # noqa: B008
+    parameters: Noise = Parameters(),  # noqa: B008
     train_X: Tensor = TRAIN_X,
     with_likelihood: RowLikelihood | None = None,
     **kwargs,
@@ -186,7 +148,7 @@ def label_model_of(observation: LabelPreference, covar_module=None, num_draws: i
     return SkewGP(
         TRAIN_X,
         observation,
-        likelihood=LabelPreferenceLikelihood(NUM_LABELS, noise=tensor(Parameters().class_noise)),
+        likelihood=likelihood_of(Parameters(), NUM_LABELS),
         covar_module=kernel() if covar_module is None else covar_module,
         mean_module=mean(),
         draw_settings=DrawSettings(num_draws=num_draws, seed=1),

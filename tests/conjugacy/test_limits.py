@@ -88,7 +88,7 @@ def test_validity_far_above_the_threshold_says_nothing():
 
 def test_validity_is_a_row_that_may_be_written_by_hand():
     weight = torch.eye(6, dtype=torch.float64)[[1, 4]]
-    by_hand = AffineProbit(weight, tensor(-P.threshold)[0], P.validity_noise * torch.eye(2, dtype=torch.float64))
+    by_hand = AffineProbit(weight, tensor(-P.threshold)[0], P.validity * torch.eye(2, dtype=torch.float64))
     valid = Validity(torch.ones(2, dtype=torch.bool), index=at(1, 4))
     assert_same_rows(model_of([KINDS["numeric"], valid]), model_of([KINDS["numeric"], by_hand]))
 
@@ -99,7 +99,7 @@ def difference_at_zero(pair: tuple[int, int]) -> tuple[torch.Tensor, torch.Tenso
     K = kernel()(Z).to_dense().detach()
     a = torch.zeros(len(Z), dtype=Z.dtype)
     a[pair[0]], a[pair[1]] = 1.0, -1.0
-    variance = a @ K @ a + 2 * P.item_noise
+    variance = a @ K @ a + 2 * P.items
     gain = (K @ a) / variance
     center = mean()(Z).detach() - gain * (a @ mean()(Z).detach())
     spread = K.diagonal() - gain.square() * variance
@@ -123,21 +123,21 @@ def contrasts(rows: list[list[float]]) -> torch.Tensor:
 def test_affine_rows_reproduce_labels():
     weight = contrasts([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]])
     by_hand = AffineProbit(
-        weight, 0.0, P.label_noise * torch.eye(2, dtype=torch.float64), tensor(0.0, -INF), tensor(INF, 0.0)
+        weight, 0.0, P.labels * torch.eye(2, dtype=torch.float64), tensor(0.0, -INF), tensor(INF, 0.0)
     )
     assert_same_rows(model_of(by_hand), model_of(Binary(torch.tensor([1, 0]))))
 
 
 def test_affine_rows_reproduce_duels():
     weight = contrasts([[1, -1, 0, 0, 0, 0], [0, 0, 1, -1, 0, 0], [0, -1, 0, 0, 1, 0], [-1, 1, 0, 0, 0, 0]])
-    by_hand = AffineProbit(weight, 0.0, 2 * P.item_noise * torch.eye(4, dtype=torch.float64))
+    by_hand = AffineProbit(weight, 0.0, 2 * P.items * torch.eye(4, dtype=torch.float64))
     assert_same_rows(model_of(by_hand), model_of(Preference(PAIRS)))
 
 
 def test_affine_rows_reproduce_correlated_noise():
     """A choice among three: the two differences share the winner's noise."""
     weight = contrasts([[-1, 1, 0, 0, 0, 0], [0, 1, -1, 0, 0, 0]])
-    covariance = P.item_noise * (torch.eye(2, dtype=torch.float64) + 1)
+    covariance = P.items * (torch.eye(2, dtype=torch.float64) + 1)
     by_hand, choice = model_of(AffineProbit(weight, 0.0, covariance)), model_of(Choice(torch.tensor([[1, 0, 2]])))
     assert log_evidence(by_hand) == pytest.approx(log_evidence(choice), abs=1e-7)
     assert_same_law(by_hand, choice)
@@ -146,9 +146,7 @@ def test_affine_rows_reproduce_correlated_noise():
 def test_affine_ranking_whose_noise_covariance_is_that_of_differences():
     weight = contrasts([[0, 0, 1, -1, 0, 0], [0, 0, 0, 1, -1, 0], [0, 0, 0, 0, 1, -1]])
     eye = torch.eye(3, dtype=torch.float64)
-    covariance = P.item_noise * (
-        2 * eye - torch.diag(torch.ones(2).double(), 1) - torch.diag(torch.ones(2).double(), -1)
-    )
+    covariance = P.items * (2 * eye - torch.diag(torch.ones(2).double(), 1) - torch.diag(torch.ones(2).double(), -1))
     by_hand, ranking = model_of(AffineProbit(weight, 0.0, covariance)), model_of(Ranking(torch.tensor([[2, 3, 4, 5]])))
     assert log_evidence(by_hand) == pytest.approx(log_evidence(ranking), abs=1e-7)
     assert_same_law(by_hand, ranking)
@@ -178,7 +176,7 @@ def test_numbers_alone_are_exact_gp_regression(given_noise):
         likelihood, observation = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(noise), Numeric(y, noise)
     else:
         likelihood, observation = gpytorch.likelihoods.GaussianLikelihood().double(), Numeric(y)
-        likelihood.initialize(noise=tensor(P.number_noise))
+        likelihood.initialize(noise=tensor(P.numbers))
     exact = Exact(TRAIN_X, y, likelihood)
     exact_mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, exact)
     exact.train()

@@ -7,6 +7,8 @@ import pytest
 from generative_reference import deviations, log_evidence
 from kind_cases import KINDS, TEST_X, model_of, reference_of
 
+pytestmark = pytest.mark.rounding
+
 SINGLE = [
     "numeric",
     "binary",

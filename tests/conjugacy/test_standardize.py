@@ -44,7 +44,7 @@ def build(observations: list[Observation], likelihood: RowLikelihood, transform:
 
 
 def likelihoods(*others: RowLikelihood) -> MixedLikelihood:
-    return MixedLikelihood(NumericLikelihood(noise=tensor(P.number_noise)), *others)
+    return MixedLikelihood(NumericLikelihood(noise=tensor(P.numbers)), *others)
 
 
 def by_transform_and_by_hand(kind: str) -> tuple[SkewGP, SkewGP]:
@@ -64,7 +64,7 @@ def by_transform_and_by_hand(kind: str) -> tuple[SkewGP, SkewGP]:
             build([scaled, Censored(to_latent(lower), to_latent(upper), index=at(1, 4, 4))], likelihoods(), False),
         )
     if kind == "validity":
-        valid, noise = Validity(torch.tensor([1, 0, 1]), index=at(0, 1, 4)), tensor(P.validity_noise)
+        valid, noise = Validity(torch.tensor([1, 0, 1]), index=at(0, 1, 4)), tensor(P.validity)
         threshold = tensor(100.5)
         return (
             build([values, valid], likelihoods(ValidityLikelihood(threshold, noise=noise)), True),
@@ -134,7 +134,7 @@ def test_predictions_are_those_of_the_model_standardised_by_hand(kind):
 def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
     model, by_hand = by_transform_and_by_hand("numbers")
     noisy = model.posterior(TEST_X, observation_noise=True)
-    expected = SCALE**2 * (by_hand.posterior(TEST_X).variance + P.number_noise)
+    expected = SCALE**2 * (by_hand.posterior(TEST_X).variance + P.numbers)
     assert torch.allclose(noisy.variance, expected, rtol=1e-10, atol=0)
     given = model.posterior(TEST_X, observation_noise=tensor(7.0))
     assert torch.allclose(given.variance, model.posterior(TEST_X).variance + 7.0, rtol=1e-10, atol=0)

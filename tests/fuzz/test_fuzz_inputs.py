@@ -14,6 +14,8 @@ from benchmarks.fuzz.checks import check
 from botorch_skewgp.exceptions import ContradictionWarning, ConvergenceWarning
 from botorch_skewgp.posteriors import SkewGPPosterior
 
+pytestmark = pytest.mark.rounding
+
 LABELS = Case(
     points=[[0.1], [0.4], [0.9]],
     seen=[Seen("Binary", {"labels": [1, 1, 0, 1], "index": [0, 0, 1, 2]})],

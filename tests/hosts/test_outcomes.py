@@ -58,6 +58,7 @@ def test_a_few_diverged_numbers_leave_the_others_apart():
     assert values[20] == values[21] == values.min()
 
 
+@pytest.mark.rounding
 def test_rounding_among_the_best_numbers_cuts_no_others():
     best = 1 + 1e-13 * NUMBERS[:12]
     numbers = np.concatenate([best, [0.5, 0.0, -1.0]])

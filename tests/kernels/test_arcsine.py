@@ -75,6 +75,7 @@ def test_diagonal_batches_and_common_weights(generator):
     torch.testing.assert_close(some(X).to_dense(), kernel((0.3, 1e-300, 0.7))(X).to_dense())
 
 
+@pytest.mark.rounding
 def test_far_points_keep_a_proper_covariance(generator):
     """The argument of the arcsine is within rounding of one there."""
     K = kernel()(1e8 * points(generator, 30)).to_dense()

@@ -116,3 +116,17 @@ def test_objectives_do_not_share_what_they_keep():
             evaluate(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
         values.append(evaluate(mll).item())
     assert values[0] == values[1]
+
+
+def test_small_steps_move_gradients_to_those_of_a_cold_start():
+    """Sweeps end where the change of sites is reduced, not where it is small: gradients are of its order."""
+    model = model_of("many duels")
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    parameter, gradients = model.covar_module.raw_outputscale, []
+    for step in (0.0, 1e-4, 0.0):
+        with torch.no_grad():
+            parameter += step
+        mll.reset() if len(gradients) == 2 else None
+        gradients.append(torch.autograd.grad(evaluate(mll), parameter)[0])
+    before, warm, cold = gradients
+    assert (warm - cold).abs() < 0.01 * (before - cold).abs()

@@ -14,6 +14,8 @@ from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.rounding
+
 POINTS = [[0.3], [0.3001], [0.7]]
 
 

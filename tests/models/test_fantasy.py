@@ -441,7 +441,15 @@ def test_shapes(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[] if name in ("binary", "preference", "ordinal with given cut-points") else pytest.mark.slow
+        )
+        for name in LIKELIHOODS
+    ],
+)
 def test_mean_over_fantasies_is_the_mean(name):
     """The tower property, for the mean and for the probability of a half-line; fantasies are drawn at random."""
     model = model_of(name)
@@ -581,6 +589,7 @@ def test_values_at_points_are_drawn_by_seed():
     assert (values[0] - values[2]).abs().max() > 1e-3
 
 
+@pytest.mark.rounding
 def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
     """What is left of the covariance is as small as the rounding of the prior's."""
     X = torch.rand(12, 1, dtype=torch.double, generator=generator)

@@ -436,6 +436,7 @@ def test_reliabilities_scale_every_label_and_their_means():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, double])
+@pytest.mark.rounding
 def test_averages_of_sure_answers_are_probabilities(dtype):
     """Weights that add up to more than one by rounding make no probability above one."""
     weights = torch.full((7,), 1 / 7, dtype=dtype) * (1 + 4 * torch.finfo(dtype).eps)

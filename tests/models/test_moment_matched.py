@@ -28,6 +28,8 @@ from botorch_skewgp.models import MomentMatchedModel
 from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.rounding
+
 DOUBLE = torch.float64
 LIMIT = 4.5  # Monte Carlo standard errors
 DRAWS = DrawSettings(num_draws=64)

@@ -12,6 +12,8 @@ from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
+pytestmark = pytest.mark.rounding
+
 N = 4
 INF = math.inf
 

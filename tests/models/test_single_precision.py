@@ -15,7 +15,7 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.tensor([[0.245], [0.2451], [0.133], [0.833]])
 QUERIES = torch.tensor([[0.245], [0.43], [-0.174]])
-pytestmark = pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
+pytestmark = [pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32"), pytest.mark.rounding]
 
 
 def model_of(dtype):

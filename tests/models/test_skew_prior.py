@@ -16,6 +16,8 @@ from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Censored, Numeric, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
 
+pytestmark = pytest.mark.rounding
+
 X = torch.tensor([[0.0], [0.8], [1.7], [2.4]], dtype=torch.float64)
 NEW_X = torch.tensor([[0.3], [1.0], [2.0], [4.0]], dtype=torch.float64)
 POINTS = torch.tensor([[0.5], [1.9]], dtype=torch.float64)

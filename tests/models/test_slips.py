@@ -141,7 +141,9 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("duel", "grade", "guess") else pytest.mark.slow) for name in CASES]
+)
 def test_posterior_evidence_and_slips_agree_with_importance_sampling(name: str) -> None:
     case = CASES[name]
     g = torch.Generator().manual_seed(1)

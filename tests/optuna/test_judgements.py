@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
-from study_cases import choices, judges, preferences, ties
+from study_cases import choices, preferences, ties
 
 from botorch_skewgp.observations import Choice, Preference, Ranking
 from botorch_skewgp.optuna import (
@@ -64,17 +64,6 @@ def everything(study):
     return inner.user_attrs, attrs, [trial.state for trial in inner.trials]
 
 
-def test_comparisons_are_stored_and_taken_back(study):
-    report_comparison(study, better=2, worse=study.trials[0])
-    report_comparison(study, 1, 0)
-    report_tie(study, 1, 2)
-    assert set(preferences(read(study))) == {(2, 0), (1, 0)}
-    withdraw_comparison(study, 0, 2)
-    withdraw_comparison(study, 2, 1)
-    data = read(study)
-    assert (preferences(data), ties(data)) == (((1, 0),), ())
-
-
 def test_the_dashboard_sees_comparisons_of_its_studies():
     study = study_of("preferential")
     report_comparison(study, 2, 0)
@@ -91,31 +80,19 @@ def test_a_running_trial_of_a_plain_study_goes_on_running():
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        (lambda study: report_comparison(study, 0, 3), "no trial 3 in the study, whose trials are 0 to 2"),
-        (lambda study: report_comparison(study, -1, 0), "no trial -1"),
         (lambda study: report_comparison(study, "0", 1), "'0' is neither a trial nor the number of one"),
         (lambda study: report_tie(study, 0, 1.5), "1.5 is neither a trial"),
         (lambda study: withdraw_comparison(study, None, 0), "None is neither a trial"),
-        (lambda study: report_comparison(study, 1, 1), "Trial 1 cannot be compared with itself"),
-        (lambda study: report_tie(study, 1, 9), "no trial 9"),
-        (lambda study: report_choice(study, 1, [0, 9]), "no trial 9"),
-        (lambda study: report_choice(study, 1, [0, 0]), "Trial 0 cannot be compared with itself"),
-        (lambda study: report_choice(study, 1, [2, 0, 1]), "Trial 1 cannot be compared with itself"),
-        (lambda study: report_choice(study, 1, []), r"others must be a list of the trials.*got \[\]"),
         (lambda study: report_choice(study, 1, 0), "others must be a list of the trials.*got 0"),
-        (lambda study: report_choice(study, 1, "02"), "others must be a list"),
-        (lambda study: report_choice(study, 1, [2, 0], judge=""), "judge must be a name"),
         (lambda study: report_unusable(study, 9), "no trial 9"),
         (lambda study: report_number(study, 9, 1.0, "maximize"), "no trial 9"),
         (lambda study: report_number(study, 1, math.nan, "maximize"), "must be a finite number; got nan"),
         (lambda study: report_number(study, 1, 1.0, "up"), "'maximize' or 'minimize'; got 'up'"),
-        (lambda study: withdraw_comparison(study, 0, 1), "were not compared"),
         (lambda study: report_comparison(study, True, 0), "True is neither a trial nor the number of one"),
         (lambda study: withdraw_reports(study, False), "False is neither a trial"),
         (lambda study: report_choice(study, 1, b"\x00"), "others must be a list"),
         (lambda study: report_number(study, 1, 10**400, "maximize"), "The number of trial 1 must be a finite number"),
         (lambda study: report_number(study, 1, "0.5", "maximize"), "must be a finite number; got '0.5'"),
-        (lambda study: report_at_least(study, 1, True, "maximize"), "must be a finite number; got True"),
     ],
 )
 def test_mistakes_are_refused_and_change_nothing(study, report, message):
@@ -187,14 +164,6 @@ def test_trials_that_failed_have_no_number(state):
     assert study.user_attrs == {}
 
 
-def test_an_unusable_trial_that_was_completed_keeps_its_value():
-    study = study_of("plain")
-    study.tell(0, 3.0)
-    report_unusable(study, 0)
-    assert study.trials[0].value == 3.0
-    assert read(study).valid[0] == 0
-
-
 @pytest.mark.parametrize(
     "report",
     [
@@ -213,24 +182,6 @@ def test_judgements_of_several_objectives_are_refused_when_they_are_made(report)
     assert not study.user_attrs
 
 
-def test_judges_are_numbered_and_kept_apart(study):
-    report_comparison(study, 2, 0, judge="bob")
-    report_comparison(study, 1, 0)
-    report_comparison(study, 0, 2, judge="ann")
-    report_tie(study, 0, 1, judge=7)
-    data = read(study)
-    assert judges(data) == {(2, 0): 2, (1, 0): None, (0, 2): 1, (0, 1): 0}
-    assert ties(data) == ((0, 1),)
-    named = {type(entry).__name__: entry.judge for entry in data.observed().observations if entry.judge is not None}
-    assert sorted(named["Preference"].tolist()) == [1, 2]
-    assert named["Tie"].tolist() == [0]
-    withdraw_comparison(study, 0, 2)
-    assert preferences(read(study)) == ((1, 0),)
-    for judge in (-1, "", 1.5, True):
-        with pytest.raises(InputDataError, match="judge must be a name"):
-            report_comparison(study, 1, 0, judge=judge)
-
-
 def test_the_best_of_three_is_one_observation(study):
     report_choice(study, 2, [study.trials[0], 1])
     (choice,) = read(study).observed().observations
@@ -241,14 +192,6 @@ def test_the_best_of_three_is_one_observation(study):
         assert [(better.number, worse.number) for better, worse in study.preferences] == [(2, 0), (2, 1)]
         assert read(study).shown.tolist() == [False, False, True]
         assert study.should_generate()
-
-
-def test_the_best_of_two_is_a_comparison(study):
-    report_choice(study, 2, [0])
-    report_choice(study, 1, [0], judge="ann")
-    data = read(study)
-    assert judges(data) == {(2, 0): None, (1, 0): 0}
-    assert choices(data) == ()
 
 
 def test_the_worst_of_three_on_the_page_is_one_observation():
@@ -292,21 +235,3 @@ def test_choices_are_taken_back_pair_by_pair(study):
     assert read(study).observed() is None
     with pytest.raises(InputDataError, match="were not compared"):
         withdraw_comparison(study, 2, 1)
-
-
-def test_choices_of_judges_of_any_number_of_trials():
-    study = study_of("plain")
-    for _ in range(2):
-        study.ask().suggest_float("x", 0, 1)
-    report_choice(study, 4, [0, 1, 2], judge="bob")
-    report_choice(study, 3, [1, 2], judge="ann")
-    report_choice(study, 3, [1, 2])
-    report_comparison(study, 0, 1, judge="cas")
-    _, shared, judged = sorted(read(study).observed().observations, key=lambda entry: len(entry.duels))
-    assert (shared.options.tolist(), shared.judge) == ([[3, 1, 2]], None)
-    assert {tuple(row): judge for row, judge in zip(judged.options.tolist(), judged.judge.tolist(), strict=True)} == {
-        (4, 0, 1, 2): 1,
-        (3, 1, 2, -1): 0,
-    }
-    withdraw_comparison(study, 0, 4)
-    assert set(choices(read(study))) == {(4, 1, 2), (3, 1, 2)}

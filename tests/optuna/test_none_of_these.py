@@ -1,6 +1,6 @@
 """ "All of these are bad" as an answer in studies, from the first round on."""
 
-import math
+import itertools
 
 import pytest
 
@@ -45,12 +45,9 @@ def asked(study, x):
     return trial
 
 
-@pytest.fixture(params=["preferential", "plain"])
-def study(request):
-    sampler = SkewGPSampler(seed=0, num_startup_trials=2)
-    if request.param == "preferential":
-        return preferential.create_study(n_generate=2, sampler=sampler)
-    return optuna.create_study(direction="maximize", sampler=sampler)
+@pytest.fixture
+def study():
+    return preferential.create_study(n_generate=2, sampler=SkewGPSampler(seed=0, num_startup_trials=2))
 
 
 def test_what_is_stored_is_read(study):
@@ -64,9 +61,8 @@ def test_what_is_stored_is_read(study):
     assert sorted(zip(shared.none.tolist(), shared.options.tolist(), strict=True)) == [(False, [2, 3]), (True, [0, 1])]
     assert (named.none.tolist(), named.options.tolist(), named.judge.tolist()) == ([False], [[3]], [0])
     assert all(trial.state == TrialState.RUNNING for trial in study.trials)
-    if hasattr(study, "should_generate"):
-        assert read(study).shown.tolist() == [False, False, True, False]
-        assert study.should_generate()
+    assert read(study).shown.tolist() == [False, False, True, False]
+    assert study.should_generate()
     withdraw_comparison(study, 2, 3)
     assert chosen_among(study) == {(0, 1), (2,), (3,)}
     withdraw_reports(study, 0)
@@ -95,39 +91,11 @@ def test_all_first_answers_are_none_and_the_search_leaves_what_was_refused(study
     assert abs(study.ask().suggest_float("x", 0, 1) - 0.7) < 0.3
 
 
-@pytest.mark.parametrize("or_none", [False, True])
-def test_only_answers_beside_none_tell_the_level(or_none):
-    study = optuna.create_study()
-    for x in (0.2, 0.8):
-        asked(study, x)
-    report_choice(study, 1, [0], or_none=or_none)
-    (told,) = read(study).observed().observations
-    assert isinstance(told, ChoiceOrNone) is or_none
-
-
-@pytest.mark.parametrize(
-    ("report", "message"),
-    [
-        (lambda study: report_choice(study, None, []), r"others must be a list of the trials.*got \[\]"),
-        (lambda study: report_choice(study, None, [], or_none=True), "others must be a list"),
-        (lambda study: report_choice(study, None, [0, 0]), "Trial 0 cannot be compared with itself"),
-        (lambda study: report_choice(study, None, [0, 7]), "no trial 7"),
-        (lambda study: report_choice(study, 0, [1], or_none=math.nan), "or_none must be"),
-    ],
-)
-def test_mistakes_are_refused(study, report, message):
-    for x in (0.2, 0.8):
-        asked(study, x)
-    with pytest.raises(InputDataError, match=message):
-        report(study)
-    assert read(study).judgements == ()
-
-
 def test_a_study_of_comparisons_alone_starts_the_model():
     """Its trials go on running, as there is no value to tell."""
     study = optuna.create_study(direction="maximize", sampler=SkewGPSampler(seed=0, num_startup_trials=4))
     numbers = [asked(study, x).number for x in (0.1, 0.3, 0.5, 0.7)]
-    for worse, better in zip(numbers, numbers[1:], strict=False):
+    for worse, better in itertools.pairwise(numbers):
         report_choice(study, better, [worse])
     assert study.ask().suggest_float("x", 0, 1) > 0.6
     assert any(key.startswith("skewgp:") for key in study.trials[-1].system_attrs)

@@ -1,7 +1,6 @@
 """The programs of `tutorials/optuna` run in their short form and stay short; OptunaHub's package is this one."""
 
 import importlib.util
-import os
 import runpy
 import socket
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from programs import run_program
 
 pytest.importorskip("optuna_dashboard")
 
@@ -35,15 +35,9 @@ def test_is_short(path):
 @pytest.mark.parametrize("path", [p for p in PROGRAMS if p.stem not in ELSEWHERE], ids=lambda path: path.stem)
 def test_runs(path):
     """Without an error, and with a result; Optuna reports its trials on stderr."""
-    result = subprocess.run(
-        [sys.executable, str(path)],
-        env={**os.environ, "SMOKE_TEST": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout
+    ended = run_program(path)
+    assert ended.code == 0, ended.stderr[-3000:]
+    assert ended.stdout
 
 
 @pytest.mark.slow

@@ -55,11 +55,6 @@ def next_x(study):
     return study.ask().suggest_float("x", 0, 1)
 
 
-def test_what_comes_next_is_near_the_best():
-    study = with_trials([0.0, 0.2, 0.4, 0.8, 1.0])
-    assert next_x(study) == pytest.approx(0.6, abs=0.1)
-
-
 def test_direction():
     study = optuna.create_study(direction="maximize", sampler=sampler())
     with_trials([0.0, 0.2, 0.4, 0.8, 1.0], lambda x: -((x - 0.6) ** 2), study)
@@ -78,16 +73,6 @@ def test_failures_are_kept_away_from():
 def test_failures_alone_say_where_not_to_go():
     study = with_trials([0.0, 0.1, 0.2], lambda x: None)
     assert next_x(study) > 0.5
-
-
-def test_running_trials_are_kept_away_from():
-    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
-    first, second = next_x(study), next_x(study)
-    assert abs(first - second) > 0.01
-    alone = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
-    alone.enqueue_trial({"x": 0.0})
-    alone.ask()  # the same number of trials, of which the last says nothing
-    assert next_x(alone) == pytest.approx(first, abs=1e-2)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -404,13 +389,6 @@ def test_threads_of_one_sampler():
     for trial in study.trials[-4:]:
         assert trial.state == TrialState.COMPLETE
         assert trial.system_attrs[RELATIVE_PARAMS + "x"] == trial.params["x"]
-
-
-def test_workers_with_one_seed_start_at_different_points():
-    study = optuna.create_study(sampler=sampler())
-    first = study.ask().suggest_float("x", 0, 1)
-    study.sampler = sampler()
-    assert study.ask().suggest_float("x", 0, 1) != first
 
 
 def test_the_global_random_state_is_left_alone():

@@ -22,7 +22,6 @@ from study_cases import choices, preferences, ties
 from botorch_skewgp.optuna import (
     SkewGPSampler,
     report_at_least,
-    report_at_most,
     report_choice,
     report_comparison,
     report_number,
@@ -84,15 +83,6 @@ def test_states():
     assert ignoring.X.squeeze(-1).tolist() == [0.1]
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, -1e300])
-def test_a_value_without_a_square_is_a_failure(value):
-    study = with_values([1.0])
-    study.tell(ask(study, 2.0), value)
-    data = read_study(study, SPACE)
-    assert data.valid.tolist() == [1.0, 0.0]
-    assert data.numbers[1].isnan()
-
-
 def test_a_trial_that_was_tried_again_says_nothing():
     """Its worker died; the trial in its place is known."""
     study = with_values([1.0])
@@ -143,16 +133,6 @@ def test_what_an_objective_raises_counts_and_ctrl_c_does_not(error, valid, prune
     assert str(read_study(study, SPACE).valid.tolist()) == str(valid)
 
 
-@pytest.mark.parametrize("ends", ["run", "asked"])
-def test_what_an_objective_returns_and_what_is_told_counts(ends):
-    study = optuna.create_study(sampler=SkewGPSampler(seed=0))
-    if ends == "run":
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 10) * math.nan, n_trials=1)
-    else:
-        study.tell(ask(study, 2.0), state=TrialState.FAIL)
-    assert read_study(study, SPACE).valid.tolist() == [0.0]
-
-
 def test_what_is_known_of_an_interrupted_trial_counts():
     study = with_values([1.0, 2.0], "maximize")
     study.sampler = SkewGPSampler(seed=0)
@@ -193,36 +173,6 @@ def test_a_killed_worker_says_nothing_with_retries_or_without(tmp_path, retries)
     if retries == 1:  # its retry is a trial of its own, which fails by itself
         run_one(study, RuntimeError("overload"))
         assert read_study(study, SPACE).valid.tolist() == [0.0]
-
-
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-@pytest.mark.parametrize("ends", ["told while running", "told after", "never told", "failed before", "pruned after"])
-def test_a_detection_limit_is_read_alike_however_its_trial_ends(direction, ends):
-    study = with_values([1.0, 2.0], direction)
-    trial = ask(study, 3.0)
-    if ends == "told after":
-        study.tell(trial, 4.0)
-    if ends == "failed before":
-        study.tell(trial, state=TrialState.FAIL)
-    report_at_most(study, trial, 4.0)
-    if ends == "told while running":
-        study.tell(trial, 4.0)
-    if ends == "pruned after":
-        study.tell(trial, state=TrialState.PRUNED)
-    data = read_study(study, SPACE)
-    side, other = (data.lower, data.upper) if direction == "minimize" else (data.upper, data.lower)
-    assert side.nan_to_num(nan=-1.0).squeeze(-1).tolist() == [-1.0, -1.0, -4.0 if direction == "minimize" else 4.0]
-    assert other.isnan().all()
-    assert data.numbers.isnan().squeeze(-1).tolist() == [False, False, True]
-    assert data.valid.tolist() == [1.0, 1.0, 1.0]
-    assert not data.pending.any()
-
-
-@pytest.mark.parametrize("value", [0, 0.0, -0.0])
-def test_a_value_of_zero_is_a_number_but_in_a_preferential_study(value):
-    study = with_values([1.0])
-    study.tell(ask(study, 2.0), value)
-    assert read_study(study, SPACE).numbers.squeeze(-1).tolist() == [-10.0, 0.0]
 
 
 def test_trials_without_all_parameters_are_left_out():

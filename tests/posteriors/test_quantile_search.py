@@ -1,9 +1,12 @@
 """How a search of quantiles moves; what it finds is tested with the mixtures."""
 
+import pytest
 import torch
 
 from botorch_skewgp.posteriors import NormalMixtureMarginals
 from botorch_skewgp.posteriors import quantile_search as module
+
+pytestmark = pytest.mark.rounding
 
 
 def test_number_of_evaluations_near_point_masses(monkeypatch):

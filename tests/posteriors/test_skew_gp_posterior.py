@@ -688,6 +688,7 @@ def test_single_precision_at_large_scales(scale):
 
 @pytest.mark.parametrize("spacing", [1e-8, 1e-6, 1e-4])
 @pytest.mark.parametrize("with_duel", [False, True])
+@pytest.mark.rounding
 def test_samples_near_numbers_without_noise(spacing, with_duel):
     """Differences of products with large roots are rounding, of which covariances had negative eigenvalues."""
     X = torch.tensor([[0.2], [0.2 + spacing], [0.7]], dtype=torch.double)

@@ -7,6 +7,7 @@ import torch
 
 from botorch_skewgp.transformed.quadrature import Proposal, ProposalMixture, effective_number, keep_largest
 from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
+from botorch_skewgp.truncated.univariate import gauss_rule
 
 DOUBLE = torch.float64
 
@@ -29,10 +30,17 @@ def test_rules_are_exact_and_nested(level):
 
 
 @pytest.mark.parametrize("powers", [(0, 0, 0), (2, 0, 0), (2, 2, 0), (4, 0, 0), (0, 1, 4), (1, 1, 1)])
-def test_sparse_grids_are_exact_for_polynomials(powers):
-    nodes, weights = sparse_grid(3, 3)  # total degrees up to 5
+@pytest.mark.parametrize(
+    ("rule", "moment"),
+    [
+        (normal_rule, lambda k: math.prod(range(1, k, 2))),
+        (lambda level: gauss_rule("legendre", level), lambda k: 1 / (k + 1)),  # of a uniform variable on [-1, 1]
+    ],
+)
+def test_sparse_grids_are_exact_for_polynomials(powers, rule, moment):
+    nodes, weights = sparse_grid(3, 3, rule)  # total degrees up to 5
     value = (weights * nodes.pow(torch.tensor(powers)).prod(-1)).sum()
-    exact = math.prod(0.0 if k % 2 else math.prod(range(1, k, 2)) for k in powers)
+    exact = math.prod(0.0 if k % 2 else moment(k) for k in powers)
     assert value.item() == pytest.approx(exact, abs=1e-12)
 
 

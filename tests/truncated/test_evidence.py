@@ -13,6 +13,8 @@ from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 INF = math.inf
 LIMIT = 3.5  # standard errors
 SCIPY_ERROR = 5e-4  # nats

@@ -15,6 +15,8 @@ from botorch_skewgp.truncated.factorization import (
     upper_root_with_relative_jitter,
 )
 
+pytestmark = pytest.mark.rounding
+
 EPSILON = RELATIVE_JITTER[torch.float64]
 
 

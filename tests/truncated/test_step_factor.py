@@ -10,6 +10,8 @@ from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 LOWER = torch.tensor([0.0, -torch.inf, -0.5, 1.0], dtype=torch.double)
 UPPER = torch.tensor([torch.inf, 0.3, 0.7, torch.inf], dtype=torch.double)
 NOISE = torch.tensor([0.5, 0.1, 0.2, 1.0], dtype=torch.double)

@@ -25,6 +25,8 @@ from botorch_skewgp.truncated.univariate import (
     tail_moments,
 )
 
+pytestmark = pytest.mark.rounding
+
 INF = math.inf
 INTERVALS = [
     (-INF, INF),

@@ -66,24 +66,22 @@ TUNING = Tuning()
 
 
 class Stretch(NamedTuple):
-    """The map from positions `w` to the first Gaussian's coordinates, `w + D^T ((scale - 1) D w + shift)`."""
+    """The map from positions `w` to the first Gaussian's coordinates, `w + D^T (scale - 1) D w`; symmetric.
 
-    directions: Tensor  # j x p, orthonormal
+    Without it 10,000 answers of one kind at a prior variance of 25 take 2 s for .13, and their draws stay poor. Moving
+    the Gaussian as well saves nothing.
+    """
+
+    directions: Tensor  # D, j x p, orthonormal
     scale: Tensor  # j x 1
-    shift: Tensor  # j x 1
 
     def __call__(self, w: Tensor) -> Tensor:
-        """Coordinates of the first Gaussian."""
-        return w + self.directions.mT @ ((self.scale - 1) * (self.directions @ w) + self.shift)
+        """Coordinates of the first Gaussian; of a gradient in these that in `w`."""
+        return w + self.directions.mT @ ((self.scale - 1) * (self.directions @ w))
 
     def inverse(self, first: Tensor) -> Tensor:
         """The inverse map."""
-        along = self.directions @ first
-        return first + self.directions.mT @ ((along - self.shift) / self.scale - along)
-
-    def pulled_back(self, gradient: Tensor) -> Tensor:
-        """A gradient in the first Gaussian's coordinates as one in `w`."""
-        return gradient + self.directions.mT @ ((self.scale - 1) * (self.directions @ gradient))
+        return self._replace(scale=1 / self.scale)(first)
 
 
 class HamiltonianSampler(Sampler):
@@ -124,8 +122,7 @@ class HamiltonianSampler(Sampler):
         self._precision, self._shift = (entry.to(double.mean).unsqueeze(-1) for entry in sites)
         self._half_precision = 0.5 * self._precision
         self._approximation = approximation
-        none = double.mean.new_zeros(0, 1)
-        self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), none, none)
+        self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), double.mean.new_zeros(0, 1))
         self._set_wall_normals()
         self.num_rotations, self.acceptance = tuning.fewest, 0.0
         self._watched = self._stretch.directions.mT
@@ -153,7 +150,7 @@ class HamiltonianSampler(Sampler):
         gradient = self._coordinates.transposed_times(slope)
         if self.num_stretched:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
-            return total, self._stretch.pulled_back(gradient - first) + w
+            return total, self._stretch(gradient - first) + w
         return total, gradient
 
     @torch.no_grad()
@@ -296,10 +293,9 @@ class HamiltonianSampler(Sampler):
         double, m = self._double, self._double.num_rows
         unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
-        self._normals = self._stretch.pulled_back(self._coordinates.transposed_times(unit)).mT
+        self._normals = self._stretch(self._coordinates.transposed_times(unit)).mT
         self._squares = self._normals.square().sum(-1)
-        zero = torch.zeros(self._coordinates.size, 1, dtype=torch.double, device=unit.device)
-        centre = self._coordinates.times(self._stretch(zero))[self._walls]
+        centre = self._coordinates.centre[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
@@ -313,8 +309,7 @@ class HamiltonianSampler(Sampler):
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
         misfit, expected = self.tuning.misfit, self._approximation.variance.to(w)
         first = self._stretch(w)
-        middle = first.mean(-1, keepdim=True)
-        left = first - middle
+        left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()
         # the present Gaussian, along its own directions too
         present = spread + ((self._stretch.scale.square() - 1) * self._along(self._stretch.directions).square()).sum(0)
@@ -337,7 +332,7 @@ class HamiltonianSampler(Sampler):
             h = h - torch.outer(of_rows, of_chains)
             spread = spread - of_rows.square()
         basis = torch.stack(directions) if directions else first.new_zeros(0, len(first))
-        self._stretch = Stretch(basis, (basis @ left).std(-1, keepdim=True), basis @ middle)
+        self._stretch = Stretch(basis, (basis @ left).std(-1, keepdim=True))
         self._set_wall_normals()
         return True
 

@@ -10,6 +10,8 @@ from scipy.stats import norm, rankdata
 
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, mixing, split_r_hat
 
+pytestmark = pytest.mark.rounding
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # arviz announces its own refactoring
     arviz = pytest.importorskip("arviz")

@@ -16,6 +16,8 @@ from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_d
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 N, M = 9, 60
 
 

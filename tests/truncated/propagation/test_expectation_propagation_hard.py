@@ -14,6 +14,8 @@ from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability
 
+pytestmark = pytest.mark.rounding
+
 
 def normal(mean, covariance, lower=0.0, upper=math.inf, noise=0.0, dtype=torch.float64):
     def rows(value):

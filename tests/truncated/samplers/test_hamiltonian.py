@@ -19,6 +19,8 @@ from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 double = torch.double
 
 
@@ -81,9 +83,7 @@ def test_potential_is_the_log_density_over_that_of_positions(kind, stretched):
     p = sampler._coordinates.size
     if stretched:
         directions = torch.linalg.qr(randn(p, 2, seed=3)).Q.mT
-        sampler._stretch = Stretch(
-            directions, torch.tensor([[2.0], [1.7]]).double(), torch.tensor([[0.5], [-1]]).double()
-        )
+        sampler._stretch = Stretch(directions, torch.tensor([[2.0], [1.7]]).double())
     w = randn(p, 6, seed=5)
     h = sampler.noiseless(w.mT)
     if not stretched:

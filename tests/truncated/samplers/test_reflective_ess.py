@@ -20,6 +20,8 @@ from botorch_skewgp.truncated.samplers.reflective_ess import (
 from botorch_skewgp.truncated.samplers.trajectories.eager import half_angle_tangent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 INF = math.inf
 STANDARD_ERRORS = 4.5
 

@@ -10,6 +10,8 @@ from botorch_skewgp.truncated.samplers.trajectories.eager import next_crossing
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 
 def make(answers: bool = False, closed: bool = False) -> TruncatedNormal:
     g = torch.Generator().manual_seed(3)

@@ -10,6 +10,8 @@ from scipy.optimize import nnls
 
 from botorch_skewgp.truncated.samplers.start import feasible_start
 
+pytestmark = pytest.mark.rounding
+
 
 def check_feasible(distribution, rows, num_chains):
     """Inside the bounds, and possible: some latent coordinates give the rows that have no noise."""

@@ -13,6 +13,8 @@ from botorch_skewgp.truncated.backends import choose_backend
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+pytestmark = pytest.mark.rounding
+
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
