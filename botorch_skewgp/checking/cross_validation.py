@@ -95,7 +95,7 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
     """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`."""
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
-    if any(entry.count is not None for entry in model.observations):
+    if any(entry.weights is not None for entry in model.observations):
         raise UnsupportedError(
             "Answers with weights, count= of fractions, have no leave-one-out densities; predict held-out answers."
         )

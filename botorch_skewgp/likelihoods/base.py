@@ -166,7 +166,7 @@ class RowLikelihood(JudgedLikelihood):
         slips = reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
-        rows = reading.rows(index, outcome).weighted(observation.count)
+        rows = reading.rows(index, outcome).weighted(observation.weights)
         return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008

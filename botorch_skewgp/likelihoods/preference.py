@@ -235,7 +235,7 @@ class PreferenceLikelihood(RowLikelihood):
             least = self.strength_cutpoints.to(like)
             upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
             rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
-            rows = self._at_judges_widths(rows, observation).weighted(observation.count)
+            rows = self._at_judges_widths(rows, observation).weighted(observation.weights)
             num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
             heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
             return replace(rows, heights=None if heights is None else replace(heights, answer=None))

@@ -18,7 +18,7 @@ From data to posterior, a file each:
 - `skew_gp.SkewGP`: the same in units of the outcome, as a BoTorch model; `committee.Committee` has the utilities of
   several judges as outputs.
 - `fully_bayesian.FullyBayesianSkewGP`, `moment_matched.MomentMatchedModel`: an ensemble over hyperparameters, and the
-  Gaussian of equal moments.
+  Gaussian of equal moments; `few_answers` warns where a single model claims too much.
 
 The Bayesian transformed Gaussian process of `botorch_skewgp.transformed` can be imported from here too.
 """

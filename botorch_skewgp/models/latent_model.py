@@ -395,6 +395,12 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         layout = self._column_layout(column_points.shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
+        for entry, block in zip(observations, blocks, strict=True):
+            if entry.weights is not None and block.count is None:
+                raise UnsupportedError(
+                    f"The rows of {type(entry).__name__} observations ignore weights; let the likelihood's `rows` "
+                    "return rows.weighted(observation.weights)."
+                )
         blocks = [block if block.heights is None else block.with_own_noise() for block in blocks]
         if blocks and self.inducing is None:
             first = layout.first_equal(column_points)

@@ -141,7 +141,6 @@ class Observation:
     tells_level: ClassVar[bool] = False
     tells_values: ClassVar[bool] = True
 
-    count: ClassVar[Tensor | None] = None  # weights of answers, for kinds that take them
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -152,6 +151,11 @@ class Observation:
     def num_answers(self) -> int:
         """The number `m` of answers, each of one judge."""
         return len(getattr(self, self.index_field))
+
+    @property
+    def weights(self) -> Tensor | None:
+        """The power of each answer's likelihood, `m`; `None` if all are 1."""
+        return None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """A copy with `fn`, a change of dtype or device, applied to every tensor; see `torch.nn.Module._apply`."""
@@ -275,3 +279,8 @@ class Countable(Observation):
             value = getattr(self, entry.name)
             if isinstance(value, Tensor):
                 object.__setattr__(self, entry.name, value.repeat_interleave(count.to(value.device), dim=0))
+
+    @property
+    def weights(self) -> Tensor | None:
+        """The counts that are fractions."""
+        return self.count

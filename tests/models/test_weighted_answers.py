@@ -151,11 +151,12 @@ def test_models_of_weighted_duels_fit_predict_and_look_ahead(kwargs):
 
 
 def test_votes_weigh_difference_and_average():
-    """Two halves of each vote say what the vote says."""
+    """Two parts of each vote say what the vote says."""
     answers = ["first", "both bad", "tie", "second", "both good", "first"]
     whole = many(Vote(PAIRS, answers))
-    halves = many(Vote(PAIRS + PAIRS, answers + answers, count=0.5))
-    values = [model.log_marginal_likelihood("exact") for model in (halves, whole)]
+    part = torch.tensor([0.2, 0.9, 0.6, 0.1, 0.5, 0.7])
+    parts = many(Vote(PAIRS + PAIRS, answers + answers, count=torch.cat([part, 1 - part])))
+    values = [model.log_marginal_likelihood("exact") for model in (parts, whole)]
     error = math.hypot(*(float(value.standard_error) for value in values))
     assert abs(float(values[0].value - values[1].value)) < 4 * error + 2e-3
 
@@ -183,3 +184,19 @@ def test_what_needs_single_answers_says_so():
     reflective = many(Preference(PAIRS, count=FRACTIONS), draw_settings=DrawSettings(sampler="reflective"))
     with pytest.raises(UnsupportedError, match="The reflective sampler draws single rows"):
         reflective.posterior(reflective.datapoints)
+
+
+class Ignoring(ProbitLikelihood):
+    def rows(self, *args):
+        return replace(super().rows(*args), count=None)
+
+
+def test_likelihoods_that_ignore_weights_are_told():
+    with pytest.raises(UnsupportedError, match="The rows of Binary observations ignore weights"):
+        model_of(CASES["labels"][0], Ignoring()).posterior(POINT)
+
+
+def test_equal_answers_add_up_their_weights():
+    likelihood = ProbitLikelihood()
+    rows = likelihood.rows(Binary([1, 1, 0], index=[0, 0, 0], count=WEIGHTS), torch.zeros(1, dtype=torch.double))
+    assert rows.merged().count.tolist() == pytest.approx([WEIGHTS[0] + WEIGHTS[1], WEIGHTS[2]])
