@@ -1,9 +1,10 @@
 """Crashes in a mixed space: `SkewGPSampler` beside samplers that are told something in their place.
 
-A loss of a float, a rate on a log scale, a whole number and a category, whose minimum of 0 lies a twentieth of the range from
-where trials crash; a sixth of the space crashes. 30 trials, the first 10 at random. `SkewGPSampler` is told that a trial
-failed. Optuna's samplers ignore failures, so a crash is told to them as the worst loss so far (`worst`), or as that with a
-broken constraint beside kept ones of trials that worked (`constraint`). Scored is the least loss of a trial that worked.
+A loss of a float, a rate on a log scale, a whole number and a category, whose minimum of 0 lies a twentieth of the
+range from where trials crash; a third of the space crashes. 30 trials, the first 10 at random. `SkewGPSampler` is told
+that a trial failed. Optuna's samplers ignore failures, so a crash is told to them as the worst loss so far (`worst`),
+or as that with a broken constraint beside kept ones of trials that worked (`constraint`). Scored is the least loss of a
+trial that worked. Seconds are those of the processor, of choosing a trial that is not random.
 """
 
 from __future__ import annotations

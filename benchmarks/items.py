@@ -9,9 +9,9 @@
   in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
 - `features`: the same divergence with features and half the votes, and without them.
 - `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
-- `race`: votes until one item of 20 is the best with a probability above .95, for pairs that `next_votes` chooses, by
-  double Thompson sampling (the best items of two draws of the same posterior), by quicksort, and at random; all stop by
-  the same rule, ten votes at a time, and the n-th vote of a pair is the same for all of them.
+- `race`: votes until one item of 20 is the best with a probability above .95, for pairs by double Thompson sampling
+  (`next_votes`), by quicksort, and at random; all stop by the same rule, ten votes at a time, and the n-th vote of a
+  pair is the same for all of them.
 """
 
 from __future__ import annotations
@@ -274,25 +274,8 @@ def _scale(quick: bool) -> Table:
 # Races
 
 
-def _by_next_votes(model: SkewGP, generator: torch.Generator) -> Tensor:
-    return next_votes(model, AT_ONCE).pairs
-
-
 def _by_double_thompson(model: SkewGP, generator: torch.Generator) -> Tensor:
-    X, pairs = model.datapoints, []
-    posterior = model.posterior(X)
-    while len(pairs) < AT_ONCE:
-        base = torch.randn(2, *posterior.base_sample_shape, generator=generator, dtype=X.dtype)
-        first, second = posterior.rsample_from_base_samples(torch.Size([2]), base).squeeze(-1).argmax(-1).tolist()
-        for _ in range(100):  # until another item is the best of a draw
-            if first != second:
-                break
-            base = torch.randn(1, *posterior.base_sample_shape, generator=generator, dtype=X.dtype)
-            second = int(posterior.rsample_from_base_samples(torch.Size([1]), base).argmax())
-        if first == second:
-            second = (first + 1) % len(X)
-        pairs.append([first, second])
-    return torch.tensor(pairs)
+    return next_votes(model, AT_ONCE, seed=int(torch.randint(2**31, (), generator=generator)))
 
 
 def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
@@ -344,7 +327,6 @@ class _Quicksort:
 
 Policy = Callable[[SkewGP, torch.Generator], Tensor]
 POLICIES: dict[str, Callable[[], Policy]] = {
-    "next_votes": lambda: _by_next_votes,
     "double Thompson": lambda: _by_double_thompson,
     "quicksort": _Quicksort,
     "random pairs": lambda: _at_random,
@@ -353,7 +335,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 def _races(runs: Group) -> dict[str, Cell]:
     votes = runs.values("votes")
-    mine, theirs = runs.beside("votes", policy="next_votes")
+    mine, theirs = runs.beside("votes", policy="double Thompson")
     more, its_error = mean_and_error(mine - theirs)
     return {
         "races": len(runs), "median_votes": float(votes.quantile(0.5)), "mean_votes": float(votes.mean()),

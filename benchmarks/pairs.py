@@ -145,7 +145,7 @@ class Problem:
         for _ in range(300):
             optimizer.zero_grad()
             values = self.function(X)
-            best = max(best, float(values.max()))
+            best = max(best, float(values.detach().max()))
             (-values.sum()).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()

@@ -57,6 +57,7 @@ html_css_files = ["code.css"]
 OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|optuna|pandas|ray|torch|typing"
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
+    (r"py:.*", r"botorch_skewgp\.(protocols|rows|truncated)(\.\w+)*"),  # internal types in signatures
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
     (r"py:class", r"Pairs|Ask|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Axes|DataFrame|\w+Error)"),  # short names of other projects
@@ -67,8 +68,9 @@ nitpick_ignore_regex = [
 
 # The reference: a page for every module or package, written anew from the package itself.
 
-# compiled code behind the samplers, which needs its compilers to be imported
-INTERNAL = {"botorch_skewgp.truncated.samplers.trajectories"}
+# what no user imports, but for the settings of draws; the pages on the architecture and on new kinds speak of it
+INTERNAL = {"botorch_skewgp.protocols", "botorch_skewgp.rows", "botorch_skewgp.truncated"}
+ALONE = ["botorch_skewgp.truncated.draws"]
 
 
 def submodules(package: ModuleType) -> list[str]:
@@ -92,7 +94,7 @@ def write(path: Path, text: str) -> None:
 
 def write_reference(app: Sphinx) -> None:
     """Make `api/`, with one page for each module or package and a section for each module of a package."""
-    pages = submodules(botorch_skewgp)
+    pages = sorted([*submodules(botorch_skewgp), *ALONE])
     for name in pages:
         lines = [f"# {name.partition('.')[2]}", ""]
         for module in [name, *modules_below(importlib.import_module(name))]:

@@ -10,6 +10,7 @@ import torch
 from benchmarks import load
 from benchmarks._race import Group, Race, grid, mean_and_error, verdict
 from benchmarks._reporting import RESULTS
+from benchmarks.pairs import Problem
 
 
 def columns(runs: Group) -> dict:
@@ -84,3 +85,21 @@ def test_tables_are_those_of_the_stored_runs(name, tmp_path):
         for path in (made, RESULTS / made.name)
     )
     assert [{name: row[name] for name in stored[0]} for row in found] == stored
+
+
+@pytest.mark.parametrize("seed", [1, 2])  # bumps and a standard function
+def test_regret_of_pairs_is_nothing_at_the_best_point_and_one_on_average(seed, generator):
+    problem, other = Problem("2 to 6", seed, 0), Problem("2 to 6", seed + 12, 0)
+    X = torch.rand(5_000, problem.dim, generator=generator, dtype=torch.double)
+    regret = (problem.best - problem.function(X)) / (problem.best - problem.mean)
+    assert regret.min() > 0
+    assert float(regret.mean()) == pytest.approx(1, abs=5 * float(regret.std()) / len(X) ** 0.5)
+    assert problem.regret(X[0]) == pytest.approx(float(regret[0]))
+    assert problem.name == other.name
+    assert not torch.equal(problem.function(X), other.function(X))  # a new function for each seed
+
+
+def test_moved_functions_keep_their_known_maximum():
+    problem = Problem("10", 2, 0)
+    assert problem.name == "standard 10"
+    assert min(abs(problem.best - known) for known in (0.0, 391.6616570377142)) < 1e-6  # of Levy and Styblinski-Tang

@@ -1,7 +1,6 @@
 """How far probabilities, evidence and leave-one-out sums are from those of a fine reference, and what nodes cost.
 
-The reference does not use the search for modes, unless one is given where the prior is too wide to find it:
-importance sampling from the prior's size, adapted by kernel densities.
+The reference does not use the search for modes: importance sampling from the prior's size, adapted by kernel densities.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from benchmarks.transformed.data import DOUBLE, synthetic
 from benchmarks.transformed.methods import WARPINGS
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
-from botorch_skewgp.transformed.nodes import Mode, Nodes
+from botorch_skewgp.transformed.nodes import Nodes
 
 PROBLEMS = (("BC", 7, 1), ("SA", 7, 1), ("SA", 10, 2), ("L-SA", 14, 2), ("SA", 30, 2))  # warping, points, inputs
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
@@ -54,20 +53,15 @@ def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @torch.no_grad()
-def reference_nodes(
-    log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int, mode: Mode | None = None
-) -> Nodes:
+def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int) -> Nodes:
     """Many nodes, by rounds of importance sampling weighted together.
 
-    The first round has the size of the prior around a start, or that of a mode if one is given. Each other one is a
-    kernel density of the rounds before, of Student t distributions with five degrees of freedom around resampled nodes,
-    and a share of the prior's size.
+    The first round has the size of the prior around a start. Each other one is a kernel density of the rounds
+    before, of Student t distributions with five degrees of freedom around resampled nodes, and a share of the first.
     """
     generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
     constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
     mixtures = [(start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))]
-    if mode is not None:
-        mixtures.append((mode.center.unsqueeze(0), mode.root))
 
     def draw(centers: Tensor, root: Tensor, num: int) -> Tensor:
         which = torch.randint(len(centers), (num,), generator=generator)
@@ -113,26 +107,30 @@ def _model(X: Tensor, Y: Tensor, warping: str, **settings: Any) -> BayesianTrans
 class Reference:
     """Models of one data set by a fine reference, made twice; they know their own difference."""
 
-    def __init__(
-        self,
-        make: Callable[..., BayesianTransformedGP],
-        test_X: Tensor,
-        tolerance: float = 1e-4,
-        mode: Mode | None = None,
-    ) -> None:
+    def __init__(self, make: Callable[..., BayesianTransformedGP], test_X: Tensor) -> None:
         self.test_X = test_X
         models = []
         for again in range(2):
-            model = make(tolerance=tolerance)
-            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again, mode))
+            model = make(tolerance=1e-4)
+            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again))
             models.append(model)
+        self.models = models
         self.laws = [model.posterior(self.test_X) for model in models]
         evidences = [model.log_evidence for model in models]
-        sums = [float(model.leave_one_out().log_density.sum()) for model in models]
-        self.evidence, self.leave_one_out = sum(evidences) / 2, sum(sums) / 2
+        self.evidence = sum(evidences) / 2
         quantiles = self.laws[0].quantile(LEVELS)
         gap = (self.laws[1].cdf(quantiles) - LEVELS.view(-1, 1, 1, 1)).abs()
-        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1]), abs(sums[0] - sums[1])
+        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1])
+
+    @cached_property
+    def leave_one_out(self) -> list[float]:
+        """The two sums of leave-one-out log densities."""
+        return [float(model.leave_one_out().log_density.sum()) for model in self.models]
+
+    def levels(self, model: BayesianTransformedGP) -> Tensor:
+        """The probabilities below a model's own quantiles."""
+        quantiles = model.posterior(self.test_X).quantile(LEVELS)
+        return sum(law.cdf(quantiles) for law in self.laws) / 2
 
     @torch.no_grad()
     def scores(self, model: BayesianTransformedGP) -> dict[str, float | None]:
@@ -140,17 +138,15 @@ class Reference:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                law = model.posterior(self.test_X)
-                quantiles = law.quantile(LEVELS)
+                levels = self.levels(model)
                 left_out = float(model.leave_one_out().log_density.sum())
                 evidence = model.log_evidence
             except BotorchError:
                 return {**dict.fromkeys(VALUES), "warned": 0.0, "refused": 1.0}
         warned = any(issubclass(warning.category, QuadratureWarning) for warning in caught)
-        levels = sum(law.cdf(quantiles) for law in self.laws) / 2
         error = (levels - LEVELS.view(-1, 1, 1, 1)).abs()
         coverage = (levels[2] - levels[0]).min()
-        differences = evidence - self.evidence, left_out - self.leave_one_out
+        differences = evidence - self.evidence, left_out - sum(self.leave_one_out) / 2
         scores = (error.mean(), error.max(), coverage, *differences, warned, 0.0)
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
@@ -184,7 +180,9 @@ def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path
                         reference = reference or Reference(make, test_X)
                         runs.add(dict(zip(runs.keys, key, strict=True)) | reference.scores(make(seed=seed, **settings)))
             if reference is not None:
-                gaps = torch.maximum(gaps, torch.tensor(reference.gaps, dtype=DOUBLE))
+                one, other = reference.leave_one_out
+                found = torch.tensor([*reference.gaps, abs(one - other)], dtype=DOUBLE)
+                gaps = torch.maximum(gaps, found)
             say(f"quadrature {warping} n={n} d={dim} set {data}")
         for method in METHODS:
             rows = [row for row in runs.rows if (row["warping"], row["n"], row["dim"]) == (warping, str(n), str(dim))]

@@ -12,8 +12,8 @@
 - the probability of each point to be the best: `probability_of_best` (`best_probabilities`).
 
 `components` holds the normal components of a posterior, `questions` what look-aheads to one observation share,
-`interpolation` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take steps
-in `search_coordinates`, `reference_point` is the default one of hypervolumes, and `input_constructors` registers
+`answer_entropy` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take
+steps in `search_coordinates`, `reference_point` is the default one of hypervolumes, and `input_constructors` registers
 acquisition functions with BoTorch, and so with Ax.
 """
 

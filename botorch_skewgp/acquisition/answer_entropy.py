@@ -32,13 +32,10 @@ MIN_SAVING = 4  # draws for each node, below which the function itself is cheape
 
 
 def expected_entropy(means: Tensor, variance: Tensor, weights: Tensor, reading: Reading) -> Tensor:
-    r"""`E[H(y | f)]` over mixtures of normal distributions, `B`.
+    """`E[H(y | f)]` of a single reading over mixtures of normal components, `B`.
 
-    Args:
-        means: The means of what is read, `B x S`.
-        variance: The variance that the components of a mixture share, `B`.
-        weights: The probabilities of components, `S`.
-        reading: A single reading.
+    Given what is read by its `B x S` means, the variance that a mixture's components share, `B`, and their
+    probabilities, `S`.
     """
     variance = variance.unsqueeze(-1)
     wide = (variance + _width(reading)).sqrt().detach()

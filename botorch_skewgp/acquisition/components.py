@@ -66,20 +66,12 @@ class Components(NamedTuple):
         r"""`log E[max(f - best_f, 0)]`, or of `best_f - f`; `batch_shape`.
 
         `log sum_s p_s sd (phi(u_s) + u_s Phi(u_s))`, with `u_s` the gain of component `s` in standard deviations.
-
-        Args:
-            best_f: A best value for every component, or one for all; broadcasts with `batch_shape x S`.
-            maximize: Whether large values are good.
         """
         return self.log_average(log_expected_improvement(self.gain(best_f, maximize), self.standard_deviation))
 
 
 def components_of(posterior: Posterior, user: str) -> Components:
-    r"""The components of a posterior over one value.
-
-    Raises:
-        UnsupportedError: If the posterior is no such mixture, or not over one value.
-    """
+    """The components of a posterior over one value."""
     marginals = getattr(posterior, "marginals", None)
     if not isinstance(marginals, NormalMixtureMarginals):
         raise UnsupportedError(
@@ -93,11 +85,7 @@ def components_of(posterior: Posterior, user: str) -> Components:
 
 
 def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
-    r"""The quantile of a posterior over one value, of an ensemble's mixture; `batch_shape`.
-
-    Raises:
-        UnsupportedError: If the posterior is not over one value.
-    """
+    """The quantile of a posterior over one value, of an ensemble's mixture; `batch_shape`."""
     check_one_value(posterior, user)
     quantile = posterior.mixture_quantile if isinstance(posterior, MixturePosterior) else posterior.quantile
     return quantile(torch.tensor(probability, dtype=posterior.dtype, device=posterior.device)).squeeze(-1).squeeze(-1)

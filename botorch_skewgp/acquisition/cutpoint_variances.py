@@ -28,16 +28,10 @@ LEAST_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the 
 
 
 def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tensor]:
-    r"""The posterior variances of cut-points.
+    """The posterior variances of cut-points made from the parameters of a fitted model's likelihood, of their shapes.
 
-    Args:
-        model: A model at its fitted hyperparameters. Its parameters are moved and put back, so pass a copy.
-        cutpoints: Tensors of cut-points, made from the likelihood's parameters.
-
-    Returns:
-        A tensor of the shape of each; zeros for those that no learned parameter moves, as for infinite ones. Parameters
-        of more than 16 entries, such as the gaps of a scale of 100 points, count as known, as each entry costs a
-        gradient of the evidence.
+    The parameters are moved and put back, so pass a copy. Those of more than 16 entries, such as the gaps of a scale of
+    100 points, count as known: each entry costs a gradient of the evidence.
     """
     ends = torch.cat([cuts.flatten() for cuts in cutpoints])
     variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()

@@ -40,7 +40,7 @@ from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
 QuestionMethod = Literal["knowledge_gradient", "information"]
-ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
+ROUNDING = 1e-8  # of a gain, in units of the outcome's scale
 
 
 @dataclass(frozen=True)

@@ -108,15 +108,7 @@ class Belief:
         return self.scale.location * own + self.scale.scale * (self.weights @ self.means.mT)
 
     def read(self, weight: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r"""A weighted sum at the points of questions: its means, variance, and covariance with the function.
-
-        Args:
-            weight: A `k`-dim tensor.
-            items: A `B x k` integer tensor.
-
-        Returns:
-            Tensors `B x S`, `B` and `B x N`.
-        """
+        """A weighted sum at `B x k` points: means, `B x S`, variance, `B`, and covariance with all points, `B x N`."""
         crossed = weight @ self.covariance[items]
         return weight @ self.means[items], crossed.gather(-1, items) @ weight, crossed
 
@@ -125,15 +117,9 @@ class Belief:
         return torch.finfo(self.means.dtype).eps * (self.variance[items] @ weight.square())
 
     def standardised(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The cut-points of a reading at the points of questions, in standard deviations from its means.
+        """Cut-points of a single reading at `B x k` points in standard deviations from its means, `B x C x S`.
 
-        Args:
-            reading: A single reading with `C` cut-points.
-            items: A `B x k` integer tensor.
-
-        Returns:
-            The standardised cut-points, `B x C x S`, the standard deviations, `B`, and the covariance with the function
-            at all points, `B x N`.
+        And the standard deviations, `B`, and the covariance with the function at all points, `B x N`.
         """
         weight = reading.weight[0]
         means, variance, crossed = self.read(weight, items)
@@ -147,14 +133,9 @@ class Belief:
         return every[:, first:].mT
 
     def at(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The belief at the points of questions, drawn in mirrored pairs.
+        """Values at `B x k` points drawn in mirrored pairs, `B x k x 2S`.
 
-        Args:
-            items: A `B x k` integer tensor.
-
-        Returns:
-            Values, `B x k x 2S`; their white numbers, `k x 2S`; and the covariance of all points with these, `B x N x
-            k`.
+        And their white numbers, `k x 2S`, and the covariance of all points with these, `B x N x k`.
         """
         white = self.white_numbers(items.shape[-1])
         white = torch.cat([white, -white], dim=-1)
@@ -199,15 +180,7 @@ class Asked:
         return torch.cat([-end, cuts], dim=-1), torch.cat([cuts, end], dim=-1)
 
     def probabilities(self, values: Tensor, items: Tensor) -> Tensor:
-        r"""The probabilities of outcomes given the latent function.
-
-        Args:
-            values: A `B x S x k` tensor of values at the questions' points.
-            items: A `B x k` integer tensor: the numbers of these points.
-
-        Returns:
-            A `B x S x O` tensor.
-        """
+        """The probabilities of outcomes given `B x S x k` values at `B x k` points, `B x S x O`."""
         if self.cutpoints is None:
             return self.reading.probabilities(values)
         lower, upper = (bound.unsqueeze(-2) for bound in self.bounds(items))
@@ -217,15 +190,7 @@ class Asked:
 def after(
     beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int, most: int = NUM_SCENARIOS
 ) -> list[Belief]:
-    r"""The beliefs with a question pending: scenarios for its outcomes.
-
-    Args:
-        beliefs: Those of the members of an ensemble.
-        asks: The question's reading, for each member.
-        item: The question's points, a `k`-dim integer tensor.
-        seed: The seed of the sample of outcomes, if there are many.
-        most: The number of joint outcomes from which they are sampled.
-    """
+    """The members' beliefs with a question pending: scenarios for its outcomes, sampled if more than `most`."""
     drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
     for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
         p = ask.probabilities(values.mT, item.unsqueeze(0))[0]  # 2S x O
@@ -250,14 +215,9 @@ def after(
 
 
 def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list[Tensor]:
-    r"""Cut-points of numbers at all points, between cells of about equal probability.
+    """Cut-points of numbers at all points between cells of about equal probability, `N x (NUM_CELLS - 1)` a member.
 
-    Args:
-        beliefs: Those of the members of an ensemble.
-        noise: The noise variance of numbers of each of them, in units of its latent function.
-
-    Returns:
-        For each member an `N x (NUM_CELLS - 1)` tensor in units of its latent function, equal in units of the outcome.
+    Each is in units of the member's latent function, as is its noise variance; equal in units of the outcome.
     """
     means, variances = [], []
     for belief, variance in zip(beliefs, noise, strict=True):
@@ -275,16 +235,7 @@ def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list
 
 
 def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
-    r"""Joint draws of the latent function at all points, for components in proportion to their probabilities.
-
-    Args:
-        belief: The belief.
-        num: The number of draws.
-        seed: The seed.
-
-    Returns:
-        An `N x num` tensor.
-    """
+    """Joint draws of the function at all points, `N x num`, of components in proportion to their probabilities."""
     means, weights = belief.means, belief.weights.sum(0)
     generator = torch.Generator(means.device).manual_seed(seed)
     level = (torch.arange(num, device=means.device) + 0.5) / num

@@ -55,12 +55,7 @@ class PointPool:
         cat_dims: Values | None,
         seed: int,
     ) -> PointPool:
-        r"""The points of a domain or of a list.
-
-        Raises:
-            InputDataError: If not either bounds or points are given, the bounds leave one point, or values are given
-                for a list.
-        """
+        """The points of a domain or of a list."""
         if (bounds is None) == (X_candidates is None):
             raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
         own = rounded_inputs(input_transform_of(model), members[0].datapoints)

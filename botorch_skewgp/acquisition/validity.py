@@ -137,16 +137,7 @@ def warn_of_few_outcomes(model: Model) -> None:
 def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:
     r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
 
-    Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
-        X: A `batch_shape x q x d` tensor.
-        log_odds: Whether to return `log(p / (1 - p))` instead of `log(p)`.
-
-    Returns:
-        A `batch_shape x q` tensor.
-
-    Raises:
-        UnsupportedError: If the likelihood takes neither.
+    At `batch_shape x q x d` points, `batch_shape x q`; or `log(p / (1 - p))`.
     """
     terms = [_margins(member, bound, X) for member, bound in validity_bounds(model)]
     margin, weights = (torch.cat(parts, dim=-1) for parts in zip(*terms, strict=True))

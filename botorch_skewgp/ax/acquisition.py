@@ -15,6 +15,7 @@ from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.generation.sampling import SamplingStrategy
 from botorch.models.model import Model
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -124,17 +125,18 @@ class SkewGPAcquisition(Acquisition):
         fixed_features: dict[int, float] | None = None,
         rounding_func: Callable[[Tensor], Tensor] | None = None,
         optimizer_options: dict[str, Any] | None = None,
-        **from_points: Any,
+        candidate_set: Tensor | None = None,
+        sampling_strategy: SamplingStrategy | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As Ax does, with fewer starts in few dimensions, where all parameters are continuous; else by the search of
         all hosts. Pairs are optimised jointly, or one point after the other where some parameter has a list of values,
         tried points included.
         """
         options = dict(optimizer_options or {})
-        factors = _factors(search_space_digest, self.dtype, self.device)
-        is_from_points = any(value is not None for value in from_points.values())
+        bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
+        factors = _factors(search_space_digest, bounds)
+        is_from_points = candidate_set is not None or sampling_strategy is not None
         if factors and not (equality_constraints or is_from_points or self.acq_function_sequence):
-            bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
             domain = MixedDomain(bounds, factors, inequality_constraints, rounding_func)
             return self._optimize_mixed(n, domain.with_fixed(fixed_features or {}), options)
         if not factors:
@@ -148,7 +150,8 @@ class SkewGPAcquisition(Acquisition):
             fixed_features,
             rounding_func,
             options,
-            **from_points,
+            candidate_set,
+            sampling_strategy,
         )
 
     def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,7 +168,7 @@ class SkewGPAcquisition(Acquisition):
         return found, values, torch.ones(n, dtype=self.dtype)
 
 
-def _factors(digest: SearchSpaceDigest, dtype: torch.dtype, device: torch.device) -> tuple[Factor, ...]:
+def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
     """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`.
 
     A search over continuous columns would end between the values, where the acquisition function may be large and no
@@ -176,15 +179,11 @@ def _factors(digest: SearchSpaceDigest, dtype: torch.dtype, device: torch.device
         parameter, infix, _ = name.rpartition(OH_PARAM_INFIX)
         if infix:
             groups.setdefault(parameter, []).append(column)
-    like = {"dtype": dtype, "device": device}
-    lists = {i: digest.discrete_choices[i] for i in (*digest.ordinal_features, *digest.categorical_features)}
-    return (
-        *(
-            Factor([i], torch.tensor(values, **like).unsqueeze(-1), i in digest.categorical_features)
-            for i, values in lists.items()
-        ),
-        *(Factor(columns, torch.eye(len(columns), **like), True) for columns in groups.values()),
-    )
+    listed = [
+        Factor([i], like.new_tensor(digest.discrete_choices[i]).unsqueeze(-1), i in digest.categorical_features)
+        for i in (*digest.ordinal_features, *digest.categorical_features)
+    ]
+    return *listed, *(Factor(columns, torch.eye(len(columns)).to(like), True) for columns in groups.values())
 
 
 def _effort(dim: int) -> dict[str, int]:

@@ -148,7 +148,7 @@ def attach_comparison(
     experiment, names = _judged(client, [winner, loser], judge)
     if not isinstance(tie, bool | np.bool_):
         raise UserInputError(f"tie must be True or False; got {tie!r}.")
-    _add(client, experiment, COMPARISONS, as_value(Comparison(*names, tie=bool(tie), judge=judge)))
+    _add(client, experiment, COMPARISONS, as_value(Comparison(names[0], names[1], bool(tie), judge)))
 
 
 def attach_choice(

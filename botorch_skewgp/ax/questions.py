@@ -92,7 +92,7 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
             model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
             questions = list(map(Question, kinds))
-            place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_good)
+            place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_objective)
         ask = list(prices)[place]
     if ask == "number":
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
@@ -104,7 +104,7 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
 
 def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
     with user_input_errors():
-        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked")
+        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from ax.adapter.base import Adapter
@@ -10,35 +10,10 @@ from ax.adapter.transforms.base import Transform
 from ax.adapter.transforms.power_transform_y import PowerTransformY
 from ax.core.data_utils import ExperimentData
 from ax.core.search_space import SearchSpace
-from numpy.typing import NDArray
 
 from botorch_skewgp.ax.comparisons import Bound
 from botorch_skewgp.ax.internals import optimization_config_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
-
-
-class _OfMetric(NamedTuple):
-    """The map of a metric, in the form of scikit-learn's transformers."""
-
-    of_good: PowerTransform
-    sign: float
-
-    def cut(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers, none of which is worse than the floor."""
-        return self.sign * np.maximum(self.sign * numbers, self.of_good.floor)
-
-    def transform(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.sign * self.of_good.without_floor(self.sign * numbers)
-
-    def bounds(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[Any, Any]:
-        """The map of bounds."""
-        if self.sign > 0:
-            return self.of_good.bounds(lower, upper)
-        low, high = self.of_good.bounds(-upper, -lower)
-        return -high, -low
-
-    def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.sign * self.of_good.inverse(self.sign * values)
 
 
 class PowerTransformObjective(PowerTransformY):
@@ -79,9 +54,9 @@ class PowerTransformObjective(PowerTransformY):
         return super().transform_experiment_data(experiment_data)
 
     @property
-    def of_good(self) -> PowerTransform:
-        """The map of numbers whose large values are good."""
-        return next((entry.of_good for entry in self.power_transforms.values()), PowerTransform())
+    def of_objective(self) -> PowerTransform:
+        """The map of the objective's numbers."""
+        return next(iter(self.power_transforms.values()), PowerTransform())
 
     def transform_bound(self, bound: Bound) -> Bound:
         """A bound of a number, on the scale of the model."""
@@ -92,7 +67,7 @@ class PowerTransformObjective(PowerTransformY):
         return bound._replace(lower=float(lower), upper=float(upper))
 
 
-def _of_objective(data: ExperimentData, adapter: Adapter) -> dict[str, _OfMetric]:
+def _of_objective(data: ExperimentData, adapter: Adapter) -> dict[str, PowerTransform]:
     """The map of the objective by its metric's name, if there is one objective and it has numbers."""
     config = optimization_config_of(adapter)
     if config is None or config.is_moo_problem or len(config.objective.metric_signatures) != 1:
@@ -102,4 +77,4 @@ def _of_objective(data: ExperimentData, adapter: Adapter) -> dict[str, _OfMetric
     if ("mean", name) not in observed.columns or name in getattr(adapter, "labels", ()):
         return {}
     sign = -1.0 if config.objective.minimize else 1.0
-    return {name: _OfMetric(fit_power_transform(sign * observed["mean", name].to_numpy(dtype=float)), sign)}
+    return {name: fit_power_transform(observed["mean", name].to_numpy(dtype=float), sign)}

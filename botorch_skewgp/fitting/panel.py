@@ -92,8 +92,9 @@ def fit_panel(
     beside these.
 
     Example:
-        >>> model = fit_panel(train_X, Choice(options, judge=person))
-        >>> probabilities = model.predictive(X, judge=2).probs
+        >>> answers = Choice([[0, 1, 2], [3, 4, 5], [6, 1, 0], [7, 8, 2]], judge=[0, 0, 1, 1])
+        >>> model = fit_panel(train_X, answers)
+        >>> probabilities = model.predictive(train_X[:3], judge=1).probs
 
     Args:
         train_X: An `n x d` tensor of all points that observations refer to, in any units.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 def column(frame: Any, name: str, may_be_empty: bool = False) -> list[Any]:
-    """A column as a list, without empty cells unless these are allowed; they are `None` then."""
+    """A column as a list, with `None` for empty cells if these are allowed; raises `InputDataError`."""
     try:
         found = frame[name]
     except KeyError:
@@ -76,7 +76,7 @@ def sorted_names(names: set[Any]) -> list[Any]:
 
 
 def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:
-    """Cells of 0 and 1 as booleans; `rows` are the numbers of their rows, if not all."""
+    """Cells of 0 and 1 as booleans, of all rows or of `rows`; raises `InputDataError` for others."""
     wrong = [i for i, value in enumerate(values) if not (is_number(value) and float(value) in (0.0, 1.0))]
     if wrong:
         row = wrong[0] if rows is None else rows[wrong[0]]
@@ -85,7 +85,7 @@ def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -
 
 
 def codes(values: Sequence[Any], names: Sequence[Any], name: str) -> Tensor:
-    """The place of each value in a list of names."""
+    """The place of each value in a list of names; raises `InputDataError` for others."""
     place = {entry: i for i, entry in enumerate(names)}
     unknown = [i for i, value in enumerate(values) if value not in place]
     if unknown:

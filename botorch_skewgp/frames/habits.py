@@ -37,8 +37,14 @@ def habits(
     alternatives, and after each choice is `smoothing` of what it was, plus `1 - smoothing` for the one chosen.
 
     Example:
+        >>> frame = {
+        ...     "id": ["ann"] * 6,
+        ...     "trip": [1, 1, 2, 2, 3, 3],
+        ...     "brand": ["north", "south"] * 3,
+        ...     "chosen": [1, 0, 0, 1, None, None],
+        ... }
         >>> frame |= habits(frame, "trip", "chosen", "brand", "id")  # of pandas: frame.assign(**habits(...))
-        >>> answers = read_choices(frame, "trip", "chosen", ["price", "brand", "last", "loyalty"], "id")
+        >>> answers = read_choices(frame, "trip", "chosen", ["brand", "last", "loyalty"], "id")
 
     Args:
         frame: A data frame in long format, or a dictionary of columns; see `read_choices`.

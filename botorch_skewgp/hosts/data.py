@@ -163,7 +163,7 @@ class ExperimentData:
             if told:
                 options = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
                 judge = _judges(told, point) if named else None
-                none = [entry.item is None for entry in told]
+                none = torch.tensor([entry.item is None for entry in told], device=point.device)
                 choice = ChoiceOrNone(options, none, judge=judge) if or_none else Choice(options, judge=judge)
                 observations.append(choice.reversed() if worst else choice)
         return observations

@@ -120,7 +120,7 @@ def readable(
 
 def _read(value: Any, tie: bool) -> Judgement | None:
     if isinstance(value, list | tuple) and len(value) == 2:
-        return Comparison(*value, tie)
+        return Comparison(value[0], value[1], tie)
     if not isinstance(value, Mapping):
         return None
     judge, tie, or_none = (

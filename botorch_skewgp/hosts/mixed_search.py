@@ -297,8 +297,9 @@ def _climbed(
         options = {"maxiter": MOST_STEPS, **EACH, **(_stop(least) if not domain.constraints else {"ftol": least / 10})}
         climbed, values = gen_candidates_scipy(
             ((starts - low) / width).unsqueeze(1),
-            lambda U: acquisition(low + width * U),
-            *((domain.bounds - low) / width),
+            lambda U: acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
+            (domain.bounds[0] - low) / width,
+            (domain.bounds[1] - low) / width,
             inequality_constraints=[
                 (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
             ],

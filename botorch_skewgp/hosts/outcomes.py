@@ -21,57 +21,62 @@ ROUNDING = 1e-9  # relative; numbers that differ by less are taken to be equal
 
 
 class PowerTransform(NamedTuple):
-    """An increasing map of numbers whose large values are good: numbers are winsorised at a floor, standardised, and
-    mapped by [YeoJohnson2000power]_.
+    r"""An increasing map of numbers: bad ones are winsorised at a floor, and all standardised and mapped by
+    [YeoJohnson2000power]_, those whose small values are good (`sign` -1) by the map of their negatives.
 
-    Its inverse takes all numbers, as the power is between 0, where the upper tail is logarithmic, and 2, where the
-    lower one is.
+    Its inverse takes all numbers, as the power is between 0, where the good tail is logarithmic, and 2, where the
+    bad one is. Of numbers times the sign: the floor, and the mean and the standard deviation from there on.
     """
 
     floor: float = -np.inf
     mean: float = 0.0
     scale: float = 1.0
     power: float = 1.0
+    sign: float = 1.0
 
     def __call__(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The map of an array of any shape; NaN stays NaN."""
-        z = np.maximum(numbers, self.floor) / self.scale - self.mean / self.scale
-        return yeojohnson(z, self.power)
+        return self.transform(self.cut(numbers))
 
-    @property
-    def without_floor(self) -> PowerTransform:
-        """The map that tells numbers below the floor apart."""
-        return self._replace(floor=-np.inf)
+    def cut(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, none of which is worse than the floor."""
+        return self.sign * np.maximum(self.sign * numbers, self.floor)
+
+    def transform(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The map that tells numbers beyond the floor apart."""
+        return self.sign * yeojohnson(self.sign * numbers / self.scale - self.mean / self.scale, self.power)
 
     def bounds(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The maps of lower and of upper bounds: a lower one below the floor says nothing, and stays below it."""
-        return self.without_floor(lower), self(upper)
+        """The maps of lower and of upper bounds: a bad one beyond the floor says nothing, and stays beyond it."""
+        return (self.transform(lower), self(upper)) if self.sign > 0 else (self(lower), self.transform(upper))
 
-    def inverse(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers that the map takes to an array of values; below the floor too."""
+    def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers that the map takes to an array of values; beyond the floor too."""
+        values = self.sign * values
         sizes = np.abs(values)
         z = np.where(values < 0, -inv_boxcox1p(sizes, 2 - self.power), inv_boxcox1p(sizes, self.power))
-        return self.mean + self.scale * z
+        return self.sign * (self.mean + self.scale * z)
 
     def rise(self, value: float, amount: float) -> float:
-        """By how much numbers rise where a value rises by an amount."""
-        before, after = self.inverse(np.array([value, value + amount]))
+        """By how much numbers become better where a value of the larger-is-better kind rises by an amount."""
+        before, after = self._replace(sign=1.0).inverse_transform(np.array([value, value + amount]))
         return float(after - before)
 
 
-def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
-    """The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_.
+def fit_power_transform(numbers: NDArray[np.float64], sign: float = 1.0) -> PowerTransform:
+    """The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_; linear for fewer than three
+    different numbers.
 
     A few extremely bad numbers, such as those of runs that diverged, would leave the others all alike. The floor is
     therefore as far below the median as would be one normal number in three thousand; there is none where the median
     and the upper quartile are equal up to rounding.
     """
-    known = numbers[~np.isnan(numbers)]
+    known = sign * numbers[~np.isnan(numbers)]
     largest = np.abs(known).max(initial=0.0)
     if len(np.unique(known)) < 3:
-        return PowerTransform()
+        return PowerTransform(sign=sign)
     units = known / largest  # whose squares do not overflow
     median, upper = np.quantile(units, [0.5, 0.75])
     spread = upper - median
@@ -79,7 +84,7 @@ def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
     kept = np.maximum(units, floor)
     mean, scale = kept.mean(), kept.std()
     if not scale * largest > np.finfo(float).tiny:
-        return PowerTransform()
+        return PowerTransform(sign=sign)
     z = (kept - mean) / scale
     power = minimize_scalar(lambda power: -yeojohnson_llf(power, z), bounds=(0.0, 2.0), method="bounded").x
-    return PowerTransform(float(floor * largest), float(mean * largest), float(scale * largest), float(power))
+    return PowerTransform(float(floor * largest), float(mean * largest), float(scale * largest), float(power), sign)

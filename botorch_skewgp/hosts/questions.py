@@ -23,11 +23,11 @@ class Asked(NamedTuple):
     value: float
 
 
-def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str) -> dict[Any, float]:
-    """Positive prices by what may be asked; raises `InputDataError`, which says what is wanted."""
+def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str, named: str) -> dict[Any, float]:
+    """Positive prices by what may be asked; raises `InputDataError`, which says what is wanted, or names the price."""
     if not isinstance(costs, Mapping) or not costs or not all(map(may_be_asked, costs)):
         raise InputDataError(f"costs must be a price for each of {wanted}; got {costs!r}.")
-    return {asked: as_price(given, f"{asked!r}") for asked, given in costs.items()}
+    return {asked: as_price(given, named.format(asked)) for asked, given in costs.items()}
 
 
 def as_price(value: object, what: str) -> float:

@@ -14,11 +14,10 @@ from botorch_skewgp.items.model import (
     item_model,
     item_points,
 )
-from botorch_skewgp.items.next_votes import NextVotes, Verdict, next_votes, verdict
+from botorch_skewgp.items.next_votes import Verdict, next_votes, verdict
 from botorch_skewgp.items.votes import Votes, read_votes
 
 __all__ = [
-    "NextVotes",
     "Verdict",
     "Votes",
     "add_items",

@@ -1,4 +1,4 @@
-"""Joint draws of all items' utilities, and the outcomes of votes given them."""
+"""Joint draws of all items' utilities, and the winners of votes given them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.protocols import for_judge, kind_of_duels, members_of
 from botorch_skewgp.rows import Reading
-from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
 MAX_UTILITIES = 5000  # of a panel, all items and judges; their joint covariance has 200 MB
@@ -67,7 +66,7 @@ def utility_draws(
 
 
 def items_of(model: Any, at: float | None = None, category: int | None = None) -> Tensor:
-    """The items of a model as points: all points of a model that is no `ItemModel`."""
+    """The items of a model as points, or all points of another model; raises `InputDataError` for `at` there."""
     if isinstance(model, ItemModel):
         return model.items_at(at, category)
     if at is not None or category is not None:
@@ -114,40 +113,6 @@ def win_of_first(reading: Reading, difference: Tensor) -> Tensor:
     r"""The probability that the first of two items wins outright, given the difference of their utilities."""
     cutpoints, deviation, slips = _numbers_of(reading)
     return _ndtr((difference - cutpoints[-1]) / deviation).mul_(1 - sum(slips)).add_(slips[-1])
-
-
-def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
-    r"""The probabilities of all outcomes of votes but the last.
-
-    Args:
-        reading: The reading of a vote.
-        difference: Differences of utilities, of any shape.
-
-    Returns:
-        For each cell of the reading but the last, from the lowest, a tensor of that shape.
-    """
-    cutpoints, deviation, slips = _numbers_of(reading)
-    below = [_ndtr((cut - difference) / deviation) for cut in cutpoints]
-    attentive = [below[0], *(upper - lower for lower, upper in pairwise(below))]
-    return [p * (1 - sum(slips)) + slip for p, slip in zip(attentive, slips, strict=False)] if any(slips) else attentive
-
-
-def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
-    r"""The Fisher information of a vote about the difference of two utilities, `sum_o p_o'^2 / p_o` over outcomes.
-
-    Args:
-        reading: The reading of a vote.
-        difference: Differences of utilities, of any shape.
-    """
-    cutpoints, deviation, slips = _numbers_of(reading)
-    attention = 1 - sum(slips)
-    ends = [(end - difference) / deviation for end in (-torch.inf, *cutpoints, torch.inf)]
-    information = torch.zeros_like(difference)
-    for (lower, upper), slip in zip(pairwise(ends), slips, strict=True):
-        p = attention * log_interval_probability(lower, upper).exp() + slip
-        slope = attention * (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / deviation
-        information = information + torch.where(p > 0, slope.square() / p, 0.0)
-    return information
 
 
 def _numbers_of(reading: Reading) -> tuple[list[float], float, list[float]]:

@@ -160,7 +160,7 @@ class Circumstances:
 
     @classmethod
     def of(cls, advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances | None:
-        """Checked circumstances of votes; `None` if nothing is given."""
+        """Checked circumstances of votes, `None` if nothing is given; raises `InputDataError`."""
         if advantages is None and categories is None and times is None:
             return None
         m = sum(entry.num_answers for entry in votes)

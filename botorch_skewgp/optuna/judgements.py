@@ -11,6 +11,7 @@ dashboard stores under one key is one answer if one trial is in all of its pairs
 from __future__ import annotations
 
 import math
+import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -69,7 +70,7 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int 
             number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    _report(study, [better, worse], judge, lambda numbers: Comparison(*numbers, judge=judge))
+    _report(study, [better, worse], judge, lambda pair: Comparison(pair[0], pair[1], judge=judge))
 
 
 def report_choice(
@@ -128,7 +129,7 @@ def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str |
         InputDataError: As `report_comparison`.
         UnsupportedError: As `report_comparison`.
     """
-    _report(study, [first, second], judge, lambda numbers: Comparison(*numbers, tie=True, judge=judge))
+    _report(study, [first, second], judge, lambda pair: Comparison(pair[0], pair[1], True, judge))
 
 
 def _report(
@@ -140,7 +141,6 @@ def _report(
     numbers = _numbers(study, *trials)
     check_judge(judge, InputDataError)
     told, known = judged(numbers), study.get_trials(deepcopy=False)
-    is_pair = isinstance(told, Comparison)
     on_page = judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
     if on_page and told.losers and not (isinstance(told, Selected) and told.or_none):
         from optuna_dashboard.preferential import PreferentialStudy
@@ -148,11 +148,13 @@ def _report(
         best, *others = (known[number] for number in numbers)
         PreferentialStudy(study).report_preference(best, others)
         return
-    key = CHOICE if not is_pair else TIE if told.tie else BETTER
-    study.set_user_attr(f"{key}{uuid.uuid4()}", numbers if is_pair and judge is None else as_value(told))
-    if on_page and not is_pair:  # the dashboard knows no "all are bad"
-        for number in told.losers:
-            skip_trial(study, known[number])
+    if isinstance(told, Comparison):
+        value = numbers if judge is None else as_value(told)
+        study.set_user_attr(f"{TIE if told.tie else BETTER}{uuid.uuid4()}", value)
+        return
+    study.set_user_attr(f"{CHOICE}{uuid.uuid4()}", as_value(told))
+    for number in told.losers if on_page else ():  # the dashboard knows no "all are bad"
+        skip_trial(study, known[number])
 
 
 def report_unusable(study: Any, trial: AnyTrial) -> None:
@@ -337,7 +339,8 @@ def withdraw_unreadable(study: Any) -> None:
 
 def _keep(study: Study, kept: Callable[[Judgement], Judgement | None], drops_unreadable: bool = False) -> int:
     """Store what is kept of each judgement; the number of changes."""
-    known, changes = range(len(study.get_trials(deepcopy=False))), 0
+    known = range(len(study.get_trials(deepcopy=False)) if drops_unreadable else sys.maxsize)
+    changes = 0
 
     def left(value: Any) -> Any:
         found, _ = readable([("", value, False)], known)

@@ -117,7 +117,7 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
     if costs is None:
         costs = {k: float(k) for k in range(2, max(MOST_SHOWN, num_shown) + 1)}
     sizes = "the numbers of trials, from 2 on, that may be shown together, such as {2: 1.0, 4: 1.5}"
-    prices = as_prices(costs, lambda size: is_whole(size) and size >= 2, sizes)
+    prices = as_prices(costs, lambda size: is_whole(size) and size >= 2, sizes, "{} trials")
     prices = {int(size): price for size, price in prices.items()}
     if max(prices) < num_shown:
         raise InputDataError(

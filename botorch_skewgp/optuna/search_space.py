@@ -44,10 +44,10 @@ class SearchSpace:
                 self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
                 lower[i], upper[i] = self.discrete_dims[i][0], self.discrete_dims[i][-1]  # the bounds as rounded there
         bounds = torch.tensor([lower, upper], dtype=torch.double)
-        values = sorted((self.discrete_dims | self.cat_dims).items())
+        in_order = sorted((self.discrete_dims | self.cat_dims).items())
         self.domain = MixedDomain(
             bounds,
-            tuple(Factor([i], bounds.new_tensor(of_dim).unsqueeze(-1), i in self.cat_dims) for i, of_dim in values),
+            tuple(Factor([i], bounds.new_tensor(of_dim).unsqueeze(-1), i in self.cat_dims) for i, of_dim in in_order),
         )
 
     def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:

@@ -98,9 +98,10 @@ def mark_points(ax: Axes, model: Model, bounds: Tensor, columns: Sequence[int], 
     duels = known_duels(model).cpu()
     winners, losers = at[duels[shown[duels].all(-1)]].unbind(-2)
     if len(winners):
+        ends = [array(value) for value in (*winners.mT, *(losers - winners).mT)]
         ax.quiver(
-            *(array(value) for value in (*winners.mT, *(losers - winners).mT)), angles="xy", scale_units="xy", scale=1, width=0.005, headwidth=6, headlength=7,
-            headaxislength=6, facecolor=BLACK, edgecolor="white", linewidth=0.4, zorder=4.5,
+            *ends, angles="xy", scale_units="xy", scale=1, width=0.005, headwidth=6, headlength=7, headaxislength=6,
+            facecolor=BLACK, edgecolor="white", linewidth=0.4, zorder=4.5,
         )  # fmt: skip
         ax.plot([], [], linestyle="", marker=r"$\rightarrow$", markersize=10, color=BLACK, label="winner to loser")
 

@@ -26,7 +26,6 @@ from ax_cases import (
 from botorch.models import ModelList
 
 from botorch_skewgp.ax import AxSkewGP, attach_censored, attach_comparison, get_best_arm
-from botorch_skewgp.ax.transforms import _OfMetric
 from botorch_skewgp.hosts.outcomes import PowerTransform
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
 from botorch_skewgp.observations import Numeric, Preference, Tie, Validity
@@ -217,7 +216,7 @@ def test_bounds_are_on_the_scale_of_numbers(objective):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bounds_beyond_the_worst_number_kept(sign):
     """A number is at best its bound on the good side, cut like a number; the other side says nothing more."""
-    transform = _OfMetric(PowerTransform(floor=-10.0, mean=0.0, scale=2.0, power=0.7), sign)
+    transform = PowerTransform(floor=-10.0, mean=0.0, scale=2.0, power=0.7, sign=sign)
     worst, beyond, good = (np.array(sign * value) for value in (-10.0, -100.0, 3.0))
     image_of_worst, image_of_good = transform.transform(worst), transform.transform(good)
     assert sign * transform.transform(beyond) < sign * image_of_worst

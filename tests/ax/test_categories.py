@@ -21,13 +21,14 @@ DIGEST = SearchSpaceDigest(
     ordinal_features=[5],
     discrete_choices={5: [1, 2, 4]},
 )
+LIKE = torch.empty(0, dtype=torch.double)
 
 
 def test_factors():
-    k, c, d = _factors(DIGEST, torch.double, torch.device("cpu"))
+    k, c, d = _factors(DIGEST, LIKE)
     assert (k.columns, k.values.tolist(), k.is_category) == ([5], [[1], [2], [4]], False)
     assert [(factor.columns, len(factor.values)) for factor in (c, d)] == [([0, 1, 2], 3), ([4, 6], 2)]
-    assert _factors(SearchSpaceDigest(feature_names=["x"], bounds=[(0, 1)]), torch.double, torch.device("cpu")) == ()
+    assert _factors(SearchSpaceDigest(feature_names=["x"], bounds=[(0, 1)]), LIKE) == ()
 
 
 FLOATS = [RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in "xy"]

@@ -166,7 +166,7 @@ def test_the_panel_in_tables():
     named = leaderboard(model, ["a", "b"], judge="eve", judges=["ann", "bob", "eve"])
     assert named.equals(each.loc["eve"])
     assert verdict(model, judge="panel").items.tolist() == [0]
-    assert sorted(next_votes(model, judge="panel").pairs[0].tolist()) == [0, 1]
+    assert sorted(next_votes(model, judge="panel")[0].tolist()) == [0, 1]
     with pytest.raises(InputDataError, match="one of judges"):
         leaderboard(model, judge="dan", judges=["ann", "bob", "eve"])
     with pytest.raises(InputDataError, match="without the names 'all' and 'panel'"):

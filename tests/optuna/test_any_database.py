@@ -153,7 +153,7 @@ def test_a_study_with_junk_keeps_what_is_right():
     study.set_user_attr("skewgp:choice:judge", {"winner": 2, "losers": [0, 1], "judge": [1]})
     messages = told(lambda: read_study(study, SPACE))
     assert len(messages) == 9
-    assert sum("does not name a winner and a loser or losers" in message for message in messages) == 6
+    assert sum("does not name a winner and a loser or losers" in message for message in messages) == 7
     withdraw_unreadable(study)
     assert preferences(read_study(study, SPACE)) == ((1, 0),)
     assert choices(read_study(study, SPACE)) == ((2, 0, 3),)

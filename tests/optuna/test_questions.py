@@ -162,7 +162,7 @@ def test_mistakes_change_nothing():
     study = page([0.1, 0.9])
     before = system_attrs_of(study._study)
     for costs in ({}, 3.0, [1.0, 2.0], {1: 1.0}, {2.0: 1.0}, {True: 1.0}, {"2": 1.0}):
-        with pytest.raises(InputDataError, match="costs must be a price for each number of trials, from 2 on"):
+        with pytest.raises(InputDataError, match="costs must be a price for each of the numbers of trials, from 2 on"):
             get_next_question(study, costs)
     for price in (0.0, -1.0, math.nan, math.inf, "cheap", None, True):
         with pytest.raises(InputDataError, match="price of 2 trials must be a"):
