@@ -1,7 +1,7 @@
 """The documentation's tables, written into its pages from the stored results.
 
-A comment `<!-- table: NAME -->` in `README.md`, `docs` or `docs/measurements` is followed by the table that `benchmarks/pages/NAME.md`
-describes, whose rows come from `benchmarks/results`:
+A comment `<!-- table: NAME -->` in `README.md`, `docs` or `docs/measurements` is followed by the table that
+`benchmarks/pages/NAME.md` describes, whose rows come from `benchmarks/results`:
 
     steps by duels model
 

@@ -1,4 +1,4 @@
-"""The pictures of guides: `python docs/pictures/guides.py` runs each page's code and saves the first figure that it draws."""
+"""The pictures of guides, the first that each page's code draws: `python docs/pictures/guides.py` runs the pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import matplotlib as mpl
 import torch
 
 mpl.use("agg")
-from matplotlib import pyplot  # noqa: E402  after the choice of a backend
+from matplotlib import pyplot  # after the choice of a backend
 
 DOCS = Path(__file__).parents[1]
 PAGES = ("getting_started", "safe_search", "shapes", "slips")
@@ -19,7 +19,8 @@ def draw(page: str) -> None:
     """Run the Python blocks of a page up to its first figure, and save that."""
     torch.manual_seed(0)
     names: dict[str, object] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), flags=re.DOTALL | re.MULTILINE):
+    text = (DOCS / f"{page}.md").read_text()
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
         exec(compile(block, page, "exec", dont_inherit=True), names)  # the page's own code
         if pyplot.get_fignums():
             break
