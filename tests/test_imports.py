@@ -31,6 +31,7 @@ ORDER = [
     "thresholds",
     "acquisition",
     "papers",
+    "frames",
     "items",
     "plots",
     "hosts",
@@ -45,7 +46,17 @@ NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 # A name of a later room that is found in an earlier one too.
 REEXPORTED = {("models", "botorch_skewgp.transformed.BayesianTransformedGP")}
 # Where kinds of observations may be named: where they are at home, and where others' data become observations.
-NAMES_KINDS = {"observations", "likelihoods", "items", "hosts", "ax", "optuna", "models/inputs.py", "__init__.py"}
+NAMES_KINDS = {
+    "observations",
+    "likelihoods",
+    "frames",
+    "items",
+    "hosts",
+    "ax",
+    "optuna",
+    "models/inputs.py",
+    "__init__.py",
+}
 KINDS = {name for name in observations.__all__ if name not in ("Mark", "Observation")}
 
 

@@ -162,7 +162,7 @@ def attach_choice(
 
     Example:
         >>> attach_choice(client, winner=3, losers=[1, 4])
-        >>> attach_choice(client, winner=None, losers=[5, 6])  # all of these are bad
+        >>> attach_choice(client, winner=None, losers=[0, 2])  # all of these are bad
 
     Args:
         client: The client of the experiment.

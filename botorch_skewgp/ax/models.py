@@ -126,7 +126,11 @@ class AxSkewGP(SkewGP):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | None = None,
     ) -> Posterior:
-        """The posterior of the metric."""
+        """The posterior of the metric.
+
+        Raises:
+            UnsupportedError: If the metric is the probability of a label and the posterior transform is not linear.
+        """
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         if not self.probability:

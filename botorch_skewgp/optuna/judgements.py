@@ -87,7 +87,7 @@ def report_choice(
 
     Example:
         >>> report_choice(study, best=3, others=[1, 4])
-        >>> report_choice(study, best=None, others=[5, 6])  # all of these are bad
+        >>> report_choice(study, best=None, others=[0, 2])  # all of these are bad
 
     Args:
         study: A study, preferential or not. In a preferential one the others leave the page, unless a judge
