@@ -275,6 +275,7 @@ def test_next_safe_without_a_word(validity):
     for options in ({}, inside, {"fixed_features": {1: 0.25}}):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", FewAnswersWarning)
             candidate, value = next_safe(growing(), BOUNDS, validity, 0.8, **options, **few)
         assert candidate.shape == (1, 2)
         assert LogProbabilityOfValidity(validity)(candidate).exp() >= 0.8 - 1e-6

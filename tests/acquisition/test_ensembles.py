@@ -99,6 +99,7 @@ OF_VALIDITY = {
 NUM_POINTS = {"information": 2, "knowledge gradient": 2, "information about other duels": 2}
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")
 @pytest.mark.parametrize("name", [*OF_DUELS, *OF_VALIDITY])
 def test_conformance(duels, validity, name, generator):
     make, ensemble = (OF_DUELS[name], duels) if name in OF_DUELS else (OF_VALIDITY[name], validity)

@@ -140,7 +140,7 @@ def test_more_votes_and_items_are_those_of_a_model_of_all():
     table = leaderboard(larger)
     assert len(table) == N + 1
     assert table.loc[N, "votes"] == 5
-    assert next_votes(larger, 2).pairs.max() <= N
+    assert next_votes(larger, 2).max() <= N
 
 
 @pytest.mark.parametrize(
