@@ -59,8 +59,9 @@ nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.(protocols|rows|truncated)(\.\w+)*"),  # internal types in signatures
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
-    (r"py:class", r"Pairs|Ask|TParameterization"),  # aliases of types
+    (r"py:class", r"Pairs|Ask|Judgement|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Axes|DataFrame|\w+Error)"),  # short names of other projects
+    (r"py:class", r"TruncatedNormal"),  # a short name of an internal type
     (r"py:class", r"object|abc\.ABC|enum\.StrEnum"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures
 ]

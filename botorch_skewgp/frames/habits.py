@@ -55,9 +55,9 @@ def habits(
         smoothing: What is kept of a loyalty after a choice.
 
     Returns:
-        Columns by name, an entry for each row: `last`, 1 for the alternative that the person chose last; `loyalty`;
-        `position`, the place of the alternative among the rows of its situation, from 0. In a duel the latter is the
-        order of the two.
+        A dictionary of columns with an entry for each row. They are `last`, 1 for the alternative that the person chose
+        last; `loyalty`; `position`, the place of the alternative among the rows of its situation, from 0. In a duel the
+        latter is the order of the two.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has several chosen

@@ -192,7 +192,7 @@ class Circumstances:
 
     @property
     def neutral(self) -> Tensor:
-        """The columns of an item by itself: no advantage, no category, the latest time."""
+        """The columns of an item by itself, with no advantage, no category and the latest time."""
         parts = [] if self.advantages is None else [torch.zeros(self.advantages.shape[-1])]
         parts += [] if self.categories is None else [torch.tensor([-1.0])]
         parts += [] if self.times is None else [self.times.max().reshape(1)]
