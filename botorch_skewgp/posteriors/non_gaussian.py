@@ -33,7 +33,7 @@ class NonGaussianPosterior(Posterior):
 
     @property
     def distribution(self) -> NoReturn:
-        """None, as BoTorch would treat it as Gaussian: an `AttributeError`."""
+        """Not there, so that BoTorch does not treat the posterior as Gaussian; raises `AttributeError`."""
         message = (
             f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
             "ModelList, not in a ModelListGP."
