@@ -12,7 +12,7 @@ mpl.use("agg")
 from matplotlib import pyplot  # after the choice of a backend
 
 DOCS = Path(__file__).parents[1]
-PAGES = ("getting_started", "safe_search", "shapes", "slips")
+PAGES = ("getting_started", "questionnaires", "safe_search", "shapes", "slips")
 
 
 def draw(page: str) -> None:
