@@ -22,9 +22,9 @@ from botorch_skewgp.fitting.importance import gradient_and_hessian
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 
-MOST_ENTRIES = 16  # of a parameter
+MAX_ENTRIES = 16  # of a parameter
 STEP = 1e-2  # of finite differences of gradients, in raw parameters
-LEAST_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the fit was not finished
+MIN_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the fit was not finished
 
 
 def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tensor]:
@@ -35,7 +35,7 @@ def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tenso
     """
     ends = torch.cat([cuts.flatten() for cuts in cutpoints])
     variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()
-    candidates = [p for p in model.likelihood.parameters() if p.requires_grad and 0 < p.numel() <= MOST_ENTRIES]
+    candidates = [p for p in model.likelihood.parameters() if p.requires_grad and 0 < p.numel() <= MAX_ENTRIES]
     if ends.requires_grad and candidates:
         gradients = [
             torch.autograd.grad(end, candidates, retain_graph=True, allow_unused=True, materialize_grads=True)
@@ -70,4 +70,4 @@ def _root_of_covariance(model: SkewGP, parameters: Sequence[torch.nn.Parameter])
     _, hessian = gradient_and_hessian(density, here, STEP)
     write(here)
     values, vectors = torch.linalg.eigh(-hessian)
-    return vectors / values.clamp(min=LEAST_PRECISION).sqrt()
+    return vectors / values.clamp(min=MIN_PRECISION).sqrt()

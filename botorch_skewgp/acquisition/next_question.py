@@ -196,7 +196,7 @@ def next_question(
     beliefs = [_belief(member, pool.X, who) for member in members]
     readings = _readings(members, asked, who, beliefs[0].means)
     recommended = torch.arange(len(pool.X), device=pool.X.device)
-    least_gain = ROUNDING * members[0].outcome_scale.scale
+    min_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num):
         options = []
@@ -208,7 +208,7 @@ def next_question(
                 outlook = Outlook(beliefs, asks, Best(recommended))
                 values = gains = outlook.gain(shifted)
                 cost, rate = price * people[judge], 0.0
-                no_gain = bool(gains.max() <= least_gain)  # no single answer changes the recommendation
+                no_gain = bool(gains.max() <= min_gain)  # no single answer changes the recommendation
                 if len(asked) * len(who) > 1 or method == "information" or no_gain:
                     told = outlook.information(shifted)
                     rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains

@@ -112,7 +112,7 @@ class Belief:
         crossed = weight @ self.covariance[items]
         return weight @ self.means[items], crossed.gather(-1, items) @ weight, crossed
 
-    def least_variance(self, weight: Tensor, items: Tensor) -> Tensor:
+    def min_variance(self, weight: Tensor, items: Tensor) -> Tensor:
         """What rounding leaves of the variance of a weighted sum, `B`."""
         return torch.finfo(self.means.dtype).eps * (self.variance[items] @ weight.square())
 
@@ -123,7 +123,7 @@ class Belief:
         """
         weight = reading.weight[0]
         means, variance, crossed = self.read(weight, items)
-        sd = (variance.maximum(self.least_variance(weight, items)) + reading.variance).sqrt()
+        sd = (variance.maximum(self.min_variance(weight, items)) + reading.variance).sqrt()
         return (reading.cutpoints[0].unsqueeze(-1) - means.unsqueeze(-2)) / sd[:, None, None], sd, crossed
 
     def white_numbers(self, num: int) -> Tensor:
@@ -373,7 +373,7 @@ class Outlook:
         answers, known = [], []
         for belief, ask in self._members:
             means, variance, _ = belief.read(ask.reading.weight[0], items)
-            variance = variance.maximum(belief.least_variance(ask.reading.weight[0], items))
+            variance = variance.maximum(belief.min_variance(ask.reading.weight[0], items))
             log_p = ask.reading.log_outcome_probabilities(means, variance.unsqueeze(-1))  # B x S x O
             answers.append(belief.weights @ log_p.exp())  # joint with scenarios, B x M x O
             known.append(expected_entropy(means, variance, belief.weights.sum(0), ask.reading))

@@ -48,10 +48,10 @@ from botorch_skewgp.likelihoods.parameters import DeviationPrior
 
 FACTORS = [2.0 ** (0.5 * i) for i in range(-4, 3)]  # of the expected spread, that are tried
 FAR_BELOW = 5.0  # nats, at which larger spreads are given up
-MOST_DIRECTIONS = 16
+MAX_DIRECTIONS = 16
 STEP = 0.05  # of differences of gradients, in deviations, which are logarithms
 FEW_ANSWERS = 10  # of a judge on average, below which deviations are integrated and not fitted
-LEAST_PRECISION = 0.5  # of a deviation beside its prior's, as where the density is no bell
+MIN_PRECISION = 0.5  # of a deviation beside its prior's, as where the density is no bell
 
 
 def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
@@ -165,13 +165,13 @@ def _expansion(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Ten
         curvature = curvature - direction * change / (2 * STEP)
     value = objective(here)
     (slope,) = torch.autograd.grad(value, deviation)
-    return _Expansion(value.detach(), slope, curvature.maximum(LEAST_PRECISION / prior.scale.square()))
+    return _Expansion(value.detach(), slope, curvature.maximum(MIN_PRECISION / prior.scale.square()))
 
 
 def _directions(like: Tensor) -> Tensor:
     """The directions `t` whose products `t (H t)` add up to a diagonal: units, or random signs if they are many."""
-    if len(like) <= MOST_DIRECTIONS:
+    if len(like) <= MAX_DIRECTIONS:
         return torch.eye(len(like)).to(like)
     generator = torch.Generator().manual_seed(0)
-    signs = 2 * torch.randint(2, (MOST_DIRECTIONS, len(like)), generator=generator) - 1
-    return signs.to(like) / math.sqrt(MOST_DIRECTIONS)
+    signs = 2 * torch.randint(2, (MAX_DIRECTIONS, len(like)), generator=generator) - 1
+    return signs.to(like) / math.sqrt(MAX_DIRECTIONS)

@@ -20,11 +20,11 @@ from torch import Tensor
 
 NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
-MOST_STEPS, MOST_ROUNDS = 20, 6
-MOST_ITERATIONS = 100  # where all coordinates are free
-MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
-LEAST_GAIN = 1e-3  # in nats, of a round
-LEAST_SHARE = 1e-4  # of the interquartile range, of functions that are no logarithms
+MAX_STEPS, MAX_ROUNDS = 20, 6
+MAX_ITERATIONS = 100  # where all coordinates are free
+MAX_POINTS = 4096  # of a discrete space, up to which every point is looked at
+MIN_GAIN = 1e-3  # in nats, of a round
+MIN_SHARE = 1e-4  # of the interquartile range, of functions that are no logarithms
 CHANCE_OF_ANOTHER_VALUE = 0.3
 NEAR = 0.1  # of the bounds' distance
 
@@ -224,7 +224,7 @@ def best_point(
     """
     num_points = domain.num_points
     avoided = X_seen[:0] if may_repeat else X_seen
-    if num_points is not None and num_points <= MOST_POINTS:
+    if num_points is not None and num_points <= MAX_POINTS:
         return _best_new(acquisition, domain, domain.all_points(), avoided)
     if domain.few or domain.constraints or domain.process:
         point = _climb_mixed(acquisition, domain, X_seen, generator, effort or Effort())
@@ -237,7 +237,7 @@ def best_point(
 
 
 def _climb_free(acquisition: AcquisitionFunction, domain: MixedDomain) -> Tensor:
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **EACH, **_stop(LEAST_GAIN)}
+    options: dict[str, Any] = {"maxiter": MAX_ITERATIONS, "sample_around_best": True, **EACH, **_stop(MIN_GAIN)}
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, "options": options}
     point, _ = optimize_acqf(acquisition, domain.bounds, post_processing_func=domain.rounded, **common)
     return point[0]
@@ -264,9 +264,9 @@ def _climb_mixed(
         raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
     with torch.no_grad():
         values = acquisition(X.unsqueeze(1))
-    least = LEAST_GAIN if acquisition._log else _little(values)
+    least = MIN_GAIN if acquisition._log else _little(values)
     best, value, num_climbs = X[0], -math.inf, effort.num_climbs
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         found, reached = _climbed(acquisition, domain, _starts(X, values, domain, num_climbs), least)
         if not len(found):
             break
@@ -294,7 +294,7 @@ def _climbed(
     if len(fixed) < starts.shape[-1]:
         low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
         width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
-        options = {"maxiter": MOST_STEPS, **EACH, **(_stop(least) if not domain.constraints else {"ftol": least / 10})}
+        options = {"maxiter": MAX_STEPS, **EACH, **(_stop(least) if not domain.constraints else {"ftol": least / 10})}
         climbed, values = gen_candidates_scipy(
             ((starts - low) / width).unsqueeze(1),
             lambda U: acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
@@ -330,7 +330,7 @@ def _little(values: Tensor) -> float:
     """A small difference of values that are no logarithms."""
     finite = values[values.isfinite()]
     spread = float(finite.quantile(0.75) - finite.quantile(0.25)) if len(finite) else 0.0
-    return LEAST_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)
+    return MIN_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)
 
 
 def _starts(X: Tensor, values: Tensor, domain: MixedDomain, count: int) -> Tensor:

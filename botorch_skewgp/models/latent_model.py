@@ -46,7 +46,7 @@ from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-LEAST_NOISE = 1e-4  # of rows that are merged, over the largest variance of a column
+MIN_NOISE = 1e-4  # of rows that are merged, over the largest variance of a column
 MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
@@ -428,7 +428,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if sum(block.num_rows for block in blocks) <= max(MAX_SINGLE_ROWS, len(covariance)):
             return False
         noise = torch.cat([block.noise[~block.is_equality] for block in blocks])
-        return not bool(((noise > 0) & (noise < LEAST_NOISE * covariance.diagonal().max())).any())
+        return not bool(((noise > 0) & (noise < MIN_NOISE * covariance.diagonal().max())).any())
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""

@@ -34,7 +34,7 @@ from botorch_skewgp.optuna.study_data import read_study
 from botorch_skewgp.optuna.study_model import fitted_model
 from botorch_skewgp.optuna.turns import seeded
 
-MOST_SHOWN = 4  # trials together, unless prices say otherwise
+MAX_SHOWN = 4  # trials together, unless prices say otherwise
 
 
 class OptunaQuestion(NamedTuple):
@@ -115,7 +115,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
 def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, float]:
     """The prices of questions about as many trials as are shown already, or more."""
     if costs is None:
-        costs = {k: float(k) for k in range(2, max(MOST_SHOWN, num_shown) + 1)}
+        costs = {k: float(k) for k in range(2, max(MAX_SHOWN, num_shown) + 1)}
     sizes = "the numbers of trials, from 2 on, that may be shown together, such as {2: 1.0, 4: 1.5}"
     prices = as_prices(costs, lambda size: is_whole(size) and size >= 2, sizes, "{} trials")
     prices = {int(size): price for size, price in prices.items()}

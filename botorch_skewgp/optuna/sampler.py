@@ -40,7 +40,7 @@ from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trial
 
 _logger = logging.get_logger(__name__)
 
-MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
+MAX_ATTEMPTS = 3  # to account for what other workers have started meanwhile
 
 
 class SkewGPSampler(BaseSampler):
@@ -150,7 +150,7 @@ class SkewGPSampler(BaseSampler):
     def _chosen(self, study: Study, trial: FrozenTrial, space: SearchSpace, data: StudyData) -> dict[str, Any]:
         """The next point according to a model; nothing if the model has nothing to say."""
         seed = self._seed_of(trial)
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             with suppress_irrelevant_warnings():
                 model = StudyModel(data, space, self._fits)
             with seeded(seed), suppress_irrelevant_warnings():

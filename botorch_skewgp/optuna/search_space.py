@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_skewgp.hosts.mixed_search import Factor, MixedDomain
 
 Number = FloatDistribution | IntDistribution
-MOST_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
+MAX_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
 
 
 class SearchSpace:
@@ -39,7 +39,7 @@ class SearchSpace:
                 continue
             assert isinstance(distribution, Number)
             lower[i], upper[i] = (_coordinate(distribution, end) for end in (distribution.low, distribution.high))
-            if distribution.step is not None and _num_values(distribution) <= MOST_VALUES:
+            if distribution.step is not None and _num_values(distribution) <= MAX_VALUES:
                 values = (_nth_value(distribution, k) for k in range(_num_values(distribution)))
                 self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
                 lower[i], upper[i] = self.discrete_dims[i][0], self.discrete_dims[i][-1]  # the bounds as rounded there

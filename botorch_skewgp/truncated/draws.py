@@ -59,10 +59,10 @@ class SamplerCosts:
     of_gradient: tuple[float, float, float] = (2e5, 20.0, 0.2)
     two_sided: float = 4.0  # how much more a row costs there that may have two bounds
     # mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs few rotations
-    most_ratio: float = 30.0
+    max_ratio: float = 30.0
     # likewise of the prior's variance, where slips leave expectation propagation without a fixed point: several
     # explanations of the answers are then modes that Hamiltonian trajectories rarely leave
-    most_ratio_of_modes: float = 60.0
+    max_ratio_of_modes: float = 60.0
 
 
 COSTS = SamplerCosts()
@@ -220,10 +220,10 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     if approximation is None:
         approximation = expectation_propagation(distribution, warn=False)
     ratio = (approximation.variance / distribution.noise)[noisy]
-    if not float(ratio.mean()) <= COSTS.most_ratio:
+    if not float(ratio.mean()) <= COSTS.max_ratio:
         return "reflective"
     of_prior = (distribution.prior.variances / distribution.noise)[noisy]
-    if approximation.non_negative and float(of_prior.mean()) > COSTS.most_ratio_of_modes:
+    if approximation.non_negative and float(of_prior.mean()) > COSTS.max_ratio_of_modes:
         return "reflective"
     cheaper = _hamiltonian_cost(distribution) < _reflective_cost(distribution, approximation)
     return "hamiltonian" if cheaper else "reflective"

@@ -87,7 +87,7 @@ def test_few_directions_find_the_curvatures_of_many_judges(monkeypatch):
     mll, prior, deviation = of(model)
     fit_gpytorch_mll(mll)
     rough = log_density_of_spread(mll, prior, deviation)
-    monkeypatch.setattr(spreads, "MOST_DIRECTIONS", 20)
+    monkeypatch.setattr(spreads, "MAX_DIRECTIONS", 20)
     assert log_density_of_spread(mll, prior, deviation) == pytest.approx(rough, abs=0.1)
 
 

@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.priors.base import Factor, Map, Moments, RowPrior, Sites, eye_like
 from botorch_skewgp.truncated.priors.square import SquareFactor
 
-MOST_PRECISE = 1e8  # precision of a site over the prior's, beyond which sums of products lose the identity
+MAX_PRECISION = 1e8  # precision of a site over the prior's, beyond which sums of products lose the identity
 
 
 class LowRankPrior(RowPrior):
@@ -81,7 +81,7 @@ class LowRankPrior(RowPrior):
 
         By rotations of the root where sums of products lose the identity. Not differentiable.
         """
-        if bool((precision * self._sizes > MOST_PRECISE).any()) and bool((precision >= 0).all()):
+        if bool((precision * self._sizes > MAX_PRECISION).any()) and bool((precision >= 0).all()):
             return cholesky_of_precision(self.root, precision)
         information = self.information(precision)
         cholesky, info = torch.linalg.cholesky_ex(eye_like(information) + information)

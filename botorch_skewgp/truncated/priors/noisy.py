@@ -52,7 +52,7 @@ class NoisyPrior:
         return self.prior.variances + self.noise
 
     @cached_property
-    def _least_noise(self) -> Tensor:
+    def _min_noise(self) -> Tensor:
         """The noise, raised to the jitter."""
         return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * self.variances)
 
@@ -60,7 +60,7 @@ class NoisyPrior:
     def given_rows(self) -> Factor:
         """The latent coordinates given rows of zero residual, noise at least the jitter; raises `NanError` for NaN."""
         none = torch.zeros_like(self.noise)
-        sites = Sites(1 / self._least_noise, none)
+        sites = Sites(1 / self._min_noise, none)
         factor = (self.prior if self._is_enough else self.prior.wide).given(none, sites, sites)
         if factor is None:
             raise NanError("The covariance of the rows contains NaN or infinite values.")
@@ -69,7 +69,7 @@ class NoisyPrior:
     @property
     def _is_enough(self) -> bool:
         """Whether no noise is less than the jitter."""
-        return bool((self.noise == self._least_noise).all())
+        return bool((self.noise == self._min_noise).all())
 
     @property
     def _has_few_coordinates(self) -> bool:
@@ -137,7 +137,7 @@ class NoisyPrior:
 
     def expected_latent(self, residual: Tensor) -> Tensor:
         """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
-        given, precision = self.given_rows, 1 / self._least_noise
+        given, precision = self.given_rows, 1 / self._min_noise
         z = given.latent_given(residual * precision)
         for _ in range(0 if self._is_enough else REFINEMENTS):
             pull = self.prior.transposed_times((residual - self.prior.times(z)) * precision) - z
@@ -151,9 +151,9 @@ class NoisyPrior:
         """
         residual, k = residual.to(self.noise), residual.shape[-2]
         z = self.sample_latent(k, generator)
-        noise = self._least_noise.sqrt() * self._randn(k, self.prior.num_rows, generator)
+        noise = self._min_noise.sqrt() * self._randn(k, self.prior.num_rows, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
-        fixes = self._least_noise > self.noise
+        fixes = self._min_noise > self.noise
         if bool(fixes.any()):
             F = self.prior.wide.root * fixes.unsqueeze(-1)
             z = z + (residual - self.prior.times(z)) @ torch.linalg.pinv(F).mT
@@ -167,7 +167,7 @@ class NoisyPrior:
         """
         if self.noise.dtype != torch.float64:
             return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
-        given, precision = self.given_rows, 1 / self._least_noise
+        given, precision = self.given_rows, 1 / self._min_noise
         if self._has_few_coordinates:
             some = _evenly(self.prior.num_shared, self.noise.device)
             watched: Map = lambda residual: given.shared_given(precision * residual)[..., some]  # noqa: E731

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
 PRECISE_SITE = 1e4
 # Share of a site in its row's precision from which on the row's variance is computed from it.
-LEAST_SHARE = 1e-5
+MIN_SHARE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,10 @@ class SquareFactor(Factor):
         share = tau * prior_variance
         least, most = map(float, share.aminmax()) if share.numel() else (0.0, 0.0)
         is_precise = most > PRECISE_SITE
-        if least > LEAST_SHARE and not is_precise:
+        if least > MIN_SHARE and not is_precise:
             inverse = torch.cholesky_inverse(cholesky)
             left = inverse.diagonal(dim1=-2, dim2=-1)
-            if float(left.amax()) < 1 - LEAST_SHARE:
+            if float(left.amax()) < 1 - MIN_SHARE:
                 # The covariance is S^-1 (I - B^-1) S^-1. Products with C, large where the prior is wide, would cancel.
                 scaled = (offset / S).unsqueeze(-1)
                 with_sites = mean + (scaled - inverse @ scaled).squeeze(-1) / S

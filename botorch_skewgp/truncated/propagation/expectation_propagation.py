@@ -36,7 +36,7 @@ ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
 # Without negative precisions: steps, the part of the residual that counts as falling, and sweeps that may pass without.
-LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT, MOST_SWEEPS_WITHOUT = 0.5, 0.1, 0.8, 10, 1000
+LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT, MAX_SWEEPS_WITHOUT = 0.5, 0.1, 0.8, 10, 1000
 # Variance of a noiseless row given its answer over that given all others, from which on explanations compete. Of 60
 # problems of 5 to 11 duels with slips the 26 without such a row had probabilities of slips within .07 of the truth.
 WIDENED = 1.3
@@ -323,7 +323,7 @@ def _without_negative_sites(
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         target = next_sites(distribution, factor, sites, non_negative=True)
         residual = _residual(distribution, factor, sites, target, informative)
-        if sweeps >= MOST_SWEEPS_WITHOUT or bool((residual <= tolerance).all()):
+        if sweeps >= MAX_SWEEPS_WITHOUT or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
         if least is None or last is None:
             least, last = residual, torch.zeros_like(residual)

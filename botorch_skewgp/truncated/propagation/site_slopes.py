@@ -21,7 +21,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 __all__ = ["with_slope_of_sites"]
 
-MOST_ROWS = 1024  # with more, systems of equations take long, and sites are held
+MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
@@ -30,7 +30,7 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     The value has its derivatives at constant sites; these are of single rows.
     """
     m = distribution.num_rows
-    if not 0 < m <= MOST_ROWS:
+    if not 0 < m <= MAX_ROWS:
         return value
     fixed = distribution.map(Tensor.detach)
     mean, variance = factor.moments.mean.detach(), factor.moments.variance.detach()

@@ -26,7 +26,7 @@ class StepSettings(NamedTuple):
     growth: float = 5.0  # factor of the least residual, beyond which past sweeps are forgotten
     # number of times that they are, after which no more sweeps are extrapolated; any number where answers may be
     # slips. Of a thousand equal rows the sweeps circle for ever without a limit
-    most_failures: int = 2
+    max_failures: int = 2
     # number of past sweeps; one takes a tenth more, eight take as many. None takes a quarter more, and two and a half
     # times as many where rows have little noise
     memory: int = 2
@@ -50,7 +50,7 @@ class Steps:
         self._changes: list[Tensor] = []
         self._failures = 0
         self._step = distribution.mean.new_full(distribution.batch_shape, first)
-        self._last = self._least = torch.full_like(self._step, torch.inf)
+        self._last = self._min_residual = torch.full_like(self._step, torch.inf)
         self._was_extrapolated = torch.zeros_like(self._step, dtype=torch.bool)
 
     def __call__(self, sites: Sites, target: Sites, residual: Tensor, variance: Tensor) -> Sites:
@@ -60,12 +60,12 @@ class Steps:
         """
         x = torch.stack(sites)
         change = torch.stack(target) - x
-        if bool((residual > SETTINGS.growth * self._least).any()):
-            self._sites, self._changes, self._least = [], [], residual
+        if bool((residual > SETTINGS.growth * self._min_residual).any()):
+            self._sites, self._changes, self._min_residual = [], [], residual
             self._failures += 1
-        self._least = torch.minimum(self._least, residual)
+        self._min_residual = torch.minimum(self._min_residual, residual)
         past, changes = self._sites, self._changes
-        if self._may_slip or self._failures < SETTINGS.most_failures:
+        if self._may_slip or self._failures < SETTINGS.max_failures:
             self._sites, self._changes = [*past, x][-self._memory :], [*changes, change][-self._memory :]
         extrapolates = residual <= (SETTINGS.near if past else -1.0)
         plain = x + change if bool(extrapolates.all()) else x + self._next_step(residual).unsqueeze(-1) * change

@@ -55,7 +55,7 @@ class Tuning:
     every: int = 8  # every so many trajectories one turns by a quarter of the angle, for chains at a stiff wall
     pool: int = 8  # starts to choose from, for each chain
     round_length: int = 8  # trajectories of a round of warm-up
-    most_rounds: int = 12  # most rounds of warm-up
+    max_rounds: int = 12  # most rounds of warm-up
     misfit: float = 1.5  # variance of a row, over that in the Gaussian, from which on this is stretched along it
     watched: int = 8  # number of directions whose scores are watched
     told_by: int = 256  # number of positions that tell the directions
@@ -164,7 +164,7 @@ class HamiltonianSampler(Sampler):
         """The state of chains after tuning: rotations and stretches are found, and the starts forgotten."""
         tuning = self.tuning
         state = self._first(num_chains, generator)
-        for _ in range(tuning.most_rounds):
+        for _ in range(tuning.max_rounds):
             state, positions, _ = self.run(state, tuning.round_length, generator)
             if self.acceptance < tuning.accepted and self.num_rotations < tuning.most:
                 self.num_rotations *= 2

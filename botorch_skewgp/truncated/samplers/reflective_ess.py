@@ -140,7 +140,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
         if bool((counts < 0).any()):
             raise TooManyReflectionsError(
-                f"A trajectory had more than {self.max_reflections} reflections. {self._least_room()} Check what was "
+                f"A trajectory had more than {self.max_reflections} reflections. {self._min_room()} Check what was "
                 "observed there and its units, give these rows (more) noise, or merge rows that say the same without "
                 "noise."
             )
@@ -151,7 +151,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
                 "covariance is too badly conditioned for it. Use double precision or more noise."
             )
 
-    def _least_room(self) -> str:
+    def _min_room(self) -> str:
         """A sentence that names the rows with the least room for a trajectory, alone or far in their tails."""
         distribution = self.distribution
         scale = distribution.gamma_diagonal.sqrt()
