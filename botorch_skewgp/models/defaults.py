@@ -159,8 +159,8 @@ def default_judge_covar_module(
 ) -> Kernel:
     r"""The kernel of a judge's own part: linear tastes, plus a smooth part, plus an effect of each category.
 
-    Tastes have a full covariance for comparisons alone. With grades or labels it is diagonal, since a full one fitted
-    to a few grades of each judge predicts worse (`docs/judges.md`).
+    Tastes have a full covariance for comparisons alone. With grades or labels it is diagonal, since a few grades
+    of each judge do not determine a full one.
 
     Args:
         dim: The number of inputs.
