@@ -45,23 +45,26 @@ def test_page_runs(page, capsys):
     pyplot.close("all")
 
 
-def test_every_error_and_warning_is_on_the_page_of_trouble():
+def headings_of_trouble() -> list[str]:
+    """The errors of one page and the warnings of the other."""
+    pages = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("trouble", "warnings"))
+    return re.findall(r"^### (\w+)$", pages, flags=re.MULTILINE)
+
+
+def test_every_error_and_warning_is_on_the_pages_of_trouble():
     ax_errors = pytest.importorskip("ax.exceptions.core")
-    page = (ROOT / "docs" / "trouble.md").read_text()
-    headings = re.findall(r"^### (\w+)$", page, flags=re.MULTILINE)
+    headings = headings_of_trouble()
     ours = {name for name, entry in vars(exceptions).items() if getattr(entry, "__module__", "") == exceptions.__name__}
     assert len(ours) == 15
-    assert ours <= set(headings), f"trouble.md lacks {ours - set(headings)}"
+    assert ours <= set(headings), f"trouble.md or warnings.md lacks {ours - set(headings)}"
     for name in set(headings) - ours:
         sources = (builtins, errors, botorch_warnings, linear_operator_errors, ax_errors)
         assert any(hasattr(module, name) for module in sources), name
 
 
-def test_every_class_that_is_raised_is_on_the_page_of_trouble():
+def test_every_class_that_is_raised_is_on_the_pages_of_trouble():
     """Those raised in place of a message of their own: names in `raise` statements and in calls of `warnings.warn`."""
-    page = (ROOT / "docs" / "trouble.md").read_text()
-    headings = set(re.findall(r"^### (\w+)$", page, flags=re.MULTILINE))
-    found = set()
+    headings, found = set(headings_of_trouble()), set[str]()
     for path in (ROOT / "botorch_skewgp").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -71,7 +74,7 @@ def test_every_class_that_is_raised_is_on_the_page_of_trouble():
     found = {name for name in found if name.endswith(("Error", "Warning"))}
     internal = {"TypeError", "AssertionError"}  # caught by the package; BoTorch's own check of shapes
     assert {"UserInputError", "PoorDrawsWarning"} <= found
-    assert found - internal <= headings, f"trouble.md lacks {found - internal - headings}"
+    assert found - internal <= headings, f"trouble.md or warnings.md lacks {found - internal - headings}"
 
 
 def test_messages_on_the_page_of_trouble_are_real():
@@ -91,8 +94,8 @@ def test_messages_on_the_page_of_trouble_are_real():
             call()
 
 
-def test_every_picture_is_on_the_page_of_choices():
-    page = (ROOT / "docs" / "choosing.md").read_text().partition("## Which picture?")[2]
+def test_every_picture_is_on_their_page():
+    page = (ROOT / "docs" / "plots.md").read_text()
     assert [name for name in plots.__all__ if name.startswith("plot_") and f"`{name}" not in page] == []
 
 

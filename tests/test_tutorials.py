@@ -7,6 +7,8 @@ import matplotlib
 import pytest
 from programs import run_program
 
+from botorch_skewgp.exceptions import FewAnswersWarning
+
 nbformat = pytest.importorskip("nbformat", reason="the notebooks are run with the extra `tutorials`")
 
 TUTORIALS = sorted((Path(__file__).parents[1] / "tutorials").glob("*.ipynb"))
@@ -17,12 +19,13 @@ MAX_BYTES = 400_000  # of a notebook with its pictures
 def run_cells(path: str) -> None:
     """The code cells one after another; a warning is an error, as in all tests, and a cell's name is in the traceback.
 
-    matplotlib's of pictures that nobody sees or closes pass.
+    matplotlib's of pictures that nobody sees or closes pass, and that of few answers, as there are in a short form.
     """
     matplotlib.use("agg")
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
     warnings.filterwarnings("ignore", "More than 20 figures have been opened", RuntimeWarning)
+    warnings.filterwarnings("ignore", category=FewAnswersWarning)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":

@@ -82,6 +82,12 @@ def spreads_of_spreads():
     return math.log(2.0)
 
 
+@pytest.fixture
+def ten_are_many(monkeypatch):
+    """Deviations of judges of ten answers and more are fitted, so that tests are quick."""
+    monkeypatch.setattr(spreads, "FEW_ANSWERS", 10)
+
+
 def test_few_directions_find_the_curvatures_of_many_judges(monkeypatch):
     model = graded(0.5, num_judges=20)
     mll, prior, deviation = of(model)
@@ -101,6 +107,7 @@ def test_spread_is_found_again(spread, low, high):
     assert float(deviation.detach().std()) < high
 
 
+@pytest.mark.usefixtures("ten_are_many")
 def test_best_spread_is_kept_with_its_fit():
     """Its log density is at least that of all others; the objective has the state that was fitted with it."""
     model = graded(0.5, num_judges=6)
@@ -120,6 +127,7 @@ def test_best_spread_is_kept_with_its_fit():
     assert log_density_of_spread(mll, prior, deviation) >= best - 1e-6
 
 
+@pytest.mark.usefixtures("ten_are_many")
 def test_a_spread_that_cannot_be_fitted_ends_the_search():
     model = graded(0.5, num_judges=3)
     mll, prior, deviation = of(model)
@@ -222,6 +230,7 @@ def test_few_answers_integrate_deviations_and_average_over_them():
     assert not torch.allclose(torch.stack(said), alone, atol=0.02)
 
 
+@pytest.mark.usefixtures("ten_are_many")
 def test_many_answers_keep_what_is_left_of_variances():
     model = graded(0.5, num_judges=3, each=12)
     _, prior, _ = of(model)
