@@ -329,7 +329,8 @@ class SkewGPAdapter(TorchAdapter):
         pending_observations: dict[str, list[ObservationFeatures]] | None = None,
         fixed_features: ObservationFeatures | None = None,
     ) -> BaseGenArgs:
-        _check_constraints(optimization_config or self._optimization_config, self.outcomes)
+        config = optimization_config or self._optimization_config
+        _check_constraints(config, self.outcomes, has_baseline=self.status_quo is not None)
         return super()._get_transformed_gen_args(
             search_space, optimization_config, pending_observations, fixed_features
         )
@@ -391,7 +392,7 @@ class SkewGPAdapter(TorchAdapter):
             )
 
 
-def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str]) -> None:
+def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str], has_baseline: bool) -> None:
     """Raise an error for constraints that Ax would use wrongly, and for metrics without data."""
     if config is None:
         return
@@ -401,6 +402,11 @@ def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str
             raise UnsupportedError(
                 f"The outcome constraint {name!r} is relative to the baseline; that needs a single metric. Give the "
                 "bound as a number."
+            )
+        if entry.relative and not has_baseline:
+            raise DataRequiredError(
+                f"The outcome constraint {name!r} is relative to the baseline, of which there are no data. Call "
+                "client.attach_baseline and complete its trial, or give the bound as a number."
             )
         if missing := [metric for metric, _ in terms if metric not in outcomes]:
             raise DataRequiredError(

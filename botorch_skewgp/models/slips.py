@@ -15,6 +15,9 @@ from botorch_skewgp.truncated.draws import Draws, noiseless_given_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import hermite
+
+NUM_NODES = 64  # of averages over a row's cavity
 
 
 @torch.no_grad()
@@ -47,14 +50,25 @@ def slip_probabilities(
 
 def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: TruncatedNormal | None) -> Tensor:
     """The probability that a row's answer is a slip or a guess, the same for all rows of an answer."""
-    heights, factor = distribution.heights, distribution.factor
+    heights = distribution.heights
     assert heights is not None
-    assert isinstance(factor, StepFactor)
+    # of one answer, whatever its weight
+    factor = StepFactor(distribution.lower, distribution.upper, distribution.noise, heights)
     if draws is None:
         approximation = expectation_propagation(distribution)
         approximation.warn_of_competition()
-        assert isinstance(distribution.factor, StepFactor)
-        return 1 - distribution.factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+        slips = 1 - factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+        if distribution.count is None or distribution.copies is None:
+            return slips
+        # of one of the factors to a power, under its cavity times that power
+        nodes, log_weights = hermite(slips, NUM_NODES)
+        h = approximation.cavity_mean + approximation.cavity_variance.sqrt() * nodes.unsqueeze(-1)
+        log_powers = distribution.count / distribution.copies * factor.log_likelihood(h)
+        weights = (log_weights.unsqueeze(-1) + log_powers).softmax(-2)
+        weighted = (weights * (1 - factor.attention(h, torch.zeros_like(h)))).sum(-2)
+        return torch.where(distribution.count == distribution.copies, slips, weighted)
+    if merged is None and distribution.count is not None:
+        merged = distribution
     if merged is not None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
         h = noiseless_given_rows(merged, draws.rows, generator, single=distribution)

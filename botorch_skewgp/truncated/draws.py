@@ -378,6 +378,18 @@ def draw(
 
 def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
     """Raise an error if a sampler cannot draw from a distribution."""
+    noiseless_beside_slips = distribution.heights is not None and not bool((distribution.noise > 0).all())
+    if noiseless_beside_slips and distribution.count is not None:
+        raise UnsupportedError(
+            "No sampler draws answers with weights, count= of fractions, where some may be slips and others have no "
+            "noise, as slopes: give whole numbers as count, leave slip out, or give the others noise, as "
+            "SlopeLikelihood(noise=0.01)."
+        )
+    if noiseless_beside_slips and name == "hamiltonian":
+        raise UnsupportedError(
+            "The hamiltonian sampler needs noise in all rows where answers may be slips; use "
+            "DrawSettings(sampler='reflective'), or None."
+        )
     if distribution.count is not None and name != "hamiltonian":
         raise UnsupportedError(
             f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "

@@ -355,6 +355,14 @@ def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constra
         next_trial(client)
 
 
+def test_a_relative_constraint_without_a_baseline_says_how_to_give_one():
+    client = new_client(constraints=["mass <= 1.1*baseline"])
+    for x in (0.1, 0.5, 0.9):
+        client.complete_trial(client.attach_trial({"x": x}), {"loss": x, "mass": x})
+    with pytest.raises(DataRequiredError, match=r"'mass <= 1.1.*relative .* client.attach_baseline"):
+        get_best_arm(client)
+
+
 @pytest.mark.parametrize("failures", ["objective", "ignore"])
 def test_no_constraint_otherwise(failures):
     client = with_failures(failures=failures)

@@ -355,6 +355,40 @@ def test_rows_that_stand_for_several() -> None:
     assert torch.allclose(exact.slips(), model.slips(), atol=0.05)
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")
+@pytest.mark.parametrize("approximation", [None, "ep"])
+def test_answers_with_weights_have_slips(approximation: str | None) -> None:
+    weight, pairs = torch.tensor([0.4, 1.5, 2.3, 1.0], dtype=torch.double), PAIRS[:4]
+    g = torch.Generator().manual_seed(1)
+    K = kernel()(X).to_dense().detach() + 1e-9 * torch.eye(8)
+    f = torch.randn(NUM // 4, 8, dtype=torch.double, generator=g) @ torch.linalg.cholesky(K).mT
+    likelihood = 0.05 + 0.9 * Phi((f[:, pairs[:, 0]] - f[:, pairs[:, 1]]) / 2**0.5)
+    w = (weight * likelihood.log()).sum(-1).softmax(-1)
+
+    given = Preference(pairs, count=weight)
+    model = make(given, PreferenceLikelihood(slip=0.1), approximation=approximation)
+    assert torch.allclose(model.slips(), w @ (0.05 / likelihood), atol=0.03)
+
+
+def test_weights_beside_slips_and_slopes_without_noise_say_what_to_do() -> None:
+    slopes, kind = Slope(dims=0, signs=1, index=[0, 1]), PreferenceLikelihood(slip=0.1)
+
+    def model(count: Tensor | None, sampler: str | None, slope_noise: float = 0.0) -> SkewGP:
+        likelihood = MixedLikelihood(kind, SlopeLikelihood(noise=slope_noise))
+        observations = [Preference(PAIRS[:2], count=count), slopes]
+        settings = DrawSettings(sampler=sampler, num_draws=64, max_thinning=1, warmup=16, min_effective_size=1)
+        return make(observations, likelihood, draw_settings=settings)  # type: ignore[arg-type]
+
+    weights = torch.tensor([0.5, 1.5])
+    for sampler in (None, "reflective", "hamiltonian"):
+        with pytest.raises(UnsupportedError, match=r"whole numbers as count, leave slip out, or .*noise=0\.01"):
+            model(weights, sampler).posterior(X)
+    with pytest.raises(UnsupportedError, match="'reflective'"):
+        model(None, "hamiltonian").posterior(X)
+    for cure in (model(None, "reflective"), model(weights.ceil(), None)):
+        assert bool(cure.posterior(X).mean.isfinite().all())
+
+
 def test_information_and_knowledge_gradient_are_averages() -> None:
     model = make(CASES["guess"].observation, CASES["guess"].likelihood)
     at = torch.tensor([[[0.33]], [[0.91]]], dtype=torch.double)
