@@ -74,7 +74,7 @@ def habits(
     place: dict[Any, int] = {}  # the number of each situation, in the order of time
     event = torch.tensor([place.setdefault(key, len(place)) for key in zip(who, when, strict=True)], dtype=torch.long)
     num = len(place)
-    twice = (torch.zeros(num).index_add(0, event, is_chosen.float()) > 1).nonzero().flatten()
+    twice = (torch.zeros(num, dtype=torch.long).index_add(0, event, is_chosen.long()) > 1).nonzero().flatten()
     if len(twice):
         rows = (event == twice[0]).nonzero().flatten().tolist()
         raise InputDataError(f"A situation must have one chosen alternative; that of rows {rows[:10]} has several.")

@@ -447,7 +447,7 @@ def test_averages_of_sure_answers_are_probabilities(dtype):
 def test_a_judge_who_answers_at_random_is_found_out():
     observation = duels(3, each=24)
     generator = torch.Generator().manual_seed(5)
-    turned = (torch.rand(24, generator=generator) < 0.5).unsqueeze(-1)
+    turned = (torch.rand(24, generator=generator, dtype=torch.float32) < 0.5).unsqueeze(-1)
     pairs = observation.pairs.clone()
     pairs[-24:] = torch.where(turned, pairs[-24:].flip(-1), pairs[-24:])
     answers = Preference(pairs, judge=observation.judge)

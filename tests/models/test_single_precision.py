@@ -13,8 +13,8 @@ from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.sampling import SkewGPSamplePath
 from botorch_skewgp.truncated.draws import DrawSettings
 
-X = torch.tensor([[0.245], [0.2451], [0.133], [0.833]])
-QUERIES = torch.tensor([[0.245], [0.43], [-0.174]])
+X = torch.tensor([[0.245], [0.2451], [0.133], [0.833]], dtype=torch.float32)
+QUERIES = torch.tensor([[0.245], [0.43], [-0.174]], dtype=torch.float32)
 pytestmark = [pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32"), pytest.mark.rounding]
 
 
@@ -93,7 +93,7 @@ def test_a_model_of_draws_keeps_its_digits_in_single_precision():
 def test_paths_hold_what_the_skew_prior_asks(models):
     generator = torch.Generator().manual_seed(0)
     path = SkewGPSamplePath.draw(models[0], torch.Size([32]), num_features=64, generator=generator)
-    high, low = path(torch.tensor([[0.244], [0.245]])).unbind(-1)
+    high, low = path(torch.tensor([[0.244], [0.245]], dtype=torch.float32)).unbind(-1)
     assert high.dtype == torch.float32
     assert (high > 1.132 - 1e-3).all()
     assert (low < 0.067 + 1e-3).all()
@@ -104,7 +104,7 @@ def test_paths_hold_what_the_skew_prior_asks(models):
     [{"mean_module": gpytorch.means.LinearMean(1)}, {"covar_module": gpytorch.kernels.PolynomialKernel(2)}],
 )
 def test_modules_that_take_no_double_precision_are_refused_in_words(modules):
-    model = SkewGP(X, Preference([[0, 2]]), **modules)
+    model = SkewGP(X, Preference([[0, 2]]), **{name: module.float() for name, module in modules.items()})
     with pytest.raises(UnsupportedError, match=r"Build the model from train_X\.double\(\)"):
         model.posterior(QUERIES)
 

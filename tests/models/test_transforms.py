@@ -27,7 +27,7 @@ def test_numbers_alone_are_learned_from():
 
 
 def test_overflow_is_said():
-    values = torch.tensor([3e38, -3e38, 3e38])
+    values = torch.tensor([3e38, -3e38, 3e38], dtype=torch.float32)
     with pytest.raises(InputDataError, match=r"too large to be standardised in torch\.float32"):
         learn_outcome_scale([Numeric(values)], Standardize(m=1))
 

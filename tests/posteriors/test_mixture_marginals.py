@@ -134,7 +134,7 @@ def test_gradients(cls, weighted):
 
 def test_single_precision():
     some = mixture(NormalMixtureMarginals, 30)._map(lambda x: x.float())
-    level = torch.linspace(0.01, 0.99, 9).unsqueeze(-1).expand(9, 7)
+    level = torch.linspace(0.01, 0.99, 9, dtype=torch.float32).unsqueeze(-1).expand(9, 7)
     quantile = some.quantile(level)
     assert quantile.dtype == torch.float32
     torch.testing.assert_close(some.cdf(quantile), level, rtol=2e-5, atol=0)

@@ -91,7 +91,7 @@ def test_scale_of_entries_in_different_units():
 
 
 def test_single_precision_and_no_rows():
-    points = torch.linspace(0, 1, 300)
+    points = torch.linspace(0, 1, 300, dtype=torch.float32)
     matrix = torch.exp(-0.5 * (points.unsqueeze(-1) - points).square())
     L = cholesky_with_relative_jitter(matrix)
     assert L.dtype == torch.float32

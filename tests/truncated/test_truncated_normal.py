@@ -36,7 +36,7 @@ def test_valid():
         ({"prior": torch.ones(3)}, r"prior must be batch_shape x m x m if it is a covariance; got \(3,\)"),
         ({"lower": torch.zeros(2, dtype=torch.float64)}, r"lower must have mean's shape \(3,\); got \(2,\)"),
         ({"upper": torch.ones(1, 3, dtype=torch.float64)}, r"upper must have mean's shape \(3,\); got \(1, 3\)"),
-        ({"noise": torch.ones(3)}, "noise must have mean's dtype and device"),
+        ({"noise": torch.ones(3, dtype=torch.float32)}, "noise must have mean's dtype and device"),
         ({"lower": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "lower contains NaN"),
         ({"noise": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "noise contains NaN"),
         ({"mean": torch.tensor([0.0, INF, 0.0], dtype=torch.float64)}, "mean contains NaN or infinite"),

@@ -230,8 +230,9 @@ def test_draws_at_the_ends_of_the_uniform(dtype):
 
 
 def test_draws_in_float32(generator):
-    uniform = torch.rand(20_000, generator=generator)
-    draws = sample_interval(torch.tensor(1.5), torch.tensor(INF), uniform).numpy()
+    single = {"dtype": torch.float32}
+    uniform = torch.rand(20_000, generator=generator, **single)
+    draws = sample_interval(torch.tensor(1.5, **single), torch.tensor(INF, **single), uniform).numpy()
     assert draws.dtype == np.float32
     assert stats.kstest(draws, stats.truncnorm(1.5, np.inf).cdf).pvalue > 1e-4
 
