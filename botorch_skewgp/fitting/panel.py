@@ -19,12 +19,15 @@ from operator import add
 from typing import NamedTuple
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
+from botorch.exceptions.warnings import OptimizationWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
 from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from linear_operator.utils.errors import NotPSDError
+from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import one_hot
@@ -75,10 +78,10 @@ def fit_panel(
     - each person's own linear tastes, with a full covariance, for comparisons alone; each person's own level for grades
       and labels, with a factor of the distances between cut-points for grades.
 
-    Then further parts are tried one after another, each fitted from where the last fit ended. A part stays if it raises
-    the log evidence by more than one nat for each of its hyperparameters. A smooth one, and slips, are refused without
-    a fit if the evidence falls with their size from nearly none, and without a fit of all if they do not raise it
-    with all else as it was:
+    Then further parts are tried one after another, each fitted from where the last fit ended. A part stays if it can be
+    fitted and raises the log evidence by more than one nat for each of its hyperparameters. A smooth one, and slips,
+    are refused without a fit if the evidence falls with their size from nearly none, and without a fit of all if they
+    do not raise it with all else as it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
        abilities) differ, one by one until one does not stay, and then two at once;
@@ -119,7 +122,8 @@ def fit_panel(
     num_inducing = as_count(num_inducing, "num_inducing", least=1)
     panel = _Panel(train_X, observations, _Columns.of(train_X, categories), num_judges, num_inducing)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of optimisers, on the way
+        for category in (OptimizationWarning, NumericalWarning):  # on the way
+            warnings.simplefilter("ignore", category)
         best = panel.fitted(panel.first)
         for grown in panel.parts:
             while (found := panel.with_part(best, grown)) is not None:
@@ -292,11 +296,14 @@ class _Panel:
         return [*directions, self._own_effects, self._shared_smooth, self._own_smooth, self._slips]
 
     def with_part(self, best: _Fitted, part: Part) -> _Fitted | None:
-        """A fitted model with one more part; `None` if it is not worth its hyperparameters, or there is none."""
+        """A fitted model with one more part; `None` if it is not worth its hyperparameters, or cannot be fitted."""
         grown = part(best)
-        if grown is None:
+        try:
+            return None if grown is None else self._if_worth_it(best, *grown)
+        except (ModelFittingError, NotPSDError):
             return None
-        larger, num_added, new = grown
+
+    def _if_worth_it(self, best: _Fitted, larger: _Fitted, num_added: int, new: list[Parameter]) -> _Fitted | None:
         if new:  # the part alone first, which mostly suffices to refuse it
             if not _rises(larger, new[0]):
                 return None

@@ -9,7 +9,7 @@ from botorch.models.model import Model
 from botorch_skewgp.exceptions import FewAnswersWarning
 from botorch_skewgp.models.skew_gp import SkewGP
 
-ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, see the page of sharp bits
+ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `python -m benchmarks safety`
 
 
 def warn_of_few_answers(model: Model, stacklevel: int = 3) -> None:

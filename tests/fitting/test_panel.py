@@ -1,11 +1,14 @@
 """One call for simulated panels: the parts that made the answers are kept, others are not, and predictions gain."""
 
+import warnings
+
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from gpytorch.kernels import LinearKernel
 
-from botorch_skewgp.fitting import fit_panel
+from botorch_skewgp.fitting import fit_panel, panel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference
 
@@ -135,3 +138,30 @@ def test_without_people_there_are_no_own_parts():
 def test_what_cannot_be_is_refused_in_words(observations, categories, error, match):
     with pytest.raises(error, match=match):
         fit_panel(torch.tensor([[0.5, 1.0], [1.0, 0.0], [0.0, 1.0]]).double(), observations, categories)
+
+
+def test_a_part_that_cannot_be_fitted_goes(monkeypatch):
+    fit = panel._Panel.fitted
+
+    def failing(self, parts):
+        if len(parts.shared) > 1:
+            raise ModelFittingError("planted")
+        return fit(self, parts)
+
+    monkeypatch.setattr(panel._Panel, "fitted", failing)
+    monkeypatch.setattr(panel, "_rises", lambda parts, scale: True)
+    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    assert kinds_of(fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]])))[0] == ["LinearKernel"]
+
+
+def test_warnings_of_data_are_heard(monkeypatch):
+    fit = panel._Panel.fitted
+
+    def warning(self, parts):
+        warnings.warn("planted", InputDataWarning, stacklevel=1)
+        return fit(self, parts)
+
+    monkeypatch.setattr(panel._Panel, "fitted", warning)
+    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(InputDataWarning, match="planted"):
+        fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]]))
