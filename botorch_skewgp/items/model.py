@@ -27,6 +27,7 @@ from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation, Preference
@@ -203,10 +204,10 @@ class Circumstances:
         parts: list[Kernel] = []
         if self.advantages is not None:
             for i in range(self.advantages.shape[-1]):
-                effect = LinearKernel(
-                    variance_prior=_prior_of_scale(), variance_constraint=as_logarithm(), active_dims=[first + i]
-                )
+                effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[first + i])
                 effect.variance = SCALE
+                closures = ReadParameter("variance"), SetParameter("variance")  # GPyTorch's cannot be pickled
+                effect.register_prior("variance_prior", _prior_of_scale(), *closures)
                 parts.append(effect)
             first += self.advantages.shape[-1]
         if self.categories is not None:

@@ -1,5 +1,7 @@
 """Votes at home, in categories and in time: beside a probit fit by hand, and what leaderboards say then."""
 
+import pickle
+
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -141,6 +143,15 @@ def test_more_votes_and_items_are_those_of_a_model_of_all():
     assert len(table) == N + 1
     assert table.loc[N, "votes"] == 5
     assert next_votes(larger, 2).max() <= N
+
+
+def test_a_model_of_circumstances_is_pickled():
+    wins, home = at_home(10)
+    times = torch.arange(10.0)
+    model = item_model(N, Preference(wins), advantages=home, categories=[0, 1] * 5, times=times, approximation="ep")
+    again = pickle.loads(pickle.dumps(model))
+    assert torch.equal(again.items_at(at=3.0, category=1), model.items_at(at=3.0, category=1))
+    assert torch.equal(again.posterior(again.items_at()).mean, model.posterior(model.items_at()).mean)
 
 
 @pytest.mark.parametrize(
