@@ -32,6 +32,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import one_hot
 
+from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (
@@ -122,7 +123,7 @@ def fit_panel(
     num_inducing = as_count(num_inducing, "num_inducing", least=1)
     panel = _Panel(train_X, observations, _Columns.of(train_X, categories), num_judges, num_inducing)
     with warnings.catch_warnings():
-        for category in (OptimizationWarning, NumericalWarning):  # on the way
+        for category in (OptimizationWarning, NumericalWarning, CompetingExplanationsWarning):  # on the way
             warnings.simplefilter("ignore", category)
         best = panel.fitted(panel.first)
         for grown in panel.parts:
