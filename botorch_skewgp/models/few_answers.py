@@ -3,18 +3,21 @@ r"""Claims from few answers: one set of hyperparameters is surer than these allo
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from botorch.models.model import Model
+from torch.distributions import Bernoulli
 
 from botorch_skewgp.exceptions import FewAnswersWarning
-from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models.latent_model import LatentModel
 
+SURE = 0.9  # the least probability that is a claim
 ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `python -m benchmarks safety`
 
 
 def warn_of_few_answers(model: Model, stacklevel: int = 3) -> None:
     """Issue a `FewAnswersWarning` for a single model of few answers with hyperparameters to learn."""
-    if not isinstance(model, SkewGP) or not any(parameter.requires_grad for parameter in model.parameters()):
+    if not isinstance(model, LatentModel) or not any(parameter.requires_grad for parameter in model.parameters()):
         return
     num_answers = sum(entry.num_answers for entry in model.observations)
     if num_answers >= ENOUGH_ANSWERS:
@@ -26,3 +29,11 @@ def warn_of_few_answers(model: Model, stacklevel: int = 3) -> None:
         FewAnswersWarning,
         stacklevel=stacklevel,
     )
+
+
+def warn_of_sure_labels(model: LatentModel, distribution: Any, stacklevel: int = 3) -> None:
+    """Issue a `FewAnswersWarning` if a model of labels alone is sure of a label."""
+    if not isinstance(distribution, Bernoulli) or not bool((distribution.probs > SURE).any()):
+        return
+    if all(entry.points_per_observation == 1 and not entry.anchors_scale for entry in model.observations):
+        warn_of_few_answers(model, stacklevel + 1)

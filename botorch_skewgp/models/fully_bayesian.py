@@ -2,6 +2,7 @@ r"""An ensemble of SkewGPs, one for each draw of the hyperparameters."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, Self
@@ -13,6 +14,7 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
+from botorch_skewgp.exceptions import FewAnswersWarning
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPEnsemblePosterior, SkewGPPosterior
@@ -155,7 +157,8 @@ class FullyBayesianSkewGP(Model):
             InputDataError: If the judge gave no answers, or `available` does not fit the points.
             UnsupportedError: If predictions are not probabilities.
         """
-        distributions = [member.predictive(X, judge, available, none) for member in self.members]
+        with warnings.catch_warnings(action="ignore", category=FewAnswersWarning):  # of single members
+            distributions = [member.predictive(X, judge, available, none) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
             raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))

@@ -30,6 +30,7 @@ from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
+from botorch_skewgp.models.few_answers import warn_of_sure_labels
 from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
 from botorch_skewgp.models.inputs import (
     as_sequence,
@@ -284,6 +285,10 @@ class SkewGP(ConditioningMixin):
         Raises:
             InputDataError: If the judge gave no answers, points are not finite, or `available` does not fit them.
             UnsupportedError: If `available` is given for a likelihood without choices.
+
+        Warns:
+            FewAnswersWarning: If a label is said to be likelier than 0.9 by a model of fewer than 30 labels alone whose
+                hyperparameters are fitted.
         """
         if judge is not None:
             one = self.for_judge(judge)
@@ -312,7 +317,9 @@ class SkewGP(ConditioningMixin):
         reliability = self.judge_reliability
         around = None if reliability is None else reliability.around_judge(judge_of(self._judge))
         if around is None:
-            return likelihood(posterior, **options)
+            predicted = likelihood(posterior, **options)
+            warn_of_sure_labels(self, predicted)
+            return predicted
         found = [likelihood(posterior.scaled(value), **options) for value in around[0]]  # a new judge's is of 1
         return averaged(found, around[1])
 

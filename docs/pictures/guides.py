@@ -12,7 +12,7 @@ mpl.use("agg")
 from matplotlib import pyplot  # after the choice of a backend
 
 DOCS = Path(__file__).parents[1]
-PAGES = ("getting_started", "questionnaires", "safe_search", "shapes", "slips")
+PAGES = ("getting_started", "items", "questionnaires", "safe_search", "shapes", "slips", "thresholds", "transformed")
 
 
 def draw(page: str) -> None:
@@ -24,7 +24,7 @@ def draw(page: str) -> None:
         exec(compile(block, page, "exec", dont_inherit=True), names)  # the page's own code
         if pyplot.get_fignums():
             break
-    pyplot.figure(pyplot.get_fignums()[0]).savefig(Path(__file__).parent / f"{page}.png", dpi=90)
+    pyplot.figure(pyplot.get_fignums()[0]).savefig(Path(__file__).parent / f"{page}.png", dpi=90, bbox_inches="tight")
     pyplot.close("all")
 
 

@@ -347,6 +347,7 @@ def test_validity_of_two_grades(generator):
     torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), probability.flatten())
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_validity_of_fantasies_with_different_outcomes(binary, generator):
     """Draws of every fantasy have weights of their own."""
     fantasies = binary.fantasize(points(generator, 3), SobolQMCNormalSampler(torch.Size([8]), seed=0))

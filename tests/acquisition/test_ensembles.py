@@ -155,6 +155,7 @@ def entropy(p):
     return torch.special.entr(p) + torch.special.entr(1 - p)
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 @pytest.mark.parametrize("kind", ["duels", "validity"])
 def test_information_about_the_function_and_the_hyperparameters(duels, validity, kind, generator):
     """`I(y; f, h) = H(y) - E[H(y | h) - I(y; f | h)]`, from the members' predictions and information."""
@@ -217,6 +218,7 @@ def test_knowledge_gradient_by_monte_carlo(duels, validity, kind, generator):
     assert (acquisition(X) - own.mean(0)).abs().max() > 5e-3  # it is no average over members
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_average_probability_of_validity(validity, generator):
     X = points(generator, 5)
     probability = torch.stack([m.predictive(X).probs.flatten() for m in validity.members])

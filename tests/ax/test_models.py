@@ -213,6 +213,7 @@ def labels_model(labels=(1, 1, 1, 0, 0, 0)):
     return build(dataset((Binary,), observations=[Binary(labels)]))
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_labels_are_reported_as_probabilities():
     model = labels_model()
     assert isinstance(model.likelihood, ProbitLikelihood)

@@ -274,6 +274,7 @@ def test_a_grade_that_nobody_gave_stays_possible():
     assert (model.likelihood.cutpoints.diff() > 0.05).all()
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_equal_labels_do_not_make_certain():
     """Five equal labels: far from them little is known; without a prior on the mean the fit runs off."""
     model = SkewGP(torch.rand(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), Binary([1] * 5))

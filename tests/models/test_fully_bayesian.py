@@ -14,12 +14,12 @@ from botorch.sampling.pathwise import draw_matheron_paths
 from tensors import tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.exceptions import CompetingExplanationsWarning
+from botorch_skewgp.exceptions import CompetingExplanationsWarning, FewAnswersWarning
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
-from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [5, 6]])
@@ -185,3 +185,24 @@ def test_answers_of_a_judge_are_averaged_over_members():
         ensemble.for_judge(7)
     with pytest.raises(UnsupportedError, match="each of the members"):
         ensemble.for_judge([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("observed", "told"),
+    [
+        (Binary([1, 1, 1, 1, 1, 0]), True),
+        (Binary([0, 1] * 3), False),  # no claim above .9
+        (Binary([1, 1, 1, 1, 1, 0] * 5, index=[*range(6)] * 5), False),
+        ([Binary([1, 1, 1, 1, 1, 0]), Numeric(torch.arange(6.0))], False),
+        (Preference([[0, i] for i in range(1, 6)] * 3), False),
+    ],
+)
+def test_a_sure_label_of_few_is_told_of_a_single_model(observed, told):
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    model = SkewGP(X, observed, draw_settings=SMALL)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.predictive(X[:2])
+        if told:
+            FullyBayesianSkewGP([model, model]).predictive(X[:2])
+    assert [entry.category for entry in caught] == [FewAnswersWarning] * told
