@@ -223,10 +223,9 @@ def space_filling_order(points: Tensor) -> Tensor:
     order = place
     for num_groups in (2**level for level in range((num_points - 1).bit_length())):
         group = place * num_groups // num_points
-        ends = (torch.arange(1, num_groups + 1, device=points.device) * num_points - 1) // num_groups
-        size = ends.diff(prepend=ends.new_tensor([-1])).unsqueeze(-1)
-        totals = moments[order].cumsum(0)[ends]
-        sums, squares = totals.diff(dim=0, prepend=torch.zeros_like(totals[:1])).tensor_split(2, dim=-1)
+        size = group.bincount(minlength=num_groups).unsqueeze(-1)
+        totals = moments.new_zeros(num_groups, moments.shape[-1]).index_add_(0, group, moments.index_select(0, order))
+        sums, squares = totals.tensor_split(2, dim=-1)
         widest = (squares - sums.square() / size).argmax(-1)
         along = points[order, widest[group]]
         low, high = along.aminmax()
