@@ -33,10 +33,10 @@ from torch import Tensor
 from benchmarks._gibbs import GibbsSampler
 from benchmarks._problems import Problem, classification, duels, to_device
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal

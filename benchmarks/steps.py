@@ -137,7 +137,8 @@ def pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
     return model
 
 
-def _best_pair(model: Model) -> AcquisitionFunction:
+def best_pair(model: Model) -> AcquisitionFunction:
+    """The acquisition function of the next pair."""
     return qExpectedUtilityOfBestOption(pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0))
 
 
@@ -150,7 +151,7 @@ def duel_step(
     """Seconds of a step with `m` duels."""
     data = duel_data(m, NOISE, DIMENSION)
     X, pairs = data.X.to(device), data.pairs.to(device)
-    return stages(X, functools.partial(build, X, pairs), _best_pair, q=2, clock=clock)
+    return stages(X, functools.partial(build, X, pairs), best_pair, q=2, clock=clock)
 
 
 def label_step(n: int, device: torch.device = CPU, clock: Callable[[], float] = time.process_time) -> dict[str, float]:

@@ -36,7 +36,7 @@ from botorch_skewgp.observations import (
     Validity,
     Vote,
 )
-from botorch_skewgp.papers import corrected_log_normalizer
+from botorch_skewgp.papers import LinearEllipticalSliceSampler, corrected_log_normalizer
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.sampling import SkewGPSamplePath
 from botorch_skewgp.transformed import BayesianTransformedGP
@@ -142,7 +142,7 @@ def test_sampled_hyperparameters(device):
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")  # few, of slow samplers
-@pytest.mark.parametrize("sampler", ["reflective", "hamiltonian", "linear"])
+@pytest.mark.parametrize("sampler", ["reflective", "hamiltonian", LinearEllipticalSliceSampler])
 def test_every_sampler(sampler):
     settings = DrawSettings(num_draws=1024, sampler=sampler, min_effective_size=1.0, max_thinning=1, warmup=256)
     model = SkewGP(X.to(CUDA), Preference(PAIRS), draw_settings=settings)

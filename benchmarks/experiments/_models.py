@@ -24,6 +24,7 @@ from torch import Tensor
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Observation, Preference
+from botorch_skewgp.papers import LinearEllipticalSliceSampler
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import Sites
@@ -34,7 +35,9 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 )
 
 # As the papers run it: one chain, nothing thinned, and no look at how good the draws are.
-LINEAR_DRAWS = DrawSettings(num_draws=3000, num_chains=1, sampler="linear", warmup=100, max_thinning=1)
+LINEAR_DRAWS = DrawSettings(
+    num_draws=3000, num_chains=1, sampler=LinearEllipticalSliceSampler, warmup=100, max_thinning=1
+)
 FEW_DRAWS = 100  # asked for in a smoke test, which LIN-ESS then makes too
 MOST_NEWTON_STEPS, MOST_HALVINGS, NEWTON_TOLERANCE = 100, 30, 1e-9
 MODELS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "PairwiseGP")

@@ -33,6 +33,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Binary
+from botorch_skewgp.papers import fit_phases
 
 FOLDS, MOST_POINTS = 5, 240
 METHODS = ("s = 0", "s = 2", "LIN-ESS", "EP", "variational", "Laplace")
@@ -59,7 +60,7 @@ def _probabilities(train_X: Tensor, labels: Tensor, test_X: Tensor, smoke: bool)
     means = torch.stack([train_X[labels].mean(0), train_X[~labels].mean(0)])
     skewed = SkewGP(train_X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])))
     warm_start(skewed, plain)
-    fit_skew_gp(skewed, search_phases=True, **options)
+    fit_phases(skewed, **options)
     kernel = ConstantKernel(1.0) * RBF([1.0] * train_X.shape[1])
     laplace = GaussianProcessClassifier(kernel, random_state=0).fit(train_X.numpy(), labels.numpy())
     fitted = {"mean_module": plain.mean_module, "covar_module": plain.covar_module}

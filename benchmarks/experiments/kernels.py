@@ -33,9 +33,9 @@ from benchmarks.experiments._experiment import Experiment, Row, paired
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
-from botorch_skewgp.kernels import ArcsineKernel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Binary
+from botorch_skewgp.papers import ArcsineKernel, fit_phases
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
 CLASS, NUM_TRAIN, NUM_OF_ALL, BINS = 8, 300, 100, 12
@@ -66,7 +66,7 @@ def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[s
     skew_prior = SkewPrior(means, torch.tensor([1.0, -1.0]))
     skewed = SkewGP(X, Binary(labels), covar_module=_kernel(kernel), skew_prior=skew_prior)
     warm_start(skewed, plain)
-    fit_skew_gp(skewed, search_phases=True, **options)
+    fit_phases(skewed, **options)
     seconds = {"s = 0": fitted - began, "s = 2": time.process_time() - began, "EP": fitted - began}
     modules = {"covar_module": plain.covar_module, "mean_module": plain.mean_module}
     return {"s = 0": plain, "s = 2": skewed, "EP": build("EP", X, [Binary(labels)], **modules)}, seconds  # type: ignore[dict-item]

@@ -22,6 +22,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Binary
+from botorch_skewgp.papers import fit_phases
 
 METHODS = ("none", "at the mean", "learned")
 NUM_TRAIN, NUM_TEST, SLOPE = 30, 500, 6.0
@@ -43,7 +44,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
         is_learned = case["method"] == "learned"
         prior = SkewPrior(X[labels].mean(0, keepdim=True), torch.ones(1), learn_pseudo_points=is_learned)
     model = SkewGP(X, Binary(labels), skew_prior=prior)
-    fit_skew_gp(model, search_phases=prior is not None, **options)
+    (fit_skew_gp if prior is None else fit_phases)(model, **options)
     with torch.no_grad():
         score = information_score(model.predictive(test_X).probs.flatten(), test_labels)
         found = (model.log_marginal_likelihood().value, score, model.posterior(test_X).skewness.abs().max())

@@ -1,4 +1,4 @@
-"""Fits from several starts, search of a skew prior's phases, sampled hyperparameters, and warm starts.
+"""Fits from several starts, sampled hyperparameters, and warm starts.
 
 `restarts` fits, `panel` chooses and fits a model of many people, `spreads` learns how much judges differ, `warm_start`
 takes the hyperparameters of another model. `hyperparameters` samples them by `importance` from their

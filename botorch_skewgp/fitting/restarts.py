@@ -1,20 +1,18 @@
-r"""Fitting from several starts, and phases of a skew prior by search."""
+r"""Fitting from several starts."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import ModelFittingError, UnsupportedError
+from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.optim.utils import sample_all_priors
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError
-from torch import Tensor
 from tqdm.auto import tqdm
 
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
@@ -24,13 +22,10 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_flags
 
-MAX_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
-
 
 def fit_skew_gp(
     model: SkewGP | MarginalLogLikelihood,
     num_restarts: int = 1,
-    search_phases: bool = False,
     seed: int = 0,
     progress: bool = False,
     **kwargs: Any,
@@ -44,9 +39,6 @@ def fit_skew_gp(
     fit with slips starts at a rate of 2 % or more.
     How much judges differ in a parameter of their own (reliability, width of ties, stretch of cut-points) is learned
     last, by the evidence of some spreads, each with a fit from where the last one ended; see `fitting.spreads`.
-    With `search_phases` the signs of a skew prior are chosen too: all `2^s` for `s` up to 4 pseudo-points, each fitted
-    from the best start; beyond, single signs are flipped as long as that raises the objective, with a fit after each
-    round of flips.
 
     Example:
         >>> fit_skew_gp(model, num_restarts=4)
@@ -54,7 +46,6 @@ def fit_skew_gp(
     Args:
         model: A model, which is fitted by its evidence by expectation propagation; or an objective.
         num_restarts: The number of starts.
-        search_phases: Whether to choose the skew prior's phases.
         seed: The seed of the starts.
         progress: Whether to show a progress bar.
         kwargs: Arguments of `fit_gpytorch_mll`.
@@ -65,17 +56,12 @@ def fit_skew_gp(
     Raises:
         ModelFittingError: If no start could be fitted.
         InputDataError: If `num_restarts` is not a positive integer, or another argument is of another class.
-        UnsupportedError: If phases are searched for without a skew prior.
     """
     num_restarts, seed = as_count(num_restarts, "num_restarts", least=1), as_seed(seed)
-    check_flags(search_phases=search_phases, progress=progress)
+    check_flags(progress=progress)
     if not isinstance(model, MarginalLogLikelihood):
         check_class(model, "model", SkewGP)
     mll = model if isinstance(model, MarginalLogLikelihood) else SkewGPMarginalLogLikelihood(model.likelihood, model)
-    skew_prior = mll.model.skew_prior
-    if search_phases and skew_prior is None:
-        raise UnsupportedError("There are no phases to search for without a skew prior.")
-    num_phases = 0 if skew_prior is None else skew_prior.latent_dim
     search = _Search(mll, kwargs)
     initial = deepcopy(mll.state_dict())
     with _seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
@@ -87,11 +73,6 @@ def fit_skew_gp(
                 for parameter, value in fixed:
                     parameter.data.copy_(value)
             search.attempt()
-        search.finish()
-        if search_phases and num_phases <= MAX_EXHAUSTIVE:
-            _try_all_phases(search, progress)
-        elif search_phases:
-            _flip_phases(search)
     search.finish()
     learn_spreads(mll, search.fit_once)
     return mll.eval()
@@ -129,7 +110,7 @@ class _Search:
 
     def fit_once(self) -> None:
         """Fit what is not fixed from the present state, if there is anything."""
-        if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
+        if any(parameter.requires_grad for parameter in self.mll.parameters()):
             fit_gpytorch_mll(self.mll, **self.kwargs)
 
     @torch.no_grad()
@@ -146,36 +127,6 @@ class _Search:
             )
         self.mll.load_state_dict(self.best_state)
         return self.mll.eval()
-
-
-def _try_all_phases(search: _Search, progress: bool) -> None:
-    phases: Tensor = search.mll.model.skew_prior.phases
-    start, first = deepcopy(search.mll.state_dict()), phases.tolist()
-    others = [signs for signs in itertools.product((1.0, -1.0), repeat=phases.shape[0]) if list(signs) != first]
-    for signs in tqdm(others, desc="phases", disable=not progress, leave=False):
-        search.mll.load_state_dict(start)
-        phases.copy_(phases.new_tensor(signs))
-        search.attempt()
-
-
-def _flip_phases(search: _Search) -> None:
-    phases: Tensor = search.mll.model.skew_prior.phases
-    while True:
-        value, flipped = search.value(), False
-        for i in range(phases.shape[0]):
-            phases[i] = -phases[i]
-            new = search.value()
-            if new > value:
-                value, flipped = new, True
-            else:
-                phases[i] = -phases[i]
-        if not flipped:
-            return
-        before = search.best_value
-        search.attempt()
-        search.finish()
-        if search.best_value <= before:
-            return
 
 
 @contextmanager

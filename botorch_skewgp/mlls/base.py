@@ -18,6 +18,7 @@ from torch import Tensor
 from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models.state import parameters_below
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -113,7 +114,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Raises:
             NotPSDError: If the first hyperparameters are infeasible, or some are NaN.
         """
-        free = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        free = [parameter for parameter in parameters_below(self) if parameter.requires_grad]
         try:
             value = self.evaluate(function_dist, target)
         except NotPSDError:

@@ -20,6 +20,7 @@ from torch.distributions import TransformedDistribution
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.models.state import modules_below
 from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -82,14 +83,20 @@ def check_hyperparameters(model: Module) -> None:
 
     Bounds for the optimiser alone do not prevent setting such values. Raises `InputDataError`.
     """
-    for name, value, constraint in model.named_parameters_and_constraints():
-        value = value if constraint is None else constraint.transform(value)
-        positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
-        if not value.isfinite().all() or (positive and (value <= 0).any()):
-            raise InputDataError(
-                f"{name} has the value {value.tolist()}; it must be {'positive and ' if positive else ''}finite. Set "
-                "another value, or fit again."
-            )
+    for module in (model, *modules_below(model)):  # at every step of a fit; GPyTorch's generators take a tenth of it
+        for short, parameter in module._parameters.items():
+            if parameter is None or not parameter.numel():
+                continue
+            constraint = getattr(module, "_constraints", {}).get(f"{short}_constraint")
+            value = parameter.detach() if constraint is None else constraint.transform(parameter.detach())
+            positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
+            least, most = map(float, value.aminmax())
+            if not (math.isfinite(least) and math.isfinite(most)) or (positive and least <= 0):
+                name = next(name for name, entry in model.named_parameters() if entry is parameter)
+                raise InputDataError(
+                    f"{name} has the value {value.tolist()}; it must be {'positive and ' if positive else ''}finite. "
+                    "Set another value, or fit again."
+                )
 
 
 def check_digits_of_points(X: Tensor) -> None:

@@ -266,6 +266,16 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return snapshot
 
     @property
+    def draw_settings(self) -> DrawSettings:
+        """How draws are made. Raises `InputDataError` if set to something else."""
+        return self._draw_settings
+
+    @draw_settings.setter
+    def draw_settings(self, settings: DrawSettings) -> None:
+        check_class(settings, "draw_settings", DrawSettings)
+        self._draw_settings = settings
+
+    @property
     def _settings(self) -> tuple[Any, ...]:
         """What the posterior depends on beside modules."""
         return self._points, self._observations, self._outcome_scale, self.draw_settings, self.approximation

@@ -266,7 +266,7 @@ class RowModel:
         weights, root = (
             torch.linalg.solve_triangular(self.column_root.mT, x, upper=True) for x in (mixture.weights, mixture.root)
         )
-        return RepresenterMixture(weights, root, coordinates=mixture.coordinates)
+        return RepresenterMixture(weights, root)
 
     def _mixture_by_rows(self, draws: Draws) -> RepresenterMixture:
         """`a_s = A^T J^-1 ([numbers; u_s] - mean)` and `R = A^T L^-T` with `J = L L^T` the rows' joint covariance."""
@@ -286,12 +286,11 @@ class RowModel:
         white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
         seen = torch.linalg.solve_triangular(L, seen.mT, upper=False)
         weights = (seen.mT @ white).mT  # a draw's side by side
-        coordinates = seen if white.shape[0] < n else None
         if self.column_root is None and bool((ordered.noise < LITTLE_NOISE * L.square().sum(-1)).any()):
-            return RepresenterMixture(weights, white.mT, coordinates=coordinates, factor=(L, ordered.weight(n)))
+            return RepresenterMixture(weights, white.mT, factor=(L, ordered.weight(n)))
         del L
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
-        return RepresenterMixture(weights, root, coordinates=coordinates)
+        return RepresenterMixture(weights, root)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.

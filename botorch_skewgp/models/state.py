@@ -9,7 +9,7 @@ from typing import Any, Self
 import gpytorch
 import torch
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, Parameter
 
 # Attributes that hold no values: modes, hooks and bookkeeping of modules, and what lists of modules and tensors have.
 _OF_ALL_MODULES = frozenset(vars(gpytorch.Module()))
@@ -64,6 +64,12 @@ def modules_below(parent: Module) -> list[Module]:
             found.append(module)
             ahead += module._modules.values()
     return found
+
+
+def parameters_below(parent: Module) -> list[Parameter]:
+    """The parameters of the modules below another one, each once."""
+    entries = (entry for module in modules_below(parent) for entry in module._parameters.values() if entry is not None)
+    return list(dict.fromkeys(entries))
 
 
 def tensors_of(modules: list[Module]) -> list[Tensor]:

@@ -7,11 +7,13 @@
   `Z = P(lower < u <= upper)`.
 - `bivariate_conditioning`: `Z` by conditioning on rows in pairs ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
 - `corrections`: `log Z - log Z_EP` to second order in the cumulants ([Opper2013perturbative]_).
+- `arcsine`: the covariance of a network of infinitely many units, of the paper on classification.
+- `linear_ess`: linear elliptical slice sampling, as `DrawSettings(sampler=LinearEllipticalSliceSampler)`.
+- `phases`: the signs of a skew prior, by the evidence.
 - `dueling`: the challengers of the paper on preferences; `safety`: the penalised bound of that on mixed observations.
 
 Functions of a model take it as their first argument. The two log normalisers are methods of
-`SkewGP.log_marginal_likelihood(method)`, and the other classes objectives for `fit_gpytorch_mll`. Linear elliptical
-slice sampling, the papers' sampler, is `DrawSettings(sampler="linear")`.
+`SkewGP.log_marginal_likelihood(method)`, and the other classes objectives for `fit_gpytorch_mll`.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -23,12 +25,15 @@ slice sampling, the papers' sampler, is `DrawSettings(sampler="linear")`.
    2011.
 """
 
+from botorch_skewgp.papers.arcsine import ArcsineKernel
 from botorch_skewgp.papers.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood
 from botorch_skewgp.papers.bivariate_conditioning import (
     BivariateConditioningMarginalLogLikelihood,
     bivariate_log_normalizer,
 )
 from botorch_skewgp.papers.corrections import corrected_log_normalizer
+from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.papers.phases import fit_phases
 from botorch_skewgp.papers.stochastic import StochasticMarginalLogLikelihood
 from botorch_skewgp.papers.unified_skew_normal import (
     UnifiedSkewNormalParameters,
@@ -37,13 +42,16 @@ from botorch_skewgp.papers.unified_skew_normal import (
 )
 
 __all__ = [
+    "ArcsineKernel",
     "BatchBoundMarginalLogLikelihood",
     "BatchedMarginalLogLikelihood",
     "BivariateConditioningMarginalLogLikelihood",
+    "LinearEllipticalSliceSampler",
     "StochasticMarginalLogLikelihood",
     "UnifiedSkewNormalParameters",
     "bivariate_log_normalizer",
     "corrected_log_normalizer",
+    "fit_phases",
     "sun_parameters",
     "unified_skew_normal",
 ]

@@ -20,7 +20,6 @@ class MixtureSamples:
     root: Tensor  # root of the covariance that all components share, `batch_shape x e x e`
     mixture: RepresenterMixture
     component_means: Callable[[], Tensor]  # computes the means of all components, `batch_shape x e x S`
-    gains: Callable[[], Sequence[Tensor]]  # computes the covariances with the columns times the roots of all levels
     batch_shape: torch.Size
 
     def at(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
@@ -59,14 +58,11 @@ class MixtureSamples:
     def _mapped(self, base_samples: Tensor) -> Tensor:
         """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`.
 
-        One product of a factor of the points and one of the base samples. Coordinates are fewer than weights, but a
-        gain is rounded before it is multiplied, which in single precision loses the digits of weights that cancel.
+        One product of a factor of the points and one of the base samples.
         """
-        of_root = self.mixture.coordinates is not None and self.location.dtype == torch.float64
-        of_columns = self.gains()[0] if of_root else self.crosses[0]
-        parts = (of_columns, self.root, self.location.unsqueeze(-1))
+        parts = (self.crosses[0], self.root, self.location.unsqueeze(-1))
         of_points = torch.cat([part.expand(*self.batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
-        return rounded_product(of_points, self.mixture.factors_of_samples(base_samples, of_root), self.location)
+        return rounded_product(of_points, self.mixture.factors_of_samples(base_samples), self.location)
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""

@@ -26,8 +26,6 @@ class RepresenterMixture:
     # mixture given earlier data, to which this one adds later data. The covariance of this mixture's points with
     # others is then the one given the earlier data. Draws correspond one to one
     parent: RepresenterMixture | None = None
-    # `p x S` numbers with `weights = root @ coordinates`, if known and fewer than the weights
-    coordinates: Tensor | None = None
     # `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large then and
     # lose digits in differences of products, unlike solutions with `L`
     factor: tuple[Tensor, Tensor] | None = None
@@ -35,12 +33,10 @@ class RepresenterMixture:
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
         """A copy on the device to which `fn` moves tensors; in the old dtype, as weights that cancel need digits."""
         device = fn(self.weights.new_empty(0)).device
-        log_weights, coordinates = (None if x is None else x.to(device) for x in (self.log_weights, self.coordinates))
+        log_weights = None if self.log_weights is None else self.log_weights.to(device)
         parent = None if self.parent is None else self.parent.apply(fn)
         factor = None if self.factor is None else (self.factor[0].to(device), self.factor[1].to(device))
-        return RepresenterMixture(
-            self.weights.to(device), self.root.to(device), log_weights, parent, coordinates, factor
-        )
+        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent, factor)
 
     def times_root(self, cross: Tensor) -> Tensor:
         """The prior covariance of points with `Z` times the root, `batch_shape x e x p`."""
@@ -76,8 +72,7 @@ class RepresenterMixture:
         points = deviation @ (covariance @ _principal_components(some))
         del deviation, some  # as large as the weights
         order = space_filling_order(points)
-        coordinates = None if self.coordinates is None else self.coordinates.mT[order].mT
-        return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates, factor=self.factor)
+        return RepresenterMixture(weights[order].mT, self.root, factor=self.factor)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
         """The same mixture of more draws, each of them repeated equally often, or once more and then less probable."""
@@ -97,7 +92,6 @@ class RepresenterMixture:
             self.root,
             log_weights,
             None if self.parent is None else self.parent._repeated(count, None),
-            None if self.coordinates is None else self.coordinates.repeat_interleave(count, dim=-1),
             self.factor,
         )
 
@@ -128,28 +122,21 @@ class RepresenterMixture:
         cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
-    def factors_of_samples(self, base_samples: Tensor, of_root: bool = False) -> Tensor:
+    def factors_of_samples(self, base_samples: Tensor) -> Tensor:
         """The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
 
         The last result is cached, as acquisition functions use fixed base samples.
 
-        `(n + e + 1) x k` for base samples `k x (1 + e)`, the first of which pick draws; with coordinates `(p + e + 1) x
-        k`.
+        `(n + e + 1) x k` for base samples `k x (1 + e)`, the first of which pick draws.
         """
         last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
-        same = last is not None and last[0] == of_root and not base_samples.requires_grad
-        if last is not None and same and torch.equal(last[1], base_samples):
-            return last[2]
-        if of_root:
-            assert self.coordinates is not None
-            by_draw = self.coordinates.mT
-        else:
-            by_draw = self.weights_by_draw
-        weights = by_draw[self.pick(base_samples[:, 0])]
+        if last is not None and not base_samples.requires_grad and torch.equal(last[0], base_samples):
+            return last[1]
+        weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
         normal = base_samples[:, 1:].to(weights)
         factors = torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT
         if not (weights.requires_grad or normal.requires_grad):  # a graph can be gone through once
-            self.__dict__["_last_factors"] = of_root, base_samples.clone(), factors
+            self.__dict__["_last_factors"] = base_samples.clone(), factors
         return factors
 
     @cached_property
@@ -223,10 +210,9 @@ def space_filling_order(points: Tensor) -> Tensor:
     order = place
     for num_groups in (2**level for level in range((num_points - 1).bit_length())):
         group = place * num_groups // num_points
-        ends = (torch.arange(1, num_groups + 1, device=points.device) * num_points - 1) // num_groups
-        size = ends.diff(prepend=ends.new_tensor([-1])).unsqueeze(-1)
-        totals = moments[order].cumsum(0)[ends]
-        sums, squares = totals.diff(dim=0, prepend=torch.zeros_like(totals[:1])).tensor_split(2, dim=-1)
+        size = group.bincount(minlength=num_groups).unsqueeze(-1)
+        totals = moments.new_zeros(num_groups, moments.shape[-1]).index_add_(0, group, moments.index_select(0, order))
+        sums, squares = totals.tensor_split(2, dim=-1)
         widest = (squares - sums.square() / size).argmax(-1)
         along = points[order, widest[group]]
         low, high = along.aminmax()

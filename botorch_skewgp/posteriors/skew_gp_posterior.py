@@ -270,7 +270,6 @@ class SkewGPPosterior(MixturePosterior):
             root=self._gaussian_root,
             mixture=self._mixture,
             component_means=lambda: self.component_means,
-            gains=lambda: self.gains,
             batch_shape=self._batch_shape,
         )
         return self._to_event(samples.at(base_samples, len(sample_shape)))

@@ -59,6 +59,8 @@ class ColumnLayout:
         outputs = torch.arange(self.num_outputs, device=points.device)
         values = (equal.unsqueeze(-1) * self.num_outputs + outputs).flatten()
         pseudo_points = self.first_pseudo_point + torch.arange(self.num_pseudo_points, device=points.device)
+        if not self.slope_points.shape[0]:
+            return torch.cat([values, pseudo_points])
         slopes = torch.stack([equal[self.slope_points.to(points.device)], self.slope_dims.to(points.device)], dim=-1)
         first_slope = self.first_pseudo_point + self.num_pseudo_points
         return torch.cat([values, pseudo_points, first_slope + first_of_equal(slopes)])

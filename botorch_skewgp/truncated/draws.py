@@ -27,18 +27,17 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 )
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
 
-SamplerName = Literal["reflective", "hamiltonian", "linear"]
+SamplerName = Literal["reflective", "hamiltonian"]
 R_HAT_LIMIT = 1.01
 STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
-DIAGNOSED = 32  # functionals of the slowest chains, of up to 257 watched: sorting all takes a tenth of a step
+DIAGNOSED = 16  # functionals of the slowest chains, of up to 257 watched: sorting all takes a tenth of a step
 HORIZON = math.pi / 2
 FEW_CHAINS = 4
 MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
@@ -76,7 +75,8 @@ class DrawSettings:
         num_draws: The number of draws to keep.
         num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
             of it. By default 4, and up to 64 where chains move side by side; see `chains_of`.
-        sampler: The name of a sampler; `choose_sampler` chooses if `None`.
+        sampler: The name of a sampler, or a class of your own, such as `papers.LinearEllipticalSliceSampler`;
+            `choose_sampler` chooses if `None`.
         min_effective_size: The effective sample size that every functional watched must reach; half of `num_draws` if
             `None`.
         max_thinning: Chains are run longer and thinned, by up to this factor, until the effective size is reached.
@@ -94,7 +94,7 @@ class DrawSettings:
 
     num_draws: int = 2048
     num_chains: int | None = None
-    sampler: SamplerName | None = None
+    sampler: SamplerName | type[Sampler] | None = None
     min_effective_size: float | None = None
     max_thinning: int = 64
     warmup: int = 16
@@ -108,9 +108,11 @@ class DrawSettings:
         as_count(self.warmup, "warmup", least=0)
         as_seed(self.seed)
         check_flags(progress=self.progress)
-        if self.sampler not in (None, *get_args(SamplerName)):
+        is_class = isinstance(self.sampler, type) and issubclass(self.sampler, Sampler)
+        if not is_class and self.sampler not in (None, *get_args(SamplerName)):
             raise InputDataError(
-                f"sampler must be one of {', '.join(get_args(SamplerName))} or None; got {self.sampler!r}."
+                f"sampler must be one of {', '.join(get_args(SamplerName))}, a Sampler class, or None; got "
+                f"{self.sampler!r}."
             )
         if self.min_effective_size is not None and as_number(self.min_effective_size, "min_effective_size") <= 0:
             raise InputDataError(f"min_effective_size must be positive; got {self.min_effective_size}.")
@@ -298,7 +300,8 @@ def draw(
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)
-    name = settings.sampler or choose_sampler(distribution, approximation)
+    kind = settings.sampler or choose_sampler(distribution, approximation)
+    name = kind if isinstance(kind, str) else kind.__name__
     _check_fits(name, distribution)
     side_by_side = name == "hamiltonian" or not uses_numba(distribution.mean.device)
     num_chains = settings.chains_of(side_by_side)
@@ -311,8 +314,7 @@ def draw(
     else:
         start = feasible_start(distribution, num_chains, generator, approximation)
         del approximation
-        kinds = {"reflective": ReflectiveEllipticalSliceSampler, "linear": LinearEllipticalSliceSampler}
-        sampler = kinds[name](distribution)
+        sampler = (ReflectiveEllipticalSliceSampler if isinstance(kind, str) else kind)(distribution)
         state = sampler.init(start)
         if settings.warmup > 0:
             state, _, _ = sampler.run(state, settings.warmup, generator)
@@ -376,7 +378,7 @@ def draw(
     )
 
 
-def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
+def _check_fits(name: str, distribution: TruncatedNormal) -> None:
     """Raise an error if a sampler cannot draw from a distribution."""
     noiseless_beside_slips = distribution.heights is not None and not bool((distribution.noise > 0).all())
     if noiseless_beside_slips and distribution.count is not None:
@@ -394,10 +396,6 @@ def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
         raise UnsupportedError(
             f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "
             "weights; use DrawSettings(sampler='hamiltonian'), or None."
-        )
-    if distribution.heights is not None and name == "linear":
-        raise ValueError(
-            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
         )
 
 

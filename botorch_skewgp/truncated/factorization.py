@@ -99,14 +99,6 @@ def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
     return (upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-1) * upper).mT
 
 
-def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
-    """`values @ lower^T` by blocks of columns, which leave out most of the zeros. Contiguous."""
-    if lower.shape[-1] <= BLOCK:
-        return values @ lower.mT
-    parts = [values[..., :end] @ lower[..., start:end, :end].mT for start, end in spans(lower.shape[-1])]
-    return torch.cat(parts, dim=-1)
-
-
 def spans(size: int) -> Iterator[tuple[int, int]]:
     """Starts and ends of blocks of `BLOCK` rows of a triangular matrix."""
     return ((start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))

@@ -75,7 +75,13 @@ class RowFactor:
     def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
         """The log of the expected factor, `log P(lower < u <= upper)`, for `h ~ N(mean, variance)`; differentiable."""
         scale = self.scale(variance)
-        value = log_interval_probability(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
+        if self._side is None:
+            bounds = [standardise(bound, mean, scale) for bound in (self.lower, self.upper)]
+        else:  # half of the operations
+            bound = torch.where(self._side > 0, self.lower, self.upper)  # not what is kept, which may lack derivatives
+            bound = -self._side * standardise(bound, mean, scale)
+            bounds = [torch.full_like(bound, -torch.inf), bound]
+        value = log_interval_probability(*bounds)
         holds = (self.lower < mean) & (mean <= self.upper)
         return torch.where(variance + self.noise > 0, value, torch.where(holds, 0.0, -torch.inf).to(value))
 

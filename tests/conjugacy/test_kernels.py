@@ -10,7 +10,7 @@ from kind_cases import KINDS, MEAN, TEST_X, TRAIN_X, likelihood, mean, tensor
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.kernels import ArcsineKernel
+from botorch_skewgp.papers import ArcsineKernel
 from botorch_skewgp.truncated.draws import DrawSettings
 
 LIMIT = 4.8  # in standard errors, over 24 cases of 24 dependent statistics each

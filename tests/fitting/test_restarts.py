@@ -1,11 +1,10 @@
-"""Several starts, phases by search, and starts drawn from the priors of every module."""
+"""Several starts, and starts drawn from the priors of every module."""
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, ModelFittingError
 from botorch.optim.utils import sample_all_priors
 from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.means import ConstantMean
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from linear_operator.utils.errors import NotPSDError
 from tensors import tensor
@@ -102,55 +101,7 @@ def test_any_objective_will_do():
     assert value_of(mll) > before
 
 
-def skewed(num_points, seed=0):
-    """Labels that are 1 on the left and 0 on the right, and a skew prior with phases at random."""
-    points = torch.linspace(0.05, 0.95, num_points, dtype=torch.float64).unsqueeze(-1)
-    phases = torch.randint(2, (num_points,), generator=torch.Generator().manual_seed(seed)) * 2 - 1
-    covar_module = ScaleKernel(RBFKernel())
-    covar_module.outputscale, covar_module.base_kernel.lengthscale = 2.0, 0.25
-    covar_module.requires_grad_(False)
-    labels = (X.squeeze(-1) < 0.55).long()
-    mean_module = ConstantMean(NormalPrior(0.0, 10.0**0.5))
-    return SkewGP(X, Binary(labels), None, covar_module, mean_module, SkewPrior(points, phases))
-
-
-@torch.no_grad()
-def all_phases(model):
-    """The fitted objective for all phases, by brute force."""
-    values = {}
-    s = model.skew_prior.latent_dim
-    for bits in range(2**s):
-        phases = tensor(*[1.0 if bits >> i & 1 else -1.0 for i in range(s)])
-        model.skew_prior.phases.copy_(phases)
-        model.mean_module.initialize(constant=0.0)
-        with torch.enable_grad():
-            mll = fit_skew_gp(model)
-        values[tuple(phases.tolist())] = value_of(mll)
-    return values
-
-
-@pytest.mark.slow
-def test_phases_up_to_four_are_the_best_of_all():
-    model = skewed(3)
-    mll = fit_skew_gp(model, search_phases=True)
-    best = value_of(mll)
-    found = tuple(model.skew_prior.phases.tolist())
-    values = all_phases(model)
-    assert max(values, key=values.get) == found == (1.0, 1.0, -1.0)
-    assert best == pytest.approx(max(values.values()), abs=1e-4)
-
-
-def test_more_phases_are_flipped_one_by_one():
-    model = skewed(6, seed=1)
-    before = value_of(fit_skew_gp(model))
-    mll = fit_skew_gp(model, search_phases=True)
-    assert value_of(mll) > before
-    assert model.skew_prior.phases.tolist() == [1, 1, 1, -1, -1, -1]
-
-
 def test_refusals():
-    with pytest.raises(UnsupportedError, match="without a skew prior"):
-        fit_skew_gp(SkewGP(X, LABELS), search_phases=True)
     with pytest.raises(InputDataError, match="num_restarts must be an integer of at least 1"):
         fit_skew_gp(SkewGP(X, LABELS), num_restarts=0)
 

@@ -20,8 +20,9 @@ from gpytorch.kernels import (
     ScaleKernel,
 )
 
-from botorch_skewgp.kernels import ArcsineKernel, slope_covariance
+from botorch_skewgp.kernels import slope_covariance
 from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.papers import ArcsineKernel
 
 D = 3
 VALUE = -1

@@ -18,11 +18,10 @@ from gpytorch.likelihoods import GaussianLikelihood
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewLogExpectedImprovement, recommend
-from botorch_skewgp.kernels import ArcsineKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
-from botorch_skewgp.papers import sun_parameters
+from botorch_skewgp.papers import ArcsineKernel, sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 

@@ -173,28 +173,3 @@ def test_order_is_along_the_widest_directions(shape, generator):
     most = torch.linalg.svdvals(deviations)[: len(along)].square()
     assert along.sum() > 0.97 * most.sum()
     assert along[-1] > 0.999 * most[0]
-
-
-def test_samples_by_coordinates_are_those_by_weights(generator):
-    """Values, gradients, in order and on their own, for six points of which three rows tell."""
-    Z = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
-    root = 0.3 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
-    coordinates = torch.randn(3, 64, dtype=torch.float64, generator=generator)
-    plain = RepresenterMixture(root @ coordinates, root)
-    known = RepresenterMixture(root @ coordinates, root, coordinates=coordinates)
-    base_samples = torch.randn(32, 1, 3, dtype=torch.float64, generator=generator)
-    results = []
-    for mixture in (
-        plain,
-        known,
-        plain.in_space_filling_order(kernel(Z, Z)),
-        known.in_space_filling_order(kernel(Z, Z)),
-    ):
-        X = torch.tensor([[[0.1], [0.7]], [[0.3], [0.4]]], dtype=torch.float64, requires_grad=True)
-        posterior = SkewGPPosterior(torch.zeros(2, dtype=torch.float64), kernel(X, Z), kernel(X, X), mixture)
-        samples = posterior.rsample_from_base_samples(torch.Size([32]), base_samples)
-        (gradient,) = torch.autograd.grad(samples.square().sum(), X)
-        results.append((samples, gradient))
-    torch.testing.assert_close(results[1], results[0])
-    torch.testing.assert_close(results[3], results[2])
-    assert not torch.allclose(results[2][0], results[0][0])

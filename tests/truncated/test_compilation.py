@@ -1,47 +1,25 @@
-"""Compiled functions, and what is said when they are compiled."""
+"""Compiled functions, and what is said where they are not kept."""
 
-import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("numba")
-from numba import njit
-from numba.core import event
 from numba.core.caching import CacheImpl
 
 from botorch_skewgp.truncated import compilation
-from botorch_skewgp.truncated.compilation import _Herald
-
-
-def compile_event(module):
-    function = SimpleNamespace(__module__=module)
-    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
-
-
-def test_is_told_once_and_of_this_package_only(caplog):
-    herald = _Herald()
-    herald.on_start(compile_event("another.module"))
-    assert not caplog.records
-    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_trajectories"))
-    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_refraction"))
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "Compiling" in record.message
-    assert "NUMBA_CACHE_DIR" not in record.message
 
 
 def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, caplog):
-    herald = _Herald()
-    monkeypatch.setattr(compilation, "herald", herald)
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
-    assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
-    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_trajectories"))
-    assert "NUMBA_CACHE_DIR to one that is yours alone" in caplog.text
+    compilation._log_missing_folder.cache_clear()
+    for _ in range(2):
+        assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
+    (record,) = caplog.records
+    assert "NUMBA_CACHE_DIR to one that is yours alone" in record.message
 
 
 SCRIPT = """
@@ -105,10 +83,3 @@ def test_other_errors_are_not_caught(monkeypatch):
     monkeypatch.setattr(compilation, "njit", fail)
     with pytest.raises(RuntimeError, match="of another kind"):
         compilation.compiled()(lambda x: x)
-
-
-def test_numba_tells_of_what_it_compiles():
-    with event.install_recorder("numba:compile") as recorder:
-        assert njit(lambda x: x + 1.0)(1.0) == 2.0
-    names = {entry.data["dispatcher"].py_func.__module__ for _, entry in recorder.buffer if entry.is_start}
-    assert __name__ in names

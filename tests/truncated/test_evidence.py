@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
+from botorch_skewgp.papers import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import _bridge, bridge_log_normalizer
 from botorch_skewgp.truncated.priors import LowRankPrior
@@ -152,7 +153,7 @@ CALIBRATION = {
     "without noise": (lambda g: rows(8, "mixed", 0.0, g), DrawSettings(num_draws=512)),
     "correlated draws": (
         lambda g: labels(6, g),
-        DrawSettings(num_draws=512, sampler="linear", max_thinning=1, min_effective_size=1),
+        DrawSettings(num_draws=512, sampler=LinearEllipticalSliceSampler, max_thinning=1, min_effective_size=1),
     ),
 }
 

@@ -11,7 +11,6 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
-    times_transpose,
     upper_root_with_relative_jitter,
 )
 
@@ -148,13 +147,3 @@ def test_upper_root_has_the_jitter_of_its_own_entry():
         U = upper_root_with_relative_jitter(half @ half.mT, given)
         assert torch.equal(U, U.triu())
         torch.testing.assert_close(U @ U.mT, half @ half.mT + added, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("m", [0, 1, 256, 257, 600])
-def test_product_with_a_triangle_by_blocks(m):
-    generator = torch.Generator().manual_seed(0)
-    lower = torch.randn(2, m, m, generator=generator, dtype=torch.float64).tril()
-    values = torch.randn(2, 5, m, generator=generator, dtype=torch.float64)
-    found = times_transpose(values, lower)
-    assert found.is_contiguous()
-    torch.testing.assert_close(found, values @ lower.mT)

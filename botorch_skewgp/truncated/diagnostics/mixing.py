@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
-
 
 def split_r_hat(draws: Tensor) -> Tensor:
     """Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
@@ -57,13 +55,6 @@ class Diagnostics(NamedTuple):
 
 def diagnose(draws: Tensor) -> Diagnostics:
     """R-hat and bulk effective size together, which share the sorting, the most expensive part."""
-    if draws.dim() < 3 or draws.numel() == 0:
-        return _diagnose(draws)
-    parts = [_diagnose(part) for part in draws.split(max(1, MAX_ENTRIES * draws.shape[-1] // draws.numel()), dim=-1)]
-    return Diagnostics(*(torch.cat(entry, dim=-1) for entry in zip(*parts, strict=True)))
-
-
-def _diagnose(draws: Tensor) -> Diagnostics:
     values = _split(_steps_last(draws))
     scores = _normal_scores(values)
     return Diagnostics(

@@ -13,7 +13,6 @@ from botorch_skewgp.truncated.factorization import (
     add_to_diagonal,
     cholesky_as_it_is,
     cholesky_with_noise,
-    times_transpose,
 )
 from botorch_skewgp.truncated.priors.base import Factor, Map, RowPrior, Sites
 
@@ -115,7 +114,7 @@ class NoisyPrior:
         """A map from standard normals, `k x num_normals`, to draws of `u - mean`, of a tensor's dtype and device."""
         if not self._has_few_coordinates:
             L = self.cholesky.to(like)
-            return lambda normal: times_transpose(normal, L)
+            return lambda normal: normal @ L.mT
         prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like)
         r = prior.rank
         return lambda normal: prior.times(normal[..., :r]) + scale * normal[..., r:]

@@ -230,7 +230,7 @@ def expectation_propagation(
                 enough = (reduction * residual).clamp(max=LOOSE).clamp(min=tolerance)
             better = residual < least
             if bool(better.any()):
-                best = Sites(*(torch.where(better.unsqueeze(-1), *pair) for pair in zip(sites, best, strict=True)))
+                best = _where(better, sites, best)
                 least = torch.where(better, residual, least)
                 if bool((least < 0.5 * progress).any()):
                     last_progress, progress = iteration, torch.minimum(least, progress)
@@ -296,6 +296,13 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
         num_iterations=0,
         converged=True,
     )
+
+
+def _where(condition: Tensor, sites: Sites, other: Sites) -> Sites:
+    """Sites where a condition, `batch_shape`, holds, and others elsewhere."""
+    if bool(condition.all()):
+        return sites
+    return Sites(*(torch.where(condition.unsqueeze(-1), *pair) for pair in zip(sites, other, strict=True)))
 
 
 def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, Factor] | None:

@@ -27,10 +27,10 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor,
     if non_negative or distribution.heights is None:
         lost = lost.clamp(min=0)  # truncation to an interval never widens a normal; rounding only
     left = distribution.noise + variance * (1 - lost if non_negative else t_variance)
+    if distribution.factor.has_noise:
+        return Sites(lost / left, (t_mean * scale + mean * lost) / left)
     left = torch.where(left > 0, left, 1.0)
     precision, shift = lost / left, (t_mean * scale + mean * lost) / left
-    if distribution.factor.has_noise:
-        return Sites(precision, shift)
     certain = (variance <= 0) & (distribution.noise <= 0)
     return Sites(precision.masked_fill(certain, 0.0), shift.masked_fill(certain, 0.0))
 

@@ -1,6 +1,6 @@
 """Markov chain samplers of a truncated normal with a common interface (`sampler`), and feasible rows to start from.
 
 `reflective_ess` serves few rows and rows without noise, `hamiltonian` many rows and answers that may be slips, with the
-noise integrated out, in `coordinates` of expectation propagation's Gaussian; `linear_ess` is the papers' baseline.
+noise integrated out, in `coordinates` of expectation propagation's Gaussian.
 `start` and `feasibility` find points inside all bounds.
 """

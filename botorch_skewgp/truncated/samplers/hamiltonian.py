@@ -35,8 +35,8 @@ from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.coordinates import Coordinates, coordinates_of
+from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
-from botorch_skewgp.truncated.samplers.start import feasible_latent
 from botorch_skewgp.truncated.samplers.trajectories.eager import advance, half_angle_tangent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
@@ -195,11 +195,12 @@ class HamiltonianSampler(Sampler):
         Where answers may be slips there may be modes apart, and half of the draws are of the prior.
         """
         size = self.tuning.pool * num_chains
-        if len(self._walls):
-            w = feasible_latent(self._walls_alone(), self._normals, size, generator=generator).mT
-            value = self.potential(w)[0]
-        else:
-            w, value = self.propose(size, generator)
+        if len(self._walls):  # along the Gaussian's ellipses from a point between them
+            point = feasible_point(self._walls_alone(), self._normals, self._normals.new_zeros(self._coordinates.size))
+            p = torch.randn(len(point), num_chains, dtype=point.dtype, device=point.device, generator=generator)
+            turn = torch.full_like(p[0], RIGHT_ANGLE)
+            return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
+        w, value = self.propose(size, generator)
         if self._double.heights is not None and (prior := self._coordinates.prior) is not None:
             w[:, ::2] = prior.coordinates(w[:, ::2])
             log_gaussian, log_prior = -0.5 * w.square().sum(0), prior.log_density(w)

@@ -2,15 +2,12 @@ r"""Feasible rows to start the chains from."""
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
-from botorch_skewgp.truncated.samplers.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -29,7 +26,8 @@ def feasible_start(
     row is drawn on its own around the mean of `h`.
 
     *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, some `z` must put those
-    rows inside their bounds, see `feasible_latent`. If there is none, a `ContradictionError` names the rows.
+    rows inside their bounds: all chains leave the one that `feasible_point` finds, in directions of their own. If there
+    is none, a `ContradictionError` names the rows.
     """
     like, noisy_prior = distribution.mean, distribution.noisy_prior
     if bool((distribution.noise > 0).all()):
@@ -50,8 +48,8 @@ def feasible_start(
         scale = torch.maximum(variance, least).sqrt()
         return _draw_rows(distribution, centre.expand(num_chains, -1), scale, generator)
     root = distribution.prior.minimal_root()
-    z = feasible_latent(distribution, root, num_chains, approximation, generator)
-    return rows_given_noiseless(distribution, distribution.mean + z @ root.mT, generator)
+    z = feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
+    return rows_given_noiseless(distribution, (distribution.mean + root @ z).expand(num_chains, -1), generator)
 
 
 def _randn(like: Tensor, k: int, size: int, generator: torch.Generator | None) -> Tensor:
@@ -87,32 +85,3 @@ def _approximate_latent(
     if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
         return root.new_zeros(root.shape[-1])
     return distribution.prior.by_minimal_root(approximation.latent_mean.to(root), root)
-
-
-def feasible_latent(
-    distribution: TruncatedNormal,
-    root: Tensor,
-    num_chains: int,
-    approximation: ExpectationPropagation | None = None,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    r"""Coordinates by a root `m x r` at which rows without noise are inside their bounds, `num_chains x r`.
-
-    All chains leave one point, the mean of an approximation or the result of `feasible_point`, along ellipses in random
-    directions, as far as the bounds allow.
-    """
-    point = feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
-    z, direction = point.expand(num_chains, -1), _randn(root, num_chains, root.shape[-1], generator)
-    noisy, mean = distribution.noise > 0, distribution.mean
-    theta = free_angle(
-        z @ root.mT,
-        direction @ root.mT,
-        distribution.lower.masked_fill(noisy, -math.inf) - mean,
-        distribution.upper.masked_fill(noisy, math.inf) - mean,
-        generator=generator,
-    ).unsqueeze(-1)
-    moved = z * theta.cos() + direction * theta.sin()
-    h = mean + moved @ root.mT
-    # Rounding only: an angle so close to a wall that the last digit crosses it; such a chain stays at the point.
-    feasible = (((h > distribution.lower) & (h < distribution.upper)) | noisy).all(-1, keepdim=True)
-    return torch.where(feasible, moved, z)

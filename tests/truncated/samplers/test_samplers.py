@@ -26,9 +26,9 @@ from sampler_cases import (
 )
 
 from benchmarks._gibbs import GibbsSampler
+from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal

@@ -4,11 +4,10 @@ import math
 
 import pytest
 import torch
-from sampler_cases import (
-    INF,
-)
 
-from botorch_skewgp.truncated.samplers.linear_ess import free_angle
+from botorch_skewgp.papers.linear_ess import free_angle
+
+INF = math.inf
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

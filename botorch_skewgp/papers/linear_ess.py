@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
@@ -26,17 +27,20 @@ class LinearEllipticalSliceSampler(RowSampler):
     at which every row is inside its bounds. With `m` rows the free angle shrinks like `1 / m`, and chains need
     thousands of steps for one independent draw: this is the algorithm of the papers and a baseline.
 
-    Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior.
+    Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior. Raises
+    `UnsupportedError` where answers may be slips.
 
     Example:
-        >>> sampler = LinearEllipticalSliceSampler(distribution)
-        >>> state = sampler.init(feasible_start(distribution, num_chains=16, generator=generator))
-        >>> state, positions, info = sampler.run(state, num_steps=1000, generator=generator)
-        >>> rows = sampler.rows(positions)
+        >>> model = SkewGP(X, Preference(pairs), draw_settings=DrawSettings(sampler=LinearEllipticalSliceSampler))
     """
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         super().__init__(distribution)
+        if distribution.heights is not None:
+            raise UnsupportedError(
+                f"{type(self).__name__} draws rows inside their bounds, and the answers of these may be slips; use "
+                "DrawSettings(sampler='reflective')."
+            )
         self._lower, self._upper = distribution.lower - distribution.mean, distribution.upper - distribution.mean
         self._colour = distribution.noisy_prior.colour(distribution.mean)
 

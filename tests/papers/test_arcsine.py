@@ -14,10 +14,11 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.kernels import ArcsineKernel, slope_covariance
+from botorch_skewgp.kernels import slope_covariance
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.papers import ArcsineKernel
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
 DOUBLE = torch.float64

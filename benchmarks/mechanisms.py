@@ -1,0 +1,242 @@
+"""What each mechanism of the core saves: a typical problem with it and without it, in turns.
+
+A mechanism is taken away by a patch of one name. Seconds are those of the processor, the least of some runs; a
+mechanism that saves less than a fifth goes, unless it is there for digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
+from torch import Tensor
+
+from benchmarks._problems import duel_data
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks.steps import best_pair
+from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, warm_start
+from botorch_skewgp.models import latent_model, latent_prior, row_model
+from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
+from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.truncated import draws
+from botorch_skewgp.truncated.priors import BorderedPrior, square
+from botorch_skewgp.truncated.propagation import steps
+from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
+
+DIM, REPEATS = 3, 3
+Measured = Callable[[], object]
+
+
+def _generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _points(n: int) -> Tensor:
+    return torch.rand(n, DIM, dtype=torch.double, generator=_generator())
+
+
+def _utility(X: Tensor) -> Tensor:
+    return torch.sin(5 * X[..., 0]) + 1.5 * torch.cos(4 * X[..., 1]) * X[..., 0]
+
+
+def _duels(m: int) -> SkewGP:
+    data = duel_data(m, 0.3, 6)
+    return SkewGP(data.X, Preference(data.pairs))
+
+
+def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
+    """Points, and `m` sets of `k` of them, the best first."""
+    X = _points(n)
+    items = torch.rand(m, n, generator=_generator(1)).argsort(-1)[:, :k]
+    noisy = _utility(X)[items] + 0.3 * torch.randn(m, k, generator=_generator(2))
+    return X, items.gather(-1, noisy.argsort(-1, descending=True))
+
+
+def _items(n: int, m: int) -> SkewGP:
+    X, items = _answers(n, 2, m)
+    return SkewGP(X, Preference(items))
+
+
+def _choices(n: int, m: int) -> SkewGP:
+    X, items = _answers(n, 4, m)
+    return SkewGP(X, Choice(items))
+
+
+def _labels(n: int) -> SkewGP:
+    X = _points(n)
+    return SkewGP(X, Binary(_utility(X) + 0.3 * torch.randn(n, generator=_generator(1)) > 0.5))
+
+
+def _numbers(n: int, m: int) -> SkewGP:
+    index = torch.randint(n, (m,), generator=_generator(1))
+    X = _points(n)
+    return SkewGP(X, Numeric(_utility(X)[index] + 0.1 * torch.randn(m, generator=_generator(2)), index=index))
+
+
+def _narrow(n: int) -> SkewGP:
+    X = _points(n)
+    middle = _utility(X) + 0.1 * torch.randn(n, generator=_generator(1))
+    return SkewGP(X, [Censored(middle - 1e-3, middle + 1e-3), Binary(_utility(X) > 0.5)])
+
+
+def _equal(n: int, variance: float) -> SkewGP:
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale = variance
+    answers = Binary([1], index=[0], count=n)
+    return SkewGP(torch.full((1, 1), 0.2).double(), answers, covar_module=kernel, mean_module=ZeroMean())
+
+
+def _objective(model: SkewGP) -> Measured:
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+
+    def evaluate() -> None:
+        mll.reset()
+        mll(model(*model.train_inputs), model.train_targets).backward()
+
+    return evaluate
+
+
+def _first_posterior(model: SkewGP) -> Measured:
+    X = torch.rand(100, model.train_inputs[0].shape[-1], dtype=torch.double, generator=_generator(9))
+
+    def ask() -> Tensor:
+        model.train()  # forgets the draws
+        posterior = model.eval().posterior(X)
+        return posterior.mean + posterior.variance
+
+    return ask
+
+
+def _search(model: SkewGP) -> Measured:
+    acquisition = best_pair(model.eval())
+    X = torch.rand(10, 2, model.train_inputs[0].shape[-1], dtype=torch.double, generator=_generator(9))
+
+    def evaluate() -> None:
+        for _ in range(20):
+            acquisition(X.clone().requires_grad_()).sum().backward()
+
+    return evaluate
+
+
+def _fit(m: int) -> Measured:
+    def fit() -> None:
+        model = _duels(m)
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+
+    return fit
+
+
+def _sampled(m: int) -> Measured:
+    mll = fit_skew_gp(_duels(m))
+    return lambda: sample_hyperparameters(mll)
+
+
+class Mechanism(NamedTuple):
+    """How a mechanism is taken away, and what shows its worth."""
+
+    name: str
+    owner: Any
+    attribute: str
+    without: Any
+    problem: str
+    make: Callable[[], Measured]
+
+
+def _uncached(mixture: RepresenterMixture, base_samples: Tensor) -> Tensor:
+    mixture.__dict__.pop("_last_factors", None)
+    return FACTORS(mixture, base_samples)
+
+
+FACTORS = RepresenterMixture.factors_of_samples
+MECHANISMS = (
+    Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
+        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
+    Mechanism("inverses in place of solves", square, "MIN_SHARE", 2.0,
+        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
+    Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
+        "5,000 duels of 300 items, evidence and gradient", lambda: _objective(_items(300, 5000))),
+    Mechanism("noise of events in blocks", row_model, "BorderedPrior", lambda *parts: BorderedPrior(*parts).wide,
+        "300 choices of 4, evidence and gradient", lambda: _objective(_choices(35, 300))),
+    Mechanism("many numbers by their information", row_model.RowModel, "_number_information", property(lambda _: None),
+        "2,000 numbers at 40 points, evidence and gradient", lambda: _objective(_numbers(40, 2000))),
+    Mechanism("warm sites to a hundredth", warm_start, "REDUCTION", 0.0, "fit of 300 duels", lambda: _fit(300)),
+    Mechanism("log normalisers in batches", warm_start, "_stacked", list, "sampled hyperparameters of 20 duels",
+        lambda: _sampled(20)),
+    Mechanism("merging of equal rows", latent_model, "MAX_SINGLE_ROWS", 10**9,
+        "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
+    Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",
+        "1,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 1000))),
+    Mechanism("the stretch of their Gaussian", hamiltonian.HamiltonianSampler, "_fit_stretch", lambda *_: False,
+        "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
+    Mechanism("starts from a pool", hamiltonian, "TUNING", hamiltonian.Tuning(pool=1),
+        "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
+    Mechanism("rows that act like numbers drawn last", draws, "gaussian_rows",
+        lambda found: torch.zeros_like(found.mean, dtype=torch.bool),
+        "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),
+    Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "100 duels, first posterior",
+        lambda: _first_posterior(_duels(100))),
+    Mechanism("compiled trajectories", reflective_ess, "choose_backend", lambda *_: "eager",
+        "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
+    Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
+        property(lambda _: None),
+        "300 duels, 20 values and gradients of qEUBO", lambda: _search(_duels(300))),
+    Mechanism("draws picked once", RepresenterMixture, "factors_of_samples", _uncached,
+        "300 duels, 20 values and gradients of qEUBO", lambda: _search(_duels(300))),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="mechanisms whose names contain one of these")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    table = Table(
+        "mechanisms",
+        ("mechanism", "problem", "with_s", "without_s", "ratio"),
+        notes=[environment(), f"load average at the start {load_average()}"],
+    )
+    chosen = [entry for entry in MECHANISMS if not options.only or any(word in entry.name for word in options.only)]
+    for entry in chosen[:2] if options.quick else chosen:
+        seconds = _with_and_without(entry, 1 if options.quick else REPEATS)
+        table.add(
+            mechanism=entry.name,
+            problem=entry.problem,
+            with_s=seconds[0],
+            without_s=seconds[1],
+            ratio=seconds[1] / seconds[0],
+        )
+        say(f"{entry.name}: {seconds[0]:.3f} s, without {seconds[1]:.3f} s")
+    publish([table], folder)
+
+
+def _with_and_without(entry: Mechanism, repeats: int) -> tuple[float, float]:
+    """The least seconds with a mechanism and without it; the model is built in the same state."""
+    times: tuple[list[float], list[float]] = ([], [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # draws may be poor without it
+        for _ in range(repeats):
+            times[0].append(_seconds(entry.make()))
+            with patch.object(entry.owner, entry.attribute, entry.without):
+                times[1].append(_seconds(entry.make()))
+    return min(times[0]), min(times[1])
+
+
+def _seconds(measured: Measured) -> float:
+    measured()  # what is imported, compiled or kept on first use
+    began = time.process_time()
+    measured()
+    return time.process_time() - began
