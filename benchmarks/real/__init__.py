@@ -192,6 +192,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", nargs="+", choices=[*DATA, PAIRS, VOTES], default=[*DATA, PAIRS, VOTES], metavar="NAME"
     )
+    parser.add_argument("--splits", nargs="+", metavar="NAME", help="known, new, last; by default all that suit")
     parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers"])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
@@ -252,6 +253,8 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
     for name in options.data[:1] if options.quick else options.data:
         size = options.size or SIZES.get(name)
         for split in _splits(name):
+            if options.splits is not None and split not in options.splits:
+                continue
             for fold in range(1 if options.quick else max(_folds(name, split, size), _folds(name, split, None))):
                 whole = None if size is not None and size < len(_parts(name, split, fold, None)[0]) else size
                 smaller = [] if whole is size else [size]

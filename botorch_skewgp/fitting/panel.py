@@ -25,7 +25,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
 from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from gpytorch.priors import HalfCauchyPrior, HalfNormalPrior, LogNormalPrior, Prior
 from linear_operator.utils.errors import NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
@@ -59,6 +59,7 @@ NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
 MAX_RANK = 8
+LOADING = 0.4  # the spread of an item's entries of directions: with six of these people differ by as much as the noise
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
 SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
@@ -85,7 +86,8 @@ def fit_panel(
     do not raise it with all else as it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
-       abilities) differ, one by one until one does not stay, and then two at once;
+       abilities) differ, one by one until one does not stay, and then two at once; a half-normal prior shrinks loadings
+       of categories on abilities, which are many;
     2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
     3. a smooth part of what all share (an RBF kernel with one lengthscale);
     4. for comparisons, a smooth part of everybody's own;
@@ -111,12 +113,15 @@ def fit_panel(
         The fitted model, with `approximation="ep"`, in evaluation mode.
 
     Raises:
-        InputDataError: If an input of categories is no input, or does not hold whole numbers from 0 on.
+        InputDataError: If there are no answers, or an input of categories is no input, or does not hold whole numbers
+            from 0 on.
         UnsupportedError: If there are numbers beside answers of several people.
     """
     check_train_X(train_X, warn=False)
     observations = as_sequence(observations)
     check_observations(observations, train_X)
+    if not any(entry.num_answers for entry in observations):
+        raise InputDataError("observations must hold an answer or more; there are none.")
     num_judges = max(judges_of(observations), default=-1) + 1 if len(judges_of(observations)) > 1 else 0
     if num_judges and any(entry.anchors_scale for entry in observations):
         raise UnsupportedError("Numbers of several people need the exact model: SkewGP without inducing points.")
@@ -157,7 +162,7 @@ class _Columns:
                 raise InputDataError(
                     f"Input {i} of categories must hold whole numbers from 0 on; got {X[:5, i].tolist()}."
                 )
-            sizes[i] = int(X[:, i].max()) + 1
+            sizes[i] = max(2, int(X[:, i].max()) + 1)  # BoTorch encodes no single category
         low, high = X.amin(0), X.amax(0)
         return cls(X.shape[-1], low, torch.where(high > low, high - low, 1.0), sizes)
 
@@ -184,7 +189,7 @@ class _Columns:
             assert scaled is not None
             return scaled
         encoders: dict[int, Callable[[Tensor], Tensor]] = {
-            i: partial(one_hot, num_classes=size) for i, size in self.sizes.items()
+            i: partial(_one_hot, place=i, num=size) for i, size in self.sizes.items()
         }
         encoded = Encoding(self.dim, dict(self.sizes), encoders)
         return encoded if scaled is None else ChainedInputTransform(scaled=scaled, encoded=encoded)
@@ -199,6 +204,15 @@ class _Columns:
             for value in steps.reshape(-1):
                 points.append(base.index_fill(0, torch.tensor(i, device=base.device), float(value)))
         return torch.stack(points)
+
+
+def _one_hot(values: Tensor, place: int, num: int) -> Tensor:
+    """A column of 0 and 1 for each category of an input; raises `InputDataError` for others."""
+    if bool(((values < 0) | (values >= num)).any()):
+        raise InputDataError(
+            f"Input {place} must hold numbers of categories from 0 to {num - 1}; got {values.unique().tolist()[-5:]}."
+        )
+    return one_hot(values, num)
 
 
 class _Fitted(NamedTuple):
@@ -242,7 +256,8 @@ class _Panel:
         own: Kernel = LinearTastesKernel(0)
         if self._compares:
             rank = None if self._has_full_tastes else 1
-            own = LinearTastesKernel(self.columns.num_columns, rank=rank, scale=COMPARISON_TASTES)
+            prior = HalfCauchyPrior(COMPARISON_TASTES)
+            own = LinearTastesKernel(self.columns.num_columns, rank=rank, root_prior=prior)
         likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
         return self._model((LinearKernel(),), (own,) if self.num_judges else (), likelihood)
 
@@ -329,8 +344,7 @@ class _Panel:
         rank = before + number
         if rank > min(MAX_RANK, d + 1):
             return None
-        scale = COMPARISON_TASTES if self._compares else 1.0
-        tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
+        tastes = LinearTastesKernel(d, rank=rank, root_prior=self._prior_of_directions(rank)).to(old)
         generator = torch.Generator().manual_seed(rank)
         start = START_OF_RANK * torch.randn(d + 1, rank, generator=generator, dtype=torch.float64).to(old)
         start[: len(old), :before] = old[:, :before]
@@ -338,6 +352,18 @@ class _Panel:
         tastes.raw_root.data.copy_(start)
         num_added = int(tastes.taste_mask.sum() - best.own[0].taste_mask.sum())
         return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
+
+    def _prior_of_directions(self, rank: int) -> Prior:
+        """The prior of the entries of `rank` directions; of abilities it shrinks each item's loadings.
+
+        Loadings are as many as a fifth of the answers; left free they promise more than people keep.
+        """
+        if self._compares:
+            return HalfCauchyPrior(COMPARISON_TASTES)
+        spread = torch.full((self.columns.num_columns + 1, rank), LOADING)
+        spread[0] = 1.0
+        spread[[1 + i for i in self.columns.number_columns]] = 1.0
+        return HalfNormalPrior(spread[torch.ones_like(spread).tril() != 0])
 
     def _own_effects(self, best: _Fitted) -> Grown | None:
         """An own effect of each column."""

@@ -3,7 +3,7 @@ r"""Answers of people in a data frame in long format, as points and observations
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, sorted_names
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
-from botorch_skewgp.observations.checks import check_names
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, check_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -122,7 +122,7 @@ def read_choices(
     outside = [alternative is not None and none is not None and cells[alternative][i] == none for i in range(len(who))]
     rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
     used = [i for i in range(len(who)) if can[i] and not outside[i]]
-    points, levels = _read_points(frame, attributes, used)
+    points, levels = _read_points(frame, attributes, used, chosen)
     X, place = points.unique(dim=0, return_inverse=True)
     at = dict(zip(used, place.tolist(), strict=True))
     width = max((len(row) for row in rows), default=2)
@@ -190,27 +190,15 @@ def read_grades(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a grade is none of `grades`; the
             rows are named.
     """
-    said = column(frame, grade, may_be_empty=True)
+    said = columns_of_one_length(frame, [grade] if person is None else [grade, person], may_be_empty=True)[0]
     used = [i for i, value in enumerate(said) if value is not None]
-    if grades is None:
-        wrong = [i for i in used if not is_number(said[i]) or said[i] != round(said[i])]
-        if wrong:
-            raise InputDataError(
-                f"Column {grade!r} must hold whole numbers, or give grades, a list from the lowest to the highest; got "
-                f"{said[wrong[0]]!r} in row {wrong[0]}."
-            )
-        levels_of_grade: Sequence[Any] = range(
-            int(min((said[i] for i in used), default=0)), int(max((said[i] for i in used), default=1)) + 1
-        )
-    else:
-        levels_of_grade = list(grades)
-    place = {value: i for i, value in enumerate(levels_of_grade)}
+    place = {value: i for i, value in enumerate(_grades_of([said[i] for i in used], used, grade, grades))}
     unknown = [i for i in used if said[i] not in place]
     if unknown:
         raise InputDataError(
             f"Column {grade!r} must hold one of {list(place)[:10]}; got {said[unknown[0]]!r} in row {unknown[0]}."
         )
-    points, levels = _read_points(frame, attributes, used)
+    points, levels = _read_points(frame, attributes, used, grade)
     X, index = points.unique(dim=0, return_inverse=True)
     judge, known = None, None
     if person is not None:
@@ -223,11 +211,41 @@ def read_grades(
     return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
 
 
-def _read_points(frame: Any, attributes: Sequence[str], used: Sequence[int]) -> tuple[Tensor, dict[str, tuple]]:
-    """The points of some rows, and the names of values that are no numbers."""
+def _grades_of(
+    said: Sequence[Any], rows: Sequence[int], name: str, grades: Sequence[Hashable] | None
+) -> Sequence[Hashable]:
+    """All grades from the lowest to the highest, of a column's rows if none are given; raises `InputDataError`."""
+    if grades is not None:
+        given = [] if isinstance(grades, str) or not isinstance(grades, Iterable) else list(grades)
+        if len(given) < 2 or not all(isinstance(level, Hashable) for level in given) or len(set(given)) < len(given):
+            raise InputDataError(
+                f"grades must be a list of different grades, two or more, from the lowest up; got {grades!r}."
+            )
+        return given
+    wrong = [i for i, value in enumerate(said) if not is_number(value) or value % 1 != 0]
+    if wrong:
+        raise InputDataError(
+            f"Column {name!r} must hold whole numbers, or give grades, a list from the lowest to the highest; got "
+            f"{said[wrong[0]]!r} in row {rows[wrong[0]]}."
+        )
+    if not said:
+        return range(2)
+    low, high = int(min(said)), int(max(said))
+    if not 1 <= high - low < MAX_CATEGORIES:
+        raise InputDataError(
+            f"Column {name!r} has grades from {low} to {high}; give grades, a list of 2 to {MAX_CATEGORIES} from the "
+            "lowest to the highest."
+        )
+    return range(low, high + 1)
+
+
+def _read_points(
+    frame: Any, attributes: Sequence[str], used: Sequence[int], answer: str
+) -> tuple[Tensor, dict[str, tuple]]:
+    """The points of some rows, beside a column of answers, and the names of values that are no numbers."""
     if isinstance(attributes, str) or not attributes:
         raise InputDataError(f"attributes must be a list of names of columns; got {attributes!r}.")
-    cells = columns_of_one_length(frame, attributes, may_be_empty=True)
+    cells = columns_of_one_length(frame, [answer, *attributes], may_be_empty=True)[1:]
     cells = [[values[i] for i in used] for values in cells]
     levels = {}
     for name, values in zip(attributes, cells, strict=True):

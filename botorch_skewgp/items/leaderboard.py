@@ -166,6 +166,8 @@ def win_probabilities(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
     probability: float | None = None,
+    at: float | None = None,
+    category: int | None = None,
 ) -> DataFrame:
     r"""The probability that the item of the row wins a new vote against that of the column; NaN on the diagonal.
 
@@ -181,6 +183,8 @@ def win_probabilities(
         num_samples: The number of joint draws; fewer are used for many items, to save time.
         seed: The seed of the draws.
         probability: The probability of intervals, of what is not known of the utilities; none if `None`.
+        at: The time, for votes with times; the latest if `None`.
+        category: The category, for votes with categories; none in particular if `None`.
 
     Returns:
         A data frame, in the order of the model's items; with intervals three such tables beside each other, named
@@ -192,7 +196,7 @@ def win_probabilities(
     levels = None
     if probability is not None:
         levels = [(1 + side * as_probability(probability, "probability")) / 2 for side in (-1, 1)]
-    draws = utility_draws(model, num_samples, seed, "win_probabilities", judge)
+    draws = utility_draws(model, num_samples, seed, "win_probabilities", judge, at, category)
     names = check_names(items, draws.shape[-1])
     mean = _win_frame(mean_win_matrix(model, draws, judge), names)
     if levels is None:

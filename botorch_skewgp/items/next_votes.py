@@ -42,6 +42,8 @@ def verdict(
     judge: int | str | None = None,
     num_samples: int = 4096,
     seed: int = 0,
+    at: float | None = None,
+    category: int | None = None,
 ) -> Verdict:
     r"""The present answer and its probability, as a stopping rule.
 
@@ -56,11 +58,13 @@ def verdict(
         judge: The judge of the utilities, as for `leaderboard`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
+        at: The time, for votes with times; the latest if `None`.
+        category: The category, for votes with categories; none in particular if `None`.
 
     Raises:
         InputDataError: If the goal is not known, or `k` does not fit it.
     """
-    draws = utility_draws(model, num_samples, seed, "verdict", judge)
+    draws = utility_draws(model, num_samples, seed, "verdict", judge, at, category)
     k = _check_goal(goal, k, draws.shape[-1])
     ranks = ranks_of(draws)
     if goal == "order":
@@ -83,6 +87,8 @@ def next_votes(
     distinct: bool = True,
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
+    at: float | None = None,
+    category: int | None = None,
 ) -> Tensor:
     r"""The votes to ask for next, between items about which two draws of the posterior disagree ([Wu2016double]_).
 
@@ -102,6 +108,8 @@ def next_votes(
         distinct: Whether all pairs differ, as for one person, who would repeat an answer.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
+        at: The time, for votes with times; the latest if `None`.
+        category: The category, for votes with categories; none in particular if `None`.
 
     Returns:
         An `num_votes x 2` integer tensor of pairs of items.
@@ -109,7 +117,7 @@ def next_votes(
     Raises:
         InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.
     """
-    draws = utility_draws(model, num_samples, seed, "next_votes", judge)
+    draws = utility_draws(model, num_samples, seed, "next_votes", judge, at, category)
     n, device = draws.shape[-1], draws.device
     k = _check_goal(goal, k, n)
     check_flags(distinct=distinct)

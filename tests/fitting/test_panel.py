@@ -78,10 +78,10 @@ def test_slips_are_learned_where_people_slip():
     assert 0.05 < model.likelihood.slip.item() < 0.3
 
 
-def answered(num_items=8, people=50, directions=2, seed=0):
+def answered(num_items=8, people=50, directions=2, loading=2.0, seed=0):
     """A questionnaire whose items load on independent abilities, in three grades."""
     generator = torch.Generator().manual_seed(seed)
-    loads = torch.nn.functional.one_hot(torch.arange(num_items) % directions, directions).double() * 2
+    loads = torch.nn.functional.one_hot(torch.arange(num_items) % directions, directions).double() * loading
     ability = torch.randn(people, directions, dtype=double, generator=generator)
     level = ability @ loads.mT + torch.linspace(-0.5, 0.5, num_items).double()
     noisy = level + torch.randn(level.shape, dtype=double, generator=generator)
@@ -103,6 +103,35 @@ def test_abilities_of_a_questionnaire_are_counted():
     correlation = torch.corrcoef(loadings @ torch.randn(2, 4000, dtype=double))
     alike = torch.arange(8) % 2 == (torch.arange(8) % 2).unsqueeze(-1)
     assert correlation[alike].min() > 0.5 > correlation[~alike].abs().max()
+
+
+@pytest.mark.slow
+def test_loadings_are_shrunk_so_that_probabilities_come_true(monkeypatch):
+    """Sixty people of three abilities answer three quarters of fifteen items; what is said of the rest comes true."""
+    answers = answered(num_items=15, people=60, directions=3, loading=0.7)
+    asked = torch.rand(len(answers.grades), generator=torch.Generator().manual_seed(1)) < 0.25
+    items = torch.arange(15, dtype=double).unsqueeze(-1)
+    learnt = Ordinal(answers.grades[~asked], 3, index=answers.index[~asked], judge=answers.judge[~asked])
+
+    def said():
+        model = fit_panel(items, learnt, categories=[0])
+        found = torch.zeros(len(asked), 3, dtype=double)
+        for person in range(60):
+            of_person = asked & (answers.judge == person)
+            if of_person.any():
+                at = items[answers.index[of_person]].unsqueeze(-2)
+                found[of_person] = model.predictive(at, judge=person).probs.reshape(-1, 3)
+        return found[asked]
+
+    truth = answers.grades[asked].unsqueeze(-1)
+    shrunk = said()
+    monkeypatch.setattr(panel, "LOADING", 10.0)
+    free = said()
+    assert shrunk.gather(-1, truth).log().mean() > free.gather(-1, truth).log().mean() + 0.02
+    right = torch.zeros_like(shrunk).scatter(-1, truth, 1.0)
+    unlikely = shrunk < 0.1
+    error = (shrunk[unlikely] * (1 - shrunk[unlikely])).sum().sqrt() / unlikely.sum()
+    assert abs(right[unlikely].mean() - shrunk[unlikely].mean()) < 2.5 * error
 
 
 @pytest.mark.slow
@@ -130,6 +159,7 @@ def test_without_people_there_are_no_own_parts():
 @pytest.mark.parametrize(
     ("observations", "categories", "error", "match"),
     [
+        (Choice(torch.zeros(0, 2, dtype=torch.long)), [], InputDataError, "must hold an answer or more"),
         (Binary([0, 1, 0]), [2], InputDataError, "categories must name inputs from 0 to 1"),
         (Binary([0, 1, 0]), [0], InputDataError, "Input 0 of categories must hold whole numbers"),
         (Numeric([0.0, 1.0, 2.0], judge=[0, 1, 0]), [], UnsupportedError, "Numbers of several people"),
@@ -138,6 +168,15 @@ def test_without_people_there_are_no_own_parts():
 def test_what_cannot_be_is_refused_in_words(observations, categories, error, match):
     with pytest.raises(error, match=match):
         fit_panel(torch.tensor([[0.5, 1.0], [1.0, 0.0], [0.0, 1.0]]).double(), observations, categories)
+
+
+def test_a_category_alone_and_one_that_is_not_known():
+    answers = Ordinal([0, 1, 1, 0, 1, 2], 3, judge=[0, 0, 1, 1, 2, 2])
+    model = fit_panel(torch.zeros(6, 1, dtype=double), answers, categories=[0])
+    asked = torch.zeros(1, 1, dtype=double)
+    assert float(model.predictive(asked, judge=0).probs.sum()) == pytest.approx(1.0)
+    with pytest.raises(InputDataError, match="Input 0 must hold numbers of categories from 0 to 1; got"):
+        model.predictive(asked + 2, judge=0)
 
 
 def test_a_part_that_cannot_be_fitted_goes(monkeypatch):

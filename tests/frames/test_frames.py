@@ -128,6 +128,25 @@ def test_grades_of_whole_numbers_count_from_the_lowest():
     assert answers.observations[0].judge is None
 
 
+@pytest.mark.parametrize(
+    ("change", "grades", "match"),
+    [
+        ({"stars": [3, 3, 3]}, None, "'stars' has grades from 3 to 3; give grades"),
+        ({"stars": [1, 10**9, 3]}, None, "'stars' has grades from 1 to 1000000000; give grades"),
+        ({"stars": [1, float("inf"), 3]}, None, "must hold whole numbers, or give grades, .* got inf in row 1"),
+        ({}, [1, 1, 3, 5], "different grades, two or more"),
+        ({}, "135", "different grades, two or more"),
+        ({}, 5, "different grades, two or more"),
+        ({"price": [0.1]}, None, "Columns 'stars' and 'price' must have one length; got 3 and 1"),
+        ({"id": ["ann"]}, None, "Columns 'stars' and 'id' must have one length; got 3 and 1"),
+    ],
+)
+def test_grades_that_do_not_fit(change, grades, match):
+    frame = {"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3], "id": ["ann", "bob", "ann"], **change}
+    with pytest.raises(InputDataError, match=match):
+        read_grades(frame, "stars", ["price"], "id", grades=grades)
+
+
 def panel_in_time():
     """Two households of three brands, interleaved; the last trip of one is to come."""
     frame = {"id": [], "trip": [], "brand": [], "chosen": []}

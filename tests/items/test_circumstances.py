@@ -7,7 +7,16 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 
-from botorch_skewgp.items import add_items, add_votes, item_model, leaderboard, next_votes, read_votes
+from botorch_skewgp.items import (
+    add_items,
+    add_votes,
+    item_model,
+    leaderboard,
+    next_votes,
+    read_votes,
+    verdict,
+    win_probabilities,
+)
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Choice, Preference
 
@@ -145,6 +154,35 @@ def test_more_votes_and_items_are_those_of_a_model_of_all():
     assert next_votes(larger, 2).max() <= N
 
 
+def test_verdicts_and_next_votes_are_of_a_time():
+    early, late = [[0, 1]] * 20 + [[1, 2]] * 20, [[2, 1]] * 20 + [[1, 0]] * 20
+    model = item_model(3, Preference(early + late), times=[0.0] * 40 + [9.0] * 40)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert verdict(model).items.tolist() == verdict(model, at=9).items.tolist() == [2]
+    assert verdict(model, "order", at=0).items.tolist() == [0, 1, 2]
+    wins = win_probabilities(model, at=0)
+    assert wins.loc[0, 2] > 0.9 > 0.1 > win_probabilities(model).loc[0, 2]
+    assert float(win_probabilities(model, at=0, probability=0.9)["low"].loc[0, 2]) > 0.9
+
+
+def test_verdicts_and_next_votes_are_of_a_category():
+    wins = Preference([[0, 1]] * 20 + [[1, 0]] * 20)
+    model = item_model(2, wins, categories=[0] * 20 + [1] * 20)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert [verdict(model, category=number).items.item() for number in (0, 1)] == [0, 1]
+    assert win_probabilities(model, category=1).loc[1, 0] > 0.8 > win_probabilities(model, category=0).loc[1, 0]
+
+
+def test_next_votes_are_about_what_is_open_at_a_time():
+    """At first 0 and 1 are level and ahead of 2 and 3, and later behind."""
+    early = [[0, 1], [1, 0]] * 10 + [[0, 2], [1, 3], [0, 3], [1, 2]] * 10
+    late = [[2, 3], [3, 2]] * 10 + [[2, 0], [3, 1], [3, 0], [2, 1]] * 10
+    model = item_model(4, Preference(early + late), times=[0.0] * 60 + [9.0] * 60)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    for at, pair in ((0, [0, 1]), (9, [2, 3]), (None, [2, 3])):
+        assert next_votes(model, at=at).sort().values.tolist() == [pair]
+
+
 def test_a_model_of_circumstances_is_pickled():
     wins, home = at_home(10)
     times = torch.arange(10.0)
@@ -171,7 +209,10 @@ def test_circumstances_are_of_votes_between_two_items():
     with pytest.raises(InputDataError, match="between two items"):
         item_model(3, Choice([[0, 1, 2]]), times=[1.0])
     plain = item_model(3, Preference([[0, 1]]))
-    with pytest.raises(InputDataError, match="at is for models of votes with times"):
-        leaderboard(plain, at=1.0)
+    for ask in (leaderboard, verdict, next_votes, win_probabilities):
+        with pytest.raises(InputDataError, match="at is for models of votes with times"):
+            ask(plain, at=1.0)
+        with pytest.raises(InputDataError, match="category is for models of votes with categories"):
+            ask(plain, category=0)
     with pytest.raises(InputDataError, match="same kinds"):
         add_votes(plain, Preference([[0, 1]]), times=[1.0])
