@@ -9,7 +9,7 @@ band's width. Seeds are paired: they share function, first points and the random
 answers are right within a closed curve: at ten frequencies its ends are estimated from below and from above.
 
 - `asked by ...`: a SkewGP by expectation propagation with the default prior of labels; points of trials are Sobol's,
-  uniform, or the maximiser of an acquisition function over the domain by `optimize_acqf`;
+  uniform, or the maximiser of an acquisition function over the domain, by `optimize_acqf`, or of 128 new Sobol points;
 - `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
   by sixteen draws of the hyperparameters with expectation propagation for each;
 - `rising`: the same, told by slopes that the probability of a right answer rises with the level;
@@ -31,14 +31,14 @@ import json
 import os
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
@@ -47,8 +47,8 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, add_race_arguments, grid, mean_and_error
+from benchmarks._reporting import Cell, prepare, publish
 from benchmarks._threshold_problem import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -64,6 +64,11 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.thresholds import PsychometricFunction, threshold
 
 REFIT, CANDIDATES, REFERENCE = 8, 160, 64
+ASKED = "asked "  # in the names of methods that differ in their points alone
+NOTES = [
+    f"{TRIALS} trials, guess and lapse rates {RATES}; less_than: by how much the error is less than that of "
+    "'variational, information' and of 'asked by Sobol', paired"
+]
 DOMAIN = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Acquisition = Callable[[Model], Callable[[Tensor], Tensor]]
 Next = Callable[[Model, Tensor], Tensor]  # the point of the next trial, given those before
@@ -72,8 +77,7 @@ Estimate = tuple[Tensor, Tensor | None, Tensor | None]  # thresholds at `AT`, an
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--seeds", type=int, default=20, help="paired seeds")
+    add_race_arguments(parser, seeds=20)
     parser.add_argument("--functions", nargs="+", choices=RATES, default=list(RATES), metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="NAME")
     parser.add_argument("--aepsych", metavar="PYTHON", help="the Python of an environment with AEPsych")
@@ -81,50 +85,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
+    functions, seeds = (options.functions[:1], 1) if options.quick else (options.functions, options.seeds)
+    cases = [{"function": name, "guess": RATES[name][0], "lapse": RATES[name][1]} for name in functions]
+    race = Race("thresholds", cases, grid(method=options.methods), range(seeds), partial(_run, aepsych=options.aepsych),
+                ("error", "covered", "width", "seconds"), _columns, NOTES)  # fmt: skip
     folder = prepare(options)
-    values = ("error", "covered", "width", "seconds")
-    runs = Runs("thresholds_runs", ("function", "guess", "lapse", "method", "seed"), values, folder)
-    seeds = 1 if options.quick else options.seeds
-    for seed in range(seeds):  # seeds first: a run that is stopped has pairs
-        for function in options.functions[:1] if options.quick else options.functions:
-            for method in options.methods:
-                _store_run(runs, (function, *RATES[function], method, seed), options.aepsych)
-    table = Table(
-        "thresholds",
-        ("function", "method", "runs", "error", "error_se", "less_than_variational", "its_se", "covered", "covered_se",
-         "width", "seconds"),
-        notes=[environment(), f"load average at the end {load_average()}",
-               f"{TRIALS} trials, guess and lapse rates {RATES}; "
-               "differences of errors are paired with 'variational, information'"],
-    )  # fmt: skip
-    for function in options.functions:
-        _summarise(table, runs, function)
-    publish([table], folder)
+    rows = race.hold(folder, options.processes, options.seconds)
+    of_all = {"function": "all", "guess": "", "lapse": ""}
+    every = [{**row, **of_all, "seed": f"{row['function']} {row['seed']}"} for row in rows if ASKED in row["method"]]
+    publish([race.table([*rows, *every])], folder)
 
 
-def _store_run(runs: Runs, key: tuple[str, float, float, str, int], aepsych: str | None) -> None:
-    function, guess, lapse, method, seed = key
-    if key in runs or (method == "psignifit" and importlib.util.find_spec("psignifit") is None):
-        return
-    if method == "AEPsych" and aepsych is None:
-        return
+def _run(
+    function: str, guess: float, lapse: float, method: str, seed: int, aepsych: str | None
+) -> list[dict[str, Cell]]:
+    """The estimates of a method, in one row or several."""
     observer = Observer(function, seed, guess, lapse)
-    if observer.is_closed and method in OF_ONE_CURVE:
-        return
+    is_missing = method == "psignifit" and importlib.util.find_spec("psignifit") is None
+    if is_missing or (method == "AEPsych" and aepsych is None) or (observer.is_closed and method in OF_ONE_CURVE):
+        return []
     began = _processor_seconds()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimates = METHODS[method](observer, aepsych)
+    estimates = METHODS[method](observer, aepsych)
     seconds = _processor_seconds() - began
+    rows: list[dict[str, Cell]] = []
     for suffix, (median, lower, upper) in estimates.items():
         error = float((median.clamp(0, 1) - observer.truth).abs().mean())
         covered = width = float("nan")
         if lower is not None and upper is not None:
             covered = float(((lower <= observer.truth) & (observer.truth <= upper)).double().mean())
             width = float((upper.clamp(0, 1) - lower.clamp(0, 1)).mean())
-        say(f"{function}, {method}{suffix}, seed {seed}: error {error:.3f}, covered {covered:.2f}, {seconds:.0f} s")
-        row = dict(zip(runs.keys, (function, guess, lapse, method + suffix, seed), strict=True))
-        runs.add({**row, "error": error, "covered": covered, "width": width, "seconds": seconds})
+        rows.append({"method": method + suffix, "error": error, "covered": covered, "width": width, "seconds": seconds})
+    return rows
 
 
 def _processor_seconds() -> float:
@@ -133,27 +124,13 @@ def _processor_seconds() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-def _summarise(table: Table, runs: Runs, function: str) -> None:
-    rows = [row for row in runs.rows if row["function"] == function]
-    rows = [row for row in rows if (float(row["guess"]), float(row["lapse"])) == RATES[function]]
-    base = {row["seed"]: float(row["error"]) for row in rows if row["method"] == "variational, information"}
-    for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in rows if row["method"] == method]
-        error, covered, width, seconds = (
-            torch.tensor([float(row[name] or "nan") for row in own])
-            for name in ("error", "covered", "width", "seconds")
-        )
-        paired = [base[row["seed"]] - float(row["error"]) for row in own if row["seed"] in base]
-        gain = torch.tensor(paired if paired and method != "variational, information" else [float("nan")])
-        table.add(
-            function=function, method=method, runs=len(own), error=float(error.mean()), error_se=_error(error),
-            less_than_variational=float(gain.mean()), its_se=_error(gain), covered=float(covered.mean()),
-            covered_se=_error(covered), width=float(width.mean()), seconds=float(seconds.mean()),
-        )  # fmt: skip
-
-
-def _error(values: Tensor) -> float:
-    return float(values.std() / len(values) ** 0.5) if len(values) > 1 else float("nan")
+def _columns(runs: Group) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"runs": len(runs), "error": runs.mean("error"), "error_se": runs.error("error")}
+    for name, rival in (("variational", "variational, information"), ("sobol", "asked by Sobol")):
+        mine, theirs = runs.beside("error", method=rival)
+        row[f"less_than_{name}"], row[f"{name}_se"] = mean_and_error(theirs - mine)
+    row |= {"covered": runs.mean("covered"), "covered_se": runs.error("covered")}
+    return {**row, "width": runs.mean("width"), "seconds": runs.mean("seconds")}
 
 
 # Models
@@ -288,12 +265,23 @@ def _of_pool(acquisition: Acquisition) -> Next:
     return choose
 
 
-def _optimised(acquisition: Callable[[Model], Any]) -> Next:
+def _optimised(acquisition: Callable[[Model], AcquisitionFunction]) -> Next:
     """The best of the domain, as the example of each class has it."""
 
     def choose(model: Model, X: Tensor) -> Tensor:
         with manual_seed(len(X)):
             return optimize_acqf(acquisition(model), DOMAIN, q=1, num_restarts=4, raw_samples=64)[0]
+
+    return choose
+
+
+def _of_sobol_points(acquisition: Acquisition) -> Next:
+    """The best of 128 new Sobol points, as the guide has it."""
+
+    def choose(model: Model, X: Tensor) -> Tensor:
+        candidates = SobolEngine(2, scramble=True, seed=1000 + len(X)).draw(128, dtype=torch.double)
+        with torch.no_grad():
+            return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
 
     return choose
 
@@ -412,6 +400,9 @@ METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
     "asked by LevelSetInformation": _of_skew_gp(_optimised(_level_set)),
     "asked by PredictiveInformation": _of_skew_gp(_optimised(_predictions)),
     "asked by BALD": _of_skew_gp(_optimised(SkewBayesianActiveLearningByDisagreement)),
+    "asked by LevelSetInformation of Sobol points": _of_skew_gp(_of_sobol_points(_level_set)),
+    "asked by PredictiveInformation of Sobol points": _of_skew_gp(_of_sobol_points(_predictions)),
+    "asked by BALD of Sobol points": _of_skew_gp(_of_sobol_points(SkewBayesianActiveLearningByDisagreement)),
     "SkewGP, information": _of_skew_gp(_of_pool(_level_set), exact=True),
     "SkewGP, rising, information": _of_skew_gp(_of_pool(_level_set), rising=True),
     "variational, information": _of_variational(_of_pool(_level_set)),

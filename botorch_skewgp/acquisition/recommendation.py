@@ -164,12 +164,14 @@ def _next_points(
     domain: SearchDomain | Tensor
     if bounds is None:
         given = {name: value for name, value in search.items() if name not in ("num_restarts", "raw_samples")}
-        domain = like = _pool(model, X_candidates, given | {"discrete_dims": discrete_dims, "cat_dims": cat_dims}, num)
+        domain = like = _pool(model, X_candidates, given | {"discrete_dims": discrete_dims, "cat_dims": cat_dims})
     else:
         domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
         domain.check_choice(search)
         like = domain.bounds
     incumbent = _incumbent(X_incumbent, method, like)
+    if isinstance(domain, Tensor):
+        _check_pool(domain, num, incumbent)
     if method is None and num == 2 and is_latent_model(model) and (incumbent is not None or bounds is None):
         method = "expected_improvement"
     if method == "expected_improvement" and incumbent is None:
@@ -199,16 +201,24 @@ def _check_options(search: dict[str, Any]) -> None:
         raise InputDataError(f"optimize_acqf has no argument {', '.join(unknown)}; leave it out.")
 
 
-def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) -> Tensor:
-    """The different candidates in the model's dtype; raises if they are too few, or for options that need a domain."""
+def _pool(model: Model, X_candidates: Any, options: dict[str, Any]) -> Tensor:
+    """The different candidates in the model's dtype; raises for options that need a domain."""
     given = sorted(name for name, value in options.items() if value is not None)
     if given:
         raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
     X = _candidates(model, X_candidates)
-    different = X[first_of_equal(X).unique()]
-    if len(different) < least:
-        raise InputDataError(f"X_candidates must hold at least {least} different points; got {X.tolist()}.")
-    return different
+    return X[first_of_equal(X).unique()]
+
+
+def _check_pool(pool: Tensor, num: int, incumbent: Tensor | None) -> None:
+    """Raise if there are fewer than `num` different points, with the incumbent if there is one."""
+    others, counted = (num, "") if incumbent is None else (num - 1, ", the incumbent counted")
+    if len(_without(pool, incumbent)) < others:
+        raise InputDataError(f"X_candidates must hold at least {num} different points{counted}; got {pool.tolist()}.")
+
+
+def _without(pool: Tensor, incumbent: Tensor | None) -> Tensor:
+    return pool if incumbent is None else pool[(pool != incumbent).any(-1)]
 
 
 def _candidates(model: Model, X_candidates: Any) -> Tensor:
@@ -270,7 +280,7 @@ def _best_of_pool(
 ) -> tuple[Tensor, Tensor]:
     """The best points of a pool: one after the other, beside the incumbent if there is one, or as pairs."""
     if incumbent is not None:
-        pool, num = pool[(pool != incumbent).any(-1)], num - 1
+        pool, num = _without(pool, incumbent), num - 1
     if incumbent is not None or in_turn:
         chosen, values = select_from_pool(acquisition, pool, num)
         points = pool[chosen]
@@ -353,8 +363,10 @@ def recommend(
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     _check_options(search)
-    X = _candidates(model, _own_points(model) if X_candidates is None else X_candidates)
+    X = _own_points(model) if X_candidates is None else _candidates(model, X_candidates)
     if bounds is None:
+        if not len(X):
+            raise InputDataError("The model has no points to recommend from; give bounds or X_candidates.")
         values = _means(model, X, posterior_transform)
         if X_candidates is None:
             warn_if_undecided(model, values)

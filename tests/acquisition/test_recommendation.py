@@ -9,6 +9,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
+from botorch.exceptions.warnings import BadInitialCandidatesWarning
 from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, InputPerturbation, Normalize, Round
 from botorch.models.transforms.outcome import Standardize
@@ -444,6 +445,27 @@ def test_fewer_points_than_options(model):
     assert apart(next_choice(model, BOUNDS, 4, **corners, **SMALL)[0])
     with pytest.raises(CandidateGenerationError, match="No 5 different points"):
         next_choice(model, BOUNDS, 5, **corners, **SMALL)
+
+
+def test_an_incumbent_is_one_of_the_points_asked_about(model):
+    best = POINTS[2]
+    pair, _ = next_pair(model, X_candidates=POINTS[:1], X_incumbent=best)
+    assert torch.equal(pair, torch.stack([POINTS[0], best]))
+    options, _ = next_choice(model, num_options=3, X_candidates=POINTS[:2], X_incumbent=best)
+    assert apart(options) and torch.equal(options[-1], best)
+    with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
+        next_pair(model, X_candidates=POINTS[2:3], X_incumbent=best)
+
+
+def test_a_model_without_points_recommends_one_of_the_domain():
+    model = SkewGP(torch.empty(0, 2, dtype=DOUBLE), Preference(torch.empty(0, 2, dtype=torch.long)))
+    unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+    with pytest.warns(BadInitialCandidatesWarning):  # all are equal
+        point, value = recommend(model, unit, **SMALL)
+    assert point.shape == (1, 2) and value == 0
+    assert apart(next_pair(model, unit, **SMALL)[0])
+    with pytest.raises(InputDataError, match="no points to recommend from; give bounds or X_candidates"):
+        recommend(model)
 
 
 def test_choice_of_several(model, generator):
