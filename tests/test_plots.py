@@ -16,7 +16,6 @@ from scipy import stats
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
 from botorch_skewgp.checking import judge_summary
-from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
     Binary,
@@ -31,14 +30,11 @@ from botorch_skewgp.observations import (
 )
 from botorch_skewgp.plots import (
     COLORS,
-    plot_agreement,
-    plot_grades,
     plot_map,
     plot_marginal,
     plot_posterior,
     plot_segments,
     plot_slices,
-    plot_slips,
     plot_tastes,
     plot_threshold,
 )
@@ -170,13 +166,11 @@ class TestPosterior:
         np.testing.assert_allclose(lower, mean + stats.norm.ppf(0.025) * sd, rtol=1e-6)
         np.testing.assert_allclose(upper, mean + stats.norm.ppf(0.975) * sd, rtol=1e-6)
 
-    def test_lines_of_a_second_model_on_the_same_axes(self, line, numbers):
+    def test_a_second_model_on_the_same_axes(self, line, numbers):
         ax = Figure().subplots()
         assert plot_posterior(line, LINE, ax=ax) is ax
-        plot_posterior(numbers, LINE, ax=ax, fill=False, probabilities=(0.95,), color=COLORS[1], name="numbers")
-        assert {"mean", "numbers: mean", "95 %", "numbers: 95 %"} <= set(labels(ax))
-        assert labelled(ax, "numbers: mean").get_color() == COLORS[1]
-        assert {text.get_text() for text in ax.get_legend().get_texts()} == set(labels(ax))
+        plot_posterior(numbers, LINE, ax=ax, probabilities=(), color=COLORS[1])
+        assert [entry.get_color() for entry in ax.lines if entry.get_label() == "mean"] == [COLORS[0], COLORS[1]]
 
     def test_one_output_of_several(self):
         model = skew_gp(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3))
@@ -472,42 +466,7 @@ class TestPyplot:
         assert plot_posterior(mixed, LINE, resolution=5).get_ylabel() == "$f(x)$"
 
 
-class TestGrades:
-    def test_grades(self):
-        for seen in (
-            Ordinal([0, 1, 2, 2, 1], 4),
-            [Numeric([0.1, 0.2], index=[0, 1]), Ordinal([0, 2, 1], 3, index=[2, 3, 4])],
-        ):
-            model = skew_gp(POINTS, seen)
-            ax = plot_grades(model, LINE, resolution=11)
-            likelihood = model.likelihood.for_kind(Ordinal)
-            x = torch.linspace(-1, 2, 11, dtype=torch.double).unsqueeze(-1)
-            expected = likelihood(model.latent_posterior(x), scale=model.outcome_scale).probs.squeeze(-2).detach()
-            bottom = torch.zeros(11)
-            for area, probability in zip(ax.collections, expected.mT, strict=True):
-                drawn = edges_of_stack(area, 11)
-                np.testing.assert_allclose(drawn[0], bottom, atol=1e-12)
-                np.testing.assert_allclose(drawn[1] - drawn[0], probability, atol=1e-12)
-                bottom = drawn[1]
-            np.testing.assert_allclose(bottom, 1.0)
-            assert labels(ax) == [f"grade {j}" for j in range(expected.shape[-1])]
-
-    def test_grades_need_some(self, line):
-        with pytest.raises(InputDataError, match="plot_grades needs a model of grades"):
-            plot_grades(line, LINE)
-
-
-def edges_of_stack(area, n):
-    """Lower and upper edge of a filled area of `n` points."""
-    (path,) = area.get_paths()
-    at = {}
-    for x, y in path.vertices:
-        at.setdefault(round(float(x), 9), []).append(float(y))
-    assert len(at) == n
-    return np.array([[min(at[x]), max(at[x])] for x in sorted(at)]).T
-
-
-def test_judges_tastes_and_agreement_are_those_of_the_table():
+def test_judges_tastes_are_those_of_the_table():
     X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = [[0, 1], [2, 3], [4, 5], [1, 3]]
     model = SkewGP(X, Preference(pairs * 2, judge=[0] * 4 + [1] * 4), approximation="ep")
@@ -526,10 +485,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     assert {text.get_text() for text in wide[0].get_legend().get_texts()} == {
         "50% band", "shared", "a judge, 50% interval",
     }  # fmt: skip
-    ax = plot_agreement(summary, names=["ann", "bob"])
-    assert np.allclose(ax.images[0].get_array(), summary.agreement)
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["ann", "bob"]
-    for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": ax}):
+    for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": wide[0]}):
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)
     for bad in ({"names": 2}, {"names": "ab"}, {"inputs": 2}):
@@ -537,7 +493,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
             plot_tastes(summary, **bad)
         with pytest.raises(InputDataError, match="must be a list of 2 names"):
             summary.columns(**bad)
-    for draw in (plot_tastes, plot_agreement, plot_segments):
+    for draw in (plot_tastes, plot_segments):
         with pytest.raises(InputDataError, match=r"judge_summary\(model\) returns; got SkewGP"):
             draw(model)
 
@@ -593,16 +549,6 @@ def test_pictures_can_be_saved(line, square, validity, tmp_path):
     ):
         ax.figure.savefig(tmp_path / f"{i}.png", dpi=40)
         assert (tmp_path / f"{i}.png").stat().st_size > 0
-
-
-def test_slips_are_marked_with_their_numbers() -> None:
-    points = torch.linspace(0, 1, 4, dtype=torch.double).unsqueeze(-1)
-    duels = Preference([[1, 0], [2, 1], [3, 2], [3, 0], [2, 0], [0, 3]])
-    model = SkewGP(points, duels, likelihood=PreferenceLikelihood(slip=0.1))
-    ax = plot_slips(model)
-    assert [text.get_text() for text in ax.texts] == ["5"]
-    heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
-    assert torch.allclose(torch.tensor(heights), model.slips())
 
 
 @pytest.mark.parametrize("dim", [0, 1])
@@ -671,8 +617,6 @@ class TestFixedInputs:
         assert winner.get_xdata().tolist() == [0.1]  # the other duel is elsewhere
         ax = plot_map(self.model(Binary([1, 0, 1, 0])), self.AXIS, "valid", inputs=self.NAMES, ax=Figure().subplots())
         assert ax.get_xlabel() == "heat"
-        graded = self.model(Ordinal([0, 1, 2, 1], 3))
-        assert plot_grades(graded, self.AXIS, inputs=self.NAMES, ax=Figure().subplots()).get_xlabel() == "heat"
         panels = plot_slices(model, torch.tensor([[0.0] * 3, [1.0] * 3]), self.X[0], inputs=self.NAMES)
         assert [panel.get_xlabel() for panel in panels] == [*self.NAMES]
         pyplot.close("all")

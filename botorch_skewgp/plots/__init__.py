@@ -1,9 +1,8 @@
 """Plots of models and of optimisations. Needs matplotlib, the extra `plot`.
 
-`functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `grades` the
-probabilities of grades, `judges` the tastes and agreement of a panel, `slips` doubtful answers, `thresholds` where a
-probability crosses a level, `leaderboards` items with intervals of their ranks; `marginals` computes what they draw,
-`data` marks observations, and `style` has colours and axes.
+`functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `judges` the
+tastes of a panel, `thresholds` where a probability crosses a level, `leaderboards` items with intervals of their ranks;
+`marginals` computes what they draw, `data` marks observations, and `style` has colours and axes.
 
 Every function draws on the axes given as `ax`, or on a new pyplot figure, and returns the axes (an array for several
 panels); `plt.show()`, `plt.savefig(...)` and `plt.close()` then apply to that figure. `rcParams` do not change. Points
@@ -11,25 +10,20 @@ are in the units of `train_X`, functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices
-from botorch_skewgp.plots.grades import plot_grades
-from botorch_skewgp.plots.judges import plot_agreement, plot_segments, plot_tastes
+from botorch_skewgp.plots.judges import plot_segments, plot_tastes
 from botorch_skewgp.plots.leaderboards import plot_leaderboard
 from botorch_skewgp.plots.maps import plot_map
-from botorch_skewgp.plots.slips import plot_slips
 from botorch_skewgp.plots.style import COLORS
 from botorch_skewgp.plots.thresholds import plot_threshold
 
 __all__ = [
     "COLORS",
-    "plot_agreement",
-    "plot_grades",
     "plot_leaderboard",
     "plot_map",
     "plot_marginal",
     "plot_posterior",
     "plot_segments",
     "plot_slices",
-    "plot_slips",
     "plot_tastes",
     "plot_threshold",
 ]

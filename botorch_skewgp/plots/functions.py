@@ -25,10 +25,20 @@ from botorch_skewgp.plots.marginals import (
     points_between,
     value_label,
 )
-from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
+from botorch_skewgp.plots.style import (
+    BLACK,
+    BLUE,
+    COLORS,
+    COLUMNS,
+    SMALL,
+    VERMILLION,
+    array,
+    finish,
+    new_axes,
+    new_panels,
+)
 
 PROBABILITIES = (0.5, 0.8, 0.95)
-COLUMNS = 3  # of slices on a new figure
 
 
 def plot_posterior(
@@ -40,17 +50,14 @@ def plot_posterior(
     data: bool = True,
     output: int | None = None,
     resolution: int = 201,
-    fill: bool = True,
     color: str = BLUE,
-    name: str = "",
     inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the posterior of a function of one input: the mean and bands between quantiles.
 
     Numbers and censoring bounds are marked at their values, labels and grades in a row below, and duels, choices and
-    rankings as a stack of lines from winner to loser. To compare models, draw the second one on the axes of the first
-    with `fill=False`, another colour and a name.
+    rankings as a stack of lines from winner to loser.
 
     Example:
         >>> ax = plot_posterior(SkewGP(train_X[:, :1], Preference(pairs)), bounds[:, :1], gaussian=True)
@@ -64,9 +71,7 @@ def plot_posterior(
         data: Whether to mark the observations of a SkewGP, or the duels of a PairwiseGP.
         output: The output to draw, for a model with several.
         resolution: The number of points on the grid.
-        fill: Whether bands are filled, or drawn as lines.
         color: The colour of mean and bands.
-        name: The name of the model in the legend.
         inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
@@ -83,7 +88,7 @@ def plot_posterior(
     distribution = Marginals(model, points_between(bounds, x), output)
     bands = _band_edges(distribution, probabilities)
     ax = new_axes(ax, (6.4, 3.6))
-    _draw_bands(ax, x, distribution, bands, probabilities, fill, color, f"{name}: " if name else "")
+    _draw_bands(ax, x, distribution, bands, probabilities, color)
     if gaussian:
         _draw_gaussian(ax, x, distribution, probabilities)
     if data:
@@ -134,9 +139,9 @@ def plot_slices(
     X[torch.arange(d), :, torch.arange(d)] = grids
     distributions = [Marginals(model, slice_, output) for slice_ in X]
     edges = [_band_edges(distribution, probabilities) for distribution in distributions]
-    panels = new_panels(ax, d, (3.0, 2.5), COLUMNS, sharey=True)
+    panels = new_panels(ax, d, (3.0, 2.5), sharey=True)
     for i, (panel, x, distribution, bands) in enumerate(zip(panels, grids, distributions, edges, strict=True)):
-        _draw_bands(panel, x, distribution, bands, probabilities, True, BLUE, "")
+        _draw_bands(panel, x, distribution, bands, probabilities, BLUE)
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
         first = ax is not None or i % COLUMNS == 0
@@ -231,27 +236,18 @@ def _draw_bands(
     distribution: Marginals,
     bands: Sequence[Tensor],
     probabilities: Sequence[float],
-    fill: bool,
     color: str,
-    prefix: str,
 ) -> None:
     """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
-    ax.plot(array(x), array(distribution.mean), color=color, linewidth=1.8, label=f"{prefix}mean", zorder=3)
+    ax.plot(array(x), array(distribution.mean), color=color, linewidth=1.8, label="mean", zorder=3)
     ordered = sorted(zip(probabilities, bands, strict=True), key=lambda pair: pair[0])
     for rank, (probability, (lower, upper)) in enumerate(ordered):
         share = (rank + 1) / (len(ordered) + 1)  # of white
-        label = f"{prefix}{100 * probability:g} %"
-        if fill:
-            tint = tuple(share + (1 - share) * c for c in to_rgb(color))
-            ax.fill_between(
-                array(x), array(lower), array(upper), color=tint, linewidth=0, label=label, zorder=1 - 0.01 * rank
-            )
-        else:
-            for i, edge in enumerate((lower, upper)):
-                ax.plot(
-                    array(x), array(edge), color=color, linewidth=1, alpha=1 - 0.6 * share,
-                    linestyle="-.", label=label if i == 0 else None, zorder=2,
-                )  # fmt: skip
+        tint = tuple(share + (1 - share) * c for c in to_rgb(color))
+        ax.fill_between(
+            array(x), array(lower), array(upper), color=tint, linewidth=0, label=f"{100 * probability:g} %",
+            zorder=1 - 0.01 * rank,
+        )  # fmt: skip
 
 
 def _draw_gaussian(ax: Axes, x: Tensor, distribution: Marginals, probabilities: Sequence[float]) -> None:

@@ -1,4 +1,4 @@
-"""Tastes and agreement of judges, from `checking.judge_summary`."""
+"""Tastes of judges, from `checking.judge_summary`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from botorch_skewgp.checking import JudgeSummary
 from botorch_skewgp.observations.checks import as_names
-from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
+from botorch_skewgp.plots.style import BLUE, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 NUM_TERMS = 3  # of the label of an axis: the inputs of largest weight
 
@@ -19,8 +19,6 @@ def plot_tastes(
     summary: JudgeSummary,
     names: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
-    *,
-    columns: int = 3,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> Iterable[Axes]:
     r"""Plot the tastes of all judges with their intervals, a panel for each input; line and band are shared tastes.
@@ -33,7 +31,6 @@ def plot_tastes(
         summary: The table that `judge_summary(model)` returns.
         names: The judges' names; their numbers by default.
         inputs: The inputs' names.
-        columns: The number of panels side by side on a new figure.
         ax: The axes to draw on, one for each input; new ones if `None`.
 
     Returns:
@@ -44,7 +41,7 @@ def plot_tastes(
     """
     names, inputs = _names(summary, names), _inputs(summary, inputs)
     d = len(inputs)
-    panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), columns, sharey=True)
+    panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), sharey=True)
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
@@ -62,34 +59,6 @@ def plot_tastes(
     else:
         panels[0].legend(frameon=False, fontsize=SMALL)
     return panels
-
-
-def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    r"""Plot the agreement of judges: the share of pairs of points on which two judges have the same favourite.
-
-    Example:
-        >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
-        >>> ax = plot_agreement(judge_summary(model))
-
-    Args:
-        summary: The table that `judge_summary(model)` returns.
-        names: The judges' names; their numbers by default.
-        ax: The axes to draw on; new ones if `None`.
-
-    Returns:
-        The axes.
-
-    Raises:
-        InputDataError: If `summary` is not a table of judges, or there are more or fewer names than judges.
-    """
-    names = _names(summary, names)
-    side = 1.2 + 0.3 * len(names)
-    ax = new_axes(ax, (side + 1.0, side))
-    image = ax.imshow(array(summary.agreement), vmin=0, vmax=1, cmap=SEQUENTIAL)
-    ax.set_xticks(range(len(names)), labels=names, rotation=90)
-    ax.set_yticks(range(len(names)), labels=names)
-    ax.figure.colorbar(image, ax=ax, label="agreement")
-    return finish(ax, "", "", legend="none")
 
 
 def plot_segments(

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_count, check_parts
+from botorch_skewgp.observations.checks import check_parts
 
 # The colour-blind safe palette of [Okabe2008color]_, without yellow, which is faint on white.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (
@@ -24,6 +24,7 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (
 )  # fmt: skip
 SEQUENTIAL, DIVERGING = "viridis", "PuOr"
 DPI = 120
+COLUMNS = 3  # of panels on a new figure
 SMALL = "small"
 
 
@@ -38,17 +39,14 @@ def new_figure(size: tuple[float, float]) -> Figure:
     return plt.figure(figsize=size, dpi=DPI, layout="constrained")
 
 
-def new_panels(
-    ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], columns: int = 3, **options: Any
-) -> np.ndarray:
-    """The panels given, or new ones in at most `columns` columns, each of a size in inches.
+def new_panels(ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], **options: Any) -> np.ndarray:
+    """The panels given, or new ones in at most three columns, each of a size in inches.
 
     Raises:
-        InputDataError: If the number of panels given is wrong, or `columns` is not a positive integer.
+        InputDataError: If the number of panels given is wrong.
     """
-    columns = as_count(columns, "columns", least=1)
     if ax is None:
-        columns = min(num, columns)
+        columns = min(num, COLUMNS)
         rows = -(-num // columns)
         figure = new_figure((columns * size[0], rows * size[1]))
         panels = figure.subplots(rows, columns, squeeze=False, **options).ravel()

@@ -23,7 +23,6 @@ def plot_threshold(
     *,
     dim: int = 1,
     probability: float = 0.95,
-    data: bool = True,
     resolution: int = 65,
     inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
@@ -41,7 +40,6 @@ def plot_threshold(
         level: The probability of a yes at the threshold.
         dim: The input along which the threshold lies; it is the vertical axis.
         probability: The probability of the credible band.
-        data: Whether to mark the answers.
         resolution: The number of points along the other input.
         inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
@@ -70,8 +68,7 @@ def plot_threshold(
     ax.fill_between(array(x), lower, upper, color=BLUE, alpha=0.2, linewidth=0, label=f"{probability:.0%} band")
     median = torch.where(found.median.isfinite(), found.median, torch.nan)
     ax.plot(array(x), array(median), color=BLUE, linewidth=1.8, label="median", zorder=3)
-    if data:
-        mark_points(ax, model, bounds, (other, dim))
+    mark_points(ax, model, bounds, (other, dim))
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.set_ylim(low, high)
     return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")

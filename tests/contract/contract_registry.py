@@ -201,6 +201,11 @@ def with_objective(make: Callable[[], MCAcquisitionObjective], perturbed: bool =
     return build
 
 
+def of_both(make: Callable[[], MCAcquisitionObjective]) -> Callable[[Case], AcquisitionFunction]:
+    """A Monte Carlo function that is handed an objective of two outputs."""
+    return lambda c: monte_carlo.qSimpleRegret(c.objectives, sampler=sampler_of_two(), objective=make())
+
+
 def learned_objective(c: Case) -> AcquisitionFunction:
     """Two outcomes, with a model that learned the utility of pairs of them."""
     utility = objective.LearnedObjective(c.model, torch.Size([8]), seed=4)
@@ -229,519 +234,252 @@ ONE_PENDING = "BoTorch makes a fantasy at every pending point, and a comparison 
 ONE_POINT = (1,)
 
 
+def built(
+    target: type, given: Callable[[Case], dict] = lambda c: {}, of: str = "model", draws: int = 0, **options
+) -> Entry:
+    """The entry of `target(model, **given)`, with a sampler if there are draws."""
+
+    def build(c: Case) -> AcquisitionFunction:
+        made = (sampler_of_two if "objectives" in of else sampler)(draws) if draws else None
+        return target(getattr(c, of), **given(c), **({"sampler": made} if draws else {}))
+
+    return Entry(target, build, **options)
+
+
 def entries() -> list[Entry]:
     """All that can be built."""
-    E = Entry
-    obj = objective
-    mor = multi_output_risk_measures
-    rm = risk_measures
-    found = [
+    B, E, n = built, Entry, NUM_SAMPLES
+    obj, mor, rm, kg, mc = objective, multi_output_risk_measures, risk_measures, knowledge_gradient, monte_carlo
+    two = {"of": "objectives"}
+    refused = {"pending": None}
+    other = {"pending": "other"}
+    ahead = {"fantasies": True}
+    flat = {"may_be_flat": True}
+    by_moments = {"route": MOMENTS, "qs": ONE_POINT, **refused}
+    pair_by_moments = {**by_moments, "qs": (2,)}
+    matched = {"of": "gaussian", "route": MATCHED}
+    several = {"outputs": 2, "left_out": {"optimise": "several values at once: for multi-objective optimisers"}}
+    with_constraint = {"variant": "an output as constraint"}
+    above_zero = {1: (0.0, None)}
+
+    def half(c: Case) -> dict:
+        return {"posterior_transform": obj.ScalarizedPosteriorTransform(tensor([0.5, 0.5]))}
+
+    def best(c: Case) -> dict:
+        return {"best_f": c.best_f}
+
+    def baseline(c: Case) -> dict:
+        return {"X_baseline": c.train_X}
+
+    def ref(c: Case) -> dict:
+        return {"ref_point": c.ref_point}
+
+    def boxes(c: Case) -> dict:
+        return {**ref(c), "partitioning": partitioning(c)}
+
+    def constrained(c: Case) -> dict:
+        return {"objective": first_output(), "constraints": [constraint]}
+
+    def at_fidelity(c: Case) -> dict:
+        return {"cost_aware_utility": cost(), "project": project}
+
+    def entropy(c: Case) -> dict:
+        return {"candidate_set": grid(16)}
+
+    def fantasised(c: Case) -> dict:
+        return {**entropy(c), "num_fantasies": 4, "num_y_samples": 16}
+
+    def regret(c: Case) -> mc.qSimpleRegret:
+        return mc.qSimpleRegret(c.model, sampler=sampler())
+
+    return [
         # analytic: mean and variance
-        E(analytic.LogProbabilityOfImprovement, lambda c: analytic.LogProbabilityOfImprovement(c.model, c.best_f)),
-        E(analytic.ProbabilityOfImprovement, lambda c: analytic.ProbabilityOfImprovement(c.model, c.best_f)),
-        E(analytic.ExpectedImprovement, lambda c: analytic.ExpectedImprovement(c.model, c.best_f)),
-        E(analytic.LogExpectedImprovement, lambda c: analytic.LogExpectedImprovement(c.model, c.best_f)),
-        E(
-            analytic.LogExpectedImprovement,
-            lambda c: analytic.LogExpectedImprovement(
-                c.objectives, 0.0, posterior_transform=obj.ScalarizedPosteriorTransform(tensor([0.5, 0.5]))
-            ),
-            variant="two outputs, scalarised",
-        ),
-        E(
-            analytic.LogConstrainedExpectedImprovement,
-            lambda c: analytic.LogConstrainedExpectedImprovement(c.objectives, c.best_f, 0, {1: (0.0, None)}),
-        ),
-        E(
-            analytic.ConstrainedExpectedImprovement,
-            lambda c: analytic.ConstrainedExpectedImprovement(c.objectives, c.best_f, 0, {1: (0.0, None)}),
-        ),
-        E(
-            analytic.LogProbabilityOfFeasibility,
-            lambda c: analytic.LogProbabilityOfFeasibility(c.objectives, {1: (0.0, None)}),
-        ),
-        E(analytic.UpperConfidenceBound, lambda c: analytic.UpperConfidenceBound(c.model, beta=2.0)),
-        E(analytic.PosteriorMean, lambda c: analytic.PosteriorMean(c.model)),
-        E(analytic.PosteriorStandardDeviation, lambda c: analytic.PosteriorStandardDeviation(c.model)),
-    ]
-    found = [Entry(**{**vars(e), "route": MOMENTS, "qs": ONE_POINT, "pending": None}) for e in found]
-    found += [
-        E(
-            analytic.ScalarizedPosteriorMean,
-            lambda c: analytic.ScalarizedPosteriorMean(c.model, weights=tensor([0.3, 0.7])),
-            route=MOMENTS,
-            qs=(2,),
-            pending=None,
-        ),
-        E(
-            preference.AnalyticExpectedUtilityOfBestOption,
-            lambda c: preference.AnalyticExpectedUtilityOfBestOption(c.model),
-            route=MOMENTS,
-            qs=(2,),
-            pending=None,
-        ),
-        E(
-            preference.AnalyticExpectedUtilityOfBestOption,
-            lambda c: preference.AnalyticExpectedUtilityOfBestOption(c.model, previous_winner=grid(1)),
-            variant="previous winner",
-            route=MOMENTS,
-            qs=ONE_POINT,
-            pending=None,
-        ),
-        E(
-            preference.PairwiseBayesianActiveLearningByDisagreement,
-            lambda c: preference.PairwiseBayesianActiveLearningByDisagreement(c.model, num_samples=64),
-            route=MOMENTS,
-            qs=(2,),
-            pending=None,
-            left_out={"gradient": _REDRAWN, "t-batch": _REDRAWN, "repeat": _REDRAWN, "optimise": _REDRAWN},
-        ),
-        E(
-            mo_analytic.ExpectedHypervolumeImprovement,
-            lambda c: mo_analytic.ExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point.tolist(), NondominatedPartitioning(c.ref_point, c.means)
-            ),
-            route=MOMENTS,
-            qs=ONE_POINT,
-            pending=None,
-        ),
-        E(
-            multioutput_acquisition.MultiOutputPosteriorMean,
-            lambda c: multioutput_acquisition.MultiOutputPosteriorMean(c.objectives),
-            route=MOMENTS,
-            qs=ONE_POINT,
-            pending=None,
-            outputs=2,
-            left_out={"optimise": "several values at once: for multi-objective optimisers"},
-        ),
-        # Monte Carlo
-        E(
-            preference.qExpectedUtilityOfBestOption,
-            lambda c: preference.qExpectedUtilityOfBestOption(c.model, sampler=sampler()),
-        ),
-        E(
-            preference.qExpectedUtilityOfBestOption,
-            lambda c: preference.qExpectedUtilityOfBestOption(c.model),
-            variant="its own sampler",
-            left_out={"pending": "the seed is drawn at the first evaluation", "optimise": _AS_ABOVE},
-        ),
-        E(
-            monte_carlo.qExpectedImprovement,
-            may_be_flat=True,
-            build=lambda c: monte_carlo.qExpectedImprovement(c.model, c.best_f - 0.5, sampler=sampler()),
-        ),
-        E(
-            monte_carlo.qExpectedImprovement,
-            may_be_flat=True,
-            build=lambda c: monte_carlo.qExpectedImprovement(
-                c.objectives,
-                c.best_f - 0.5,
-                sampler=sampler_of_two(),
-                objective=first_output(),
-                constraints=[constraint],
-            ),
-            variant="an output as constraint",
-        ),
-        E(
-            monte_carlo.qNoisyExpectedImprovement,
-            may_be_flat=True,
-            build=lambda c: monte_carlo.qNoisyExpectedImprovement(c.model, c.train_X, sampler=sampler()),
-        ),
-        E(
-            monte_carlo.qProbabilityOfImprovement,
-            lambda c: monte_carlo.qProbabilityOfImprovement(c.model, c.best_f, sampler=sampler(), tau=0.1),
-        ),
-        E(monte_carlo.qSimpleRegret, lambda c: monte_carlo.qSimpleRegret(c.model, sampler=sampler())),
-        E(
-            monte_carlo.qUpperConfidenceBound,
-            lambda c: monte_carlo.qUpperConfidenceBound(c.model, beta=2.0, sampler=sampler()),
-        ),
-        E(
-            monte_carlo.qLowerConfidenceBound,
-            lambda c: monte_carlo.qLowerConfidenceBound(c.model, beta=2.0, sampler=sampler()),
-        ),
-        E(
-            monte_carlo.qPosteriorStandardDeviation,
-            lambda c: monte_carlo.qPosteriorStandardDeviation(c.model, sampler=sampler()),
-        ),
-        E(
-            logei.qLogExpectedImprovement,
-            lambda c: logei.qLogExpectedImprovement(c.model, c.best_f, sampler=sampler()),
-        ),
-        E(
-            logei.qLogExpectedImprovement,
-            lambda c: logei.qLogExpectedImprovement(
-                c.objectives, c.best_f, sampler=sampler_of_two(), objective=first_output(), constraints=[constraint]
-            ),
-            variant="an output as constraint",
-        ),
-        E(
-            logei.qLogNoisyExpectedImprovement,
-            lambda c: logei.qLogNoisyExpectedImprovement(c.model, c.train_X, sampler=sampler()),
-            pending="other",
-        ),
-        E(
-            logei.qLogNoisyExpectedImprovement,
-            lambda c: logei.qLogNoisyExpectedImprovement(
-                c.objectives, c.train_X, sampler=sampler_of_two(), objective=first_output(), constraints=[constraint]
-            ),
-            variant="an output as constraint",
-            pending="other",
-        ),
-        E(
-            logei.qLogProbabilityOfFeasibility,
-            lambda c: logei.qLogProbabilityOfFeasibility(c.objectives, [constraint], sampler=sampler_of_two()),
-        ),
-        E(
-            active_learning.PairwiseMCPosteriorVariance,
-            lambda c: active_learning.PairwiseMCPosteriorVariance(c.model, _first(), sampler=sampler()),
-            qs=(2,),
-            pending=None,
-        ),
-        E(
-            thompson_sampling.PathwiseThompsonSampling,
-            lambda c: thompson_sampling.PathwiseThompsonSampling(c.model),
-            pending=None,
-            left_out={"t-batch": "BoTorch reads the first evaluation's number of candidates as that of draws"},
-        ),
-        # look-ahead
-        E(
-            active_learning.qNegIntegratedPosteriorVariance,
-            lambda c: active_learning.qNegIntegratedPosteriorVariance(c.model, grid(8)),
-            fantasies=True,
-        ),
-        E(
-            knowledge_gradient.qKnowledgeGradient,
-            lambda c: knowledge_gradient.qKnowledgeGradient(c.model, None, sampler=sampler(NUM_FANTASIES)),
-            fantasies=True,
-        ),
-        E(
-            knowledge_gradient.qKnowledgeGradient,
-            lambda c: knowledge_gradient.qKnowledgeGradient(
-                c.model,
-                None,
-                sampler=sampler(NUM_FANTASIES),
-                objective=obj.GenericMCObjective(lambda Y, X=None: Y[..., 0].tanh()),
-                inner_sampler=sampler(8),
-            ),
-            variant="objective",
-            fantasies=True,
-            jumps=True,
-            left_out={"optimise": _AS_ABOVE},
-        ),
-        E(
-            knowledge_gradient.qMultiFidelityKnowledgeGradient,
-            lambda c: knowledge_gradient.qMultiFidelityKnowledgeGradient(
-                c.model,
-                None,
-                sampler=sampler(NUM_FANTASIES),
-                current_value=tensor(-2.0),
-                cost_aware_utility=cost(),
-                project=project,
-            ),
-            fantasies=True,
-            pending="other",
-        ),
-        E(
-            knowledge_gradient.ProjectedAcquisitionFunction,
-            lambda c: knowledge_gradient.ProjectedAcquisitionFunction(
-                monte_carlo.qSimpleRegret(c.model, sampler=sampler()), project
-            ),
-            pending=None,
-        ),
-        E(
-            multi_step_lookahead.qMultiStepLookahead,
-            lambda c: multi_step_lookahead.qMultiStepLookahead(
-                c.model, batch_sizes=[2 if c.fantasies_are_duels else 1, 1], samplers=[sampler(2), sampler(2)]
-            ),
-            fantasies=True,
-            left_out_for_duels={"t-batch": T_BATCH_MIXED},
-        ),
-        # several objectives
-        E(
-            mo_mc.qExpectedHypervolumeImprovement,
-            may_be_flat=True,
-            build=lambda c: mo_mc.qExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()
-            ),
-        ),
-        E(
-            mo_mc.qNoisyExpectedHypervolumeImprovement,
-            may_be_flat=True,
-            build=lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, c.train_X, sampler=sampler_of_two(8)
-            ),
-            pending="other",
-        ),
-        E(
-            mo_mc.qNoisyExpectedHypervolumeImprovement,
-            may_be_flat=True,
-            build=lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, c.train_X, sampler=sampler_of_two(8), constraints=[constraint]
-            ),
-            variant="an output as constraint",
-            pending="other",
-            left_out={"optimise": _AS_ABOVE},
-        ),
-        E(
-            mo_logei.qLogExpectedHypervolumeImprovement,
-            lambda c: mo_logei.qLogExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()
-            ),
-        ),
-        E(
-            mo_logei.qLogNoisyExpectedHypervolumeImprovement,
-            lambda c: mo_logei.qLogNoisyExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, c.train_X, sampler=sampler_of_two(8)
-            ),
-            pending="other",
-        ),
-        E(
-            parego.qLogNParEGO,
-            lambda c: parego.qLogNParEGO(
-                c.objectives, c.train_X, scalarization_weights=tensor([0.4, 0.6]), sampler=sampler_of_two()
-            ),
-            pending="other",
-        ),
-        E(
-            multi_fidelity.MOMF,
-            may_be_flat=True,
-            build=lambda c: multi_fidelity.MOMF(c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()),
-            pending="other",
-        ),
-        E(
-            hvkg.qHypervolumeKnowledgeGradient,
-            lambda c: hvkg.qHypervolumeKnowledgeGradient(c.objectives, c.ref_point, num_fantasies=2, num_pareto=2),
-            fantasies=True,
-            left_out={"t-batch": T_BATCH_MIXED},
-        ),
-        E(
-            hvkg.qMultiFidelityHypervolumeKnowledgeGradient,
-            lambda c: hvkg.qMultiFidelityHypervolumeKnowledgeGradient(
-                c.objectives,
-                c.ref_point,
-                target_fidelities={DIM - 1: 1.0},
-                num_fantasies=2,
-                num_pareto=2,
-                project=project,
-            ),
-            fantasies=True,
-            left_out={"t-batch": T_BATCH_MIXED},
-        ),
-        # around other functions
-        E(
-            fixed_feature.FixedFeatureAcquisitionFunction,
-            lambda c: fixed_feature.FixedFeatureAcquisitionFunction(
-                monte_carlo.qSimpleRegret(c.model, sampler=sampler()), d=DIM, columns=[1], values=[0.4]
-            ),
-            dim=DIM - 1,
-            pending=None,
-        ),
-        E(
-            penalized.PenalizedAcquisitionFunction,
-            lambda c: penalized.PenalizedAcquisitionFunction(
-                monte_carlo.qSimpleRegret(c.model, sampler=sampler()), penalized.L2Penalty(tensor([[0.5, 0.5]])), 0.1
-            ),
-            pending="other",
-        ),
-        E(
-            prior_guided.PriorGuidedAcquisitionFunction,
-            lambda c: prior_guided.PriorGuidedAcquisitionFunction(
-                monte_carlo.qSimpleRegret(c.model, sampler=sampler()), Prior()
-            ),
-        ),
-        E(
-            proximal.ProximalAcquisitionFunction,
-            lambda c: proximal.ProximalAcquisitionFunction(
-                analytic.ExpectedImprovement(c.model, c.best_f), proximal_weights=tensor([0.5, 0.5])
-            ),
-            qs=ONE_POINT,
-            pending=None,
-        ),
-        E(
-            multioutput_acquisition.MultiOutputAcquisitionFunctionWrapper,
-            lambda c: multioutput_acquisition.MultiOutputAcquisitionFunctionWrapper(
-                [
-                    monte_carlo.qSimpleRegret(c.model, sampler=sampler()),
-                    monte_carlo.qUpperConfidenceBound(c.model, 1.0, sampler=sampler()),
-                ]
-            ),
-            pending=None,
-            outputs=2,
-            left_out={"optimise": "several values at once: for multi-objective optimisers"},
-        ),
-        # Gaussian by construction
-        E(
-            analytic.qAnalyticProbabilityOfImprovement,
-            lambda c: analytic.qAnalyticProbabilityOfImprovement(c.gaussian, c.best_f),
-            route=MATCHED,
-            pending=None,
-            gradient_batch=1,  # BoTorch's MVNXPB loses derivatives of a batch whose members are ordered differently
-        ),
-        E(
-            mes.qMaxValueEntropy,
-            lambda c: mes.qMaxValueEntropy(c.gaussian, grid(16), num_fantasies=4, num_y_samples=16),
-            route=MATCHED,
-            qs=ONE_POINT,
-            pending="other",
-            pending_seed=49,  # at that of the others a mean is so low that the value is at BoTorch's clamps
-            left_out_for_duels={"sequential": ONE_PENDING},
-        ),
-        E(
-            mes.qMultiFidelityMaxValueEntropy,
-            lambda c: mes.qMultiFidelityMaxValueEntropy(
-                c.gaussian, grid(16), num_fantasies=4, num_y_samples=16, cost_aware_utility=cost(), project=project
-            ),
-            route=MATCHED,
-            qs=ONE_POINT,
-            pending="other",
-            left_out_for_duels={"sequential": ONE_PENDING},
-        ),
-        E(
-            mes.qLowerBoundMaxValueEntropy,
-            lambda c: mes.qLowerBoundMaxValueEntropy(c.gaussian, grid(16)),
-            route=MATCHED,
-            qs=ONE_POINT,
-            pending="other",
-        ),
-        E(
-            mes.qMultiFidelityLowerBoundMaxValueEntropy,
-            lambda c: mes.qMultiFidelityLowerBoundMaxValueEntropy(
-                c.gaussian, grid(16), num_fantasies=4, num_y_samples=16, cost_aware_utility=cost(), project=project
-            ),
-            route=MATCHED,
-            qs=ONE_POINT,
-            pending="other",
-        ),
         *(
-            E(
-                joint_entropy_search.qJointEntropySearch,
-                lambda c, kind=kind: joint_entropy_search.qJointEntropySearch(
-                    c.gaussian, *optima(c), estimation_type=kind, num_samples=16
-                ),
-                variant=kind,
-                route=MATCHED,
+            B(target, best, **by_moments)
+            for target in (
+                analytic.LogProbabilityOfImprovement,
+                analytic.ProbabilityOfImprovement,
+                analytic.ExpectedImprovement,
+                analytic.LogExpectedImprovement,
             )
+        ),
+        B(analytic.LogExpectedImprovement, lambda c: {"best_f": 0.0, **half(c)}, **two,
+          variant="two outputs, scalarised", **by_moments),
+        *(
+            B(target, lambda c: {**best(c), "objective_index": 0, "constraints": above_zero}, **two, **by_moments)
+            for target in (analytic.LogConstrainedExpectedImprovement, analytic.ConstrainedExpectedImprovement)
+        ),
+        B(analytic.LogProbabilityOfFeasibility, lambda c: {"constraints": above_zero}, **two, **by_moments),
+        B(analytic.UpperConfidenceBound, lambda c: {"beta": 2.0}, **by_moments),
+        B(analytic.PosteriorMean, **by_moments),
+        B(analytic.PosteriorStandardDeviation, **by_moments),
+        B(analytic.ScalarizedPosteriorMean, lambda c: {"weights": tensor([0.3, 0.7])}, **pair_by_moments),
+        B(preference.AnalyticExpectedUtilityOfBestOption, **pair_by_moments),
+        B(preference.AnalyticExpectedUtilityOfBestOption, lambda c: {"previous_winner": grid(1)},
+          variant="previous winner", **by_moments),
+        B(preference.PairwiseBayesianActiveLearningByDisagreement, lambda c: {"num_samples": 64},
+          left_out=dict.fromkeys(("gradient", "t-batch", "repeat", "optimise"), _REDRAWN), **pair_by_moments),
+        B(mo_analytic.ExpectedHypervolumeImprovement,
+          lambda c: {"ref_point": c.ref_point.tolist(), "partitioning": NondominatedPartitioning(c.ref_point, c.means)},
+          **two, **by_moments),
+        B(multioutput_acquisition.MultiOutputPosteriorMean, **two, **by_moments, **several),
+        # Monte Carlo
+        B(preference.qExpectedUtilityOfBestOption, draws=n),
+        B(preference.qExpectedUtilityOfBestOption, variant="its own sampler",
+          left_out={"pending": "the seed is drawn at the first evaluation", "optimise": _AS_ABOVE}),
+        B(mc.qExpectedImprovement, lambda c: {"best_f": c.best_f - 0.5}, draws=n, **flat),
+        B(mc.qExpectedImprovement, lambda c: {"best_f": c.best_f - 0.5, **constrained(c)}, draws=n, **two, **flat,
+          **with_constraint),
+        B(mc.qNoisyExpectedImprovement, baseline, draws=n, **flat),
+        B(mc.qProbabilityOfImprovement, lambda c: {**best(c), "tau": 0.1}, draws=n),
+        B(mc.qSimpleRegret, draws=n),
+        B(mc.qUpperConfidenceBound, lambda c: {"beta": 2.0}, draws=n),
+        B(mc.qLowerConfidenceBound, lambda c: {"beta": 2.0}, draws=n),
+        B(mc.qPosteriorStandardDeviation, draws=n),
+        B(logei.qLogExpectedImprovement, best, draws=n),
+        B(logei.qLogExpectedImprovement, lambda c: {**best(c), **constrained(c)}, draws=n, **two, **with_constraint),
+        B(logei.qLogNoisyExpectedImprovement, baseline, draws=n, **other),
+        B(logei.qLogNoisyExpectedImprovement, lambda c: {**baseline(c), **constrained(c)}, draws=n, **two, **other,
+          **with_constraint),
+        B(logei.qLogProbabilityOfFeasibility, lambda c: {"constraints": [constraint]}, draws=n, **two),
+        B(active_learning.PairwiseMCPosteriorVariance, lambda c: {"objective": _first()}, draws=n, qs=(2,), **refused),
+        B(thompson_sampling.PathwiseThompsonSampling, **refused,
+          left_out={"t-batch": "BoTorch reads the first evaluation's number of candidates as that of draws"}),
+        # look-ahead
+        B(active_learning.qNegIntegratedPosteriorVariance, lambda c: {"mc_points": grid(8)}, **ahead),
+        B(kg.qKnowledgeGradient, lambda c: {"num_fantasies": None}, draws=NUM_FANTASIES, **ahead),
+        B(kg.qKnowledgeGradient,
+          lambda c: {"num_fantasies": None, "objective": obj.GenericMCObjective(_tanh), "inner_sampler": sampler(8)},
+          draws=NUM_FANTASIES, variant="objective", jumps=True, left_out={"optimise": _AS_ABOVE}, **ahead),
+        B(kg.qMultiFidelityKnowledgeGradient,
+          lambda c: {"num_fantasies": None, "current_value": tensor(-2.0), **at_fidelity(c)},
+          draws=NUM_FANTASIES, **ahead, **other),
+        E(kg.ProjectedAcquisitionFunction, lambda c: kg.ProjectedAcquisitionFunction(regret(c), project), **refused),
+        B(multi_step_lookahead.qMultiStepLookahead,
+          lambda c: {"batch_sizes": [2 if c.fantasies_are_duels else 1, 1], "samplers": [sampler(2), sampler(2)]},
+          left_out_for_duels={"t-batch": T_BATCH_MIXED}, **ahead),
+        # several objectives
+        B(mo_mc.qExpectedHypervolumeImprovement, boxes, draws=n, **two, **flat),
+        B(mo_mc.qNoisyExpectedHypervolumeImprovement, lambda c: {**ref(c), **baseline(c)}, draws=8, **two, **flat,
+          **other),
+        B(mo_mc.qNoisyExpectedHypervolumeImprovement,
+          lambda c: {**ref(c), **baseline(c), "constraints": [constraint]}, draws=8, left_out={"optimise": _AS_ABOVE},
+          **two, **flat, **other, **with_constraint),
+        B(mo_logei.qLogExpectedHypervolumeImprovement, boxes, draws=n, **two),
+        B(mo_logei.qLogNoisyExpectedHypervolumeImprovement, lambda c: {**ref(c), **baseline(c)}, draws=8, **two,
+          **other),
+        B(parego.qLogNParEGO, lambda c: {**baseline(c), "scalarization_weights": tensor([0.4, 0.6])}, draws=n, **two,
+          **other),
+        B(multi_fidelity.MOMF, boxes, draws=n, **two, **flat, **other),
+        B(hvkg.qHypervolumeKnowledgeGradient, lambda c: {**ref(c), "num_fantasies": 2, "num_pareto": 2}, **two,
+          left_out={"t-batch": T_BATCH_MIXED}, **ahead),
+        B(hvkg.qMultiFidelityHypervolumeKnowledgeGradient,
+          lambda c: {**ref(c), "target_fidelities": {DIM - 1: 1.0}, "num_fantasies": 2, "num_pareto": 2,
+                     "project": project},
+          left_out={"t-batch": T_BATCH_MIXED}, **two, **ahead),
+        # around other functions
+        E(fixed_feature.FixedFeatureAcquisitionFunction,
+          lambda c: fixed_feature.FixedFeatureAcquisitionFunction(regret(c), d=DIM, columns=[1], values=[0.4]),
+          dim=DIM - 1, **refused),
+        E(penalized.PenalizedAcquisitionFunction,
+          lambda c: penalized.PenalizedAcquisitionFunction(regret(c), penalized.L2Penalty(tensor([[0.5, 0.5]])), 0.1),
+          **other),
+        E(prior_guided.PriorGuidedAcquisitionFunction,
+          lambda c: prior_guided.PriorGuidedAcquisitionFunction(regret(c), Prior())),
+        E(proximal.ProximalAcquisitionFunction,
+          lambda c: proximal.ProximalAcquisitionFunction(
+              analytic.ExpectedImprovement(c.model, c.best_f), proximal_weights=tensor([0.5, 0.5])),
+          qs=ONE_POINT, **refused),
+        E(multioutput_acquisition.MultiOutputAcquisitionFunctionWrapper,
+          lambda c: multioutput_acquisition.MultiOutputAcquisitionFunctionWrapper(
+              [regret(c), mc.qUpperConfidenceBound(c.model, 1.0, sampler=sampler())]),
+          **refused, **several),
+        # Gaussian by construction
+        B(analytic.qAnalyticProbabilityOfImprovement, best, **matched, **refused,
+          gradient_batch=1),  # BoTorch's MVNXPB loses derivatives of a batch whose members are ordered differently
+        B(mes.qMaxValueEntropy, fantasised, qs=ONE_POINT, left_out_for_duels={"sequential": ONE_PENDING}, **matched,
+          **other, pending_seed=49),  # at that of the others a mean is so low that the value is at BoTorch's clamps
+        B(mes.qMultiFidelityMaxValueEntropy, lambda c: {**fantasised(c), **at_fidelity(c)}, qs=ONE_POINT,
+          left_out_for_duels={"sequential": ONE_PENDING}, **matched, **other),
+        B(mes.qLowerBoundMaxValueEntropy, entropy, qs=ONE_POINT, **matched, **other),
+        B(mes.qMultiFidelityLowerBoundMaxValueEntropy, lambda c: {**fantasised(c), **at_fidelity(c)}, qs=ONE_POINT,
+          **matched, **other),
+        *(
+            E(joint_entropy_search.qJointEntropySearch,
+              lambda c, kind=kind: joint_entropy_search.qJointEntropySearch(
+                  c.gaussian, *optima(c), estimation_type=kind, num_samples=16),
+              variant=kind, route=MATCHED)
             for kind in ("LB", "MC")
         ),
-        E(
-            predictive_entropy_search.qPredictiveEntropySearch,
-            lambda c: predictive_entropy_search.qPredictiveEntropySearch(c.gaussian, optima(c)[0]),
-            route=MATCHED,
-            left_out={"gradient": PES_GRADIENT, "optimise": PES_GRADIENT},
-        ),
-        E(
-            mo_pes.qMultiObjectivePredictiveEntropySearch,
-            lambda c: mo_pes.qMultiObjectivePredictiveEntropySearch(c.gaussian_objectives, pareto(c)[0]),
-            route=MATCHED,
-            left_out={"gradient": PES_GRADIENT, "optimise": PES_GRADIENT},
-        ),
-        E(
-            mo_mes.qLowerBoundMultiObjectiveMaxValueEntropySearch,
-            lambda c: mo_mes.qLowerBoundMultiObjectiveMaxValueEntropySearch(c.gaussian_objectives, pareto(c)[2]),
-            route=MATCHED,
-        ),
-        E(
-            mo_jes.qLowerBoundMultiObjectiveJointEntropySearch,
-            lambda c: mo_jes.qLowerBoundMultiObjectiveJointEntropySearch(c.gaussian_objectives, *pareto(c)),
-            route=MATCHED,
-        ),
+        B(predictive_entropy_search.qPredictiveEntropySearch, lambda c: {"optimal_inputs": optima(c)[0]},
+          left_out={"gradient": PES_GRADIENT, "optimise": PES_GRADIENT}, **matched),
+        E(mo_pes.qMultiObjectivePredictiveEntropySearch,
+          lambda c: mo_pes.qMultiObjectivePredictiveEntropySearch(c.gaussian_objectives, pareto(c)[0]),
+          route=MATCHED, left_out={"gradient": PES_GRADIENT, "optimise": PES_GRADIENT}),
+        E(mo_mes.qLowerBoundMultiObjectiveMaxValueEntropySearch,
+          lambda c: mo_mes.qLowerBoundMultiObjectiveMaxValueEntropySearch(c.gaussian_objectives, pareto(c)[2]),
+          route=MATCHED),
+        E(mo_jes.qLowerBoundMultiObjectiveJointEntropySearch,
+          lambda c: mo_jes.qLowerBoundMultiObjectiveJointEntropySearch(c.gaussian_objectives, *pareto(c)),
+          route=MATCHED),
         # objectives and posterior transforms
         E(obj.IdentityMCObjective, with_objective(obj.IdentityMCObjective)),
-        E(
-            obj.LinearMCObjective,
-            lambda c: monte_carlo.qSimpleRegret(
-                c.objectives, sampler=sampler_of_two(), objective=obj.LinearMCObjective(tensor([0.3, 0.7]))
-            ),
-        ),
-        E(obj.GenericMCObjective, with_objective(lambda: obj.GenericMCObjective(lambda Y, X=None: Y[..., 0].tanh()))),
-        E(
-            obj.ConstrainedMCObjective,
-            lambda c: monte_carlo.qSimpleRegret(
-                c.objectives,
-                sampler=sampler_of_two(),
-                objective=obj.ConstrainedMCObjective(
-                    lambda Y, X=None: Y[..., 0], [constraint], infeasible_cost=3.0, eta=0.1
-                ),
-            ),
-        ),
-        E(obj.LearnedObjective, learned_objective, qs=(1, 2)),
-        E(
-            penalized.PenalizedMCObjective,
-            with_objective(lambda: penalized.PenalizedMCObjective(lambda Y, X=None: Y[..., 0], Distance(), 0.3)),
-        ),
-        E(
-            obj.ScalarizedPosteriorTransform,
-            lambda c: monte_carlo.qSimpleRegret(
-                c.model, sampler=sampler(), posterior_transform=obj.ScalarizedPosteriorTransform(tensor([-2.0]), 1.0)
-            ),
-        ),
-        E(
-            obj.ExpectationPosteriorTransform,
-            lambda c: monte_carlo.qSimpleRegret(
-                c.perturbed,
-                sampler=sampler(),
-                posterior_transform=obj.ExpectationPosteriorTransform(NUM_PERTURBATIONS).double(),
-            ),
-        ),
+        E(obj.LinearMCObjective, of_both(lambda: obj.LinearMCObjective(tensor([0.3, 0.7])))),
+        E(obj.GenericMCObjective, with_objective(lambda: obj.GenericMCObjective(_tanh))),
+        E(obj.ConstrainedMCObjective,
+          of_both(lambda: obj.ConstrainedMCObjective(_first_value, [constraint], infeasible_cost=3.0, eta=0.1))),
+        E(obj.LearnedObjective, learned_objective),
+        E(penalized.PenalizedMCObjective,
+          with_objective(lambda: penalized.PenalizedMCObjective(_first_value, Distance(), 0.3))),
+        E(obj.ScalarizedPosteriorTransform,
+          lambda c: mc.qSimpleRegret(
+              c.model, sampler=sampler(), posterior_transform=obj.ScalarizedPosteriorTransform(tensor([-2.0]), 1.0))),
+        E(obj.ExpectationPosteriorTransform,
+          lambda c: mc.qSimpleRegret(
+              c.perturbed, sampler=sampler(),
+              posterior_transform=obj.ExpectationPosteriorTransform(NUM_PERTURBATIONS).double())),
         E(rm.Expectation, with_objective(lambda: rm.Expectation(NUM_PERTURBATIONS), True)),
         E(rm.WorstCase, with_objective(lambda: rm.WorstCase(NUM_PERTURBATIONS), True)),
         E(rm.CVaR, with_objective(lambda: rm.CVaR(0.5, NUM_PERTURBATIONS), True)),
         E(rm.VaR, with_objective(lambda: rm.VaR(0.5, NUM_PERTURBATIONS), True)),
-        E(
-            rm.CVaR,
-            may_be_flat=True,
-            build=lambda c: monte_carlo.qNoisyExpectedImprovement(
-                c.perturbed, c.train_X, sampler=sampler(), objective=rm.CVaR(0.5, NUM_PERTURBATIONS)
-            ),
-            variant="qNoisyExpectedImprovement",
-        ),
-        E(
-            mo_objective.IdentityMCMultiOutputObjective,
-            with_objective(mo_objective.IdentityMCMultiOutputObjective, outputs=2),
-        ),
-        E(
-            mo_objective.GenericMCMultiOutputObjective,
-            with_objective(lambda: mo_objective.GenericMCMultiOutputObjective(lambda Y, X=None: 1.5 * Y), outputs=2),
-        ),
-        E(
-            mo_objective.WeightedMCMultiOutputObjective,
-            with_objective(lambda: mo_objective.WeightedMCMultiOutputObjective(tensor([1.0, 0.5])), outputs=2),
-        ),
-        E(
-            mo_objective.FeasibilityWeightedMCMultiOutputObjective,
-            feasibility_weighted,
-            may_be_flat=True,
-        ),
-        E(
-            mor.MultiOutputExpectation,
-            with_objective(lambda: mor.MultiOutputExpectation(NUM_PERTURBATIONS), True, outputs=2),
-        ),
+        E(rm.CVaR,
+          lambda c: mc.qNoisyExpectedImprovement(
+              c.perturbed, c.train_X, sampler=sampler(), objective=rm.CVaR(0.5, NUM_PERTURBATIONS)),
+          variant="qNoisyExpectedImprovement", **flat),
+        E(mo_objective.IdentityMCMultiOutputObjective,
+          with_objective(mo_objective.IdentityMCMultiOutputObjective, outputs=2)),
+        E(mo_objective.GenericMCMultiOutputObjective,
+          with_objective(lambda: mo_objective.GenericMCMultiOutputObjective(lambda Y, X=None: 1.5 * Y), outputs=2)),
+        E(mo_objective.WeightedMCMultiOutputObjective,
+          with_objective(lambda: mo_objective.WeightedMCMultiOutputObjective(tensor([1.0, 0.5])), outputs=2)),
+        E(mo_objective.FeasibilityWeightedMCMultiOutputObjective, feasibility_weighted, **flat),
+        E(mor.MultiOutputExpectation,
+          with_objective(lambda: mor.MultiOutputExpectation(NUM_PERTURBATIONS), True, outputs=2)),
         E(mor.IndependentCVaR, with_objective(lambda: mor.IndependentCVaR(0.5, NUM_PERTURBATIONS), True, outputs=2)),
         E(mor.IndependentVaR, with_objective(lambda: mor.IndependentVaR(0.5, NUM_PERTURBATIONS), True, outputs=2)),
-        E(
-            mor.MultiOutputWorstCase,
-            with_objective(lambda: mor.MultiOutputWorstCase(NUM_PERTURBATIONS), True, outputs=2),
-        ),
-        E(
-            mor.MVaR,
-            with_objective(lambda: mor.MVaR(NUM_PERTURBATIONS, 0.5, expectation=True), True, outputs=2),
-            left_out={
-                "gradient": "BoTorch's gradients of MVaR are approximate on purpose",
-                "optimise": "BoTorch enumerates all subsets of a set that can get large",
-            },
-        ),
+        E(mor.MultiOutputWorstCase,
+          with_objective(lambda: mor.MultiOutputWorstCase(NUM_PERTURBATIONS), True, outputs=2)),
+        E(mor.MVaR, with_objective(lambda: mor.MVaR(NUM_PERTURBATIONS, 0.5, expectation=True), True, outputs=2),
+          left_out={"gradient": "BoTorch's gradients of MVaR are approximate on purpose",
+                    "optimise": "BoTorch enumerates all subsets of a set that can get large"}),
         E(mor.MARS, mars),
-    ]
-    return found
+    ]  # fmt: skip
 
 
 _REDRAWN = "BoTorch's function draws new samples at every evaluation"
 _AS_ABOVE = "checked in another row of this function"
 
 
+def _first_value(Y: Tensor, X: Tensor | None = None) -> Tensor:
+    return Y[..., 0]
+
+
+def _tanh(Y: Tensor, X: Tensor | None = None) -> Tensor:
+    return Y[..., 0].tanh()
+
+
 def _first() -> objective.MCAcquisitionObjective:
-    return objective.GenericMCObjective(lambda Y, X=None: Y[..., 0])
+    return objective.GenericMCObjective(_first_value)
 
 
 _SINGLE_TASK_GP = (
