@@ -33,10 +33,6 @@ from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.priors import BorderedPrior, square
 from botorch_skewgp.truncated.propagation import steps
-from botorch_skewgp.truncated.propagation.expectation_propagation import (
-    ExpectationPropagation,
-    expectation_propagation,
-)
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 
@@ -177,10 +173,6 @@ def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generato
     return sampler.init(w.mT)
 
 
-def _without_secants(*arguments: Any, secants: object, **options: Any) -> ExpectationPropagation:
-    return expectation_propagation(*arguments, **options)
-
-
 FACTORS = RepresenterMixture.factors_of_samples
 MECHANISMS = (
     Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
@@ -194,8 +186,6 @@ MECHANISMS = (
     Mechanism("many numbers by their information", row_model.RowModel, "_number_information", property(lambda _: None),
         "2,000 numbers at 40 points, evidence and gradient", lambda: _objective(_numbers(40, 2000))),
     Mechanism("warm sites to a hundredth", warm_start, "REDUCTION", 0.0, "fit of 300 duels", lambda: _fit(300)),
-    Mechanism("secants of the last evaluation", warm_start, "expectation_propagation", _without_secants,
-        "fit of 300 duels", lambda: _fit(300)),
     Mechanism("log normalisers in batches", warm_start, "_stacked", list, "sampled hyperparameters of 20 duels",
         lambda: _sampled(20)),
     Mechanism("merging of equal rows", latent_model, "MAX_SINGLE_ROWS", 10**9,

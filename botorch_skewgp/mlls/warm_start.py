@@ -29,7 +29,6 @@ class WarmExpectationPropagation:
 
     def __init__(self) -> None:
         self._sites: Sites | None = None
-        self._secants: Sequence[tuple[Tensor, Tensor]] = ()
         self._non_negative = False
 
     def __call__(self, distribution: TruncatedNormal) -> ExpectationPropagation:
@@ -37,13 +36,12 @@ class WarmExpectationPropagation:
         sites = self._sites
         if sites is not None and sites.precision.shape != distribution.mean.shape:
             sites = None
-        secants = () if sites is None else self._secants
         reduction = 0.0 if sites is None else REDUCTION
         non_negative = self._non_negative and sites is not None
         result = expectation_propagation(
-            distribution, sites, tolerance=TOLERANCE, reduction=reduction, non_negative=non_negative, secants=secants
+            distribution, sites, tolerance=TOLERANCE, reduction=reduction, non_negative=non_negative
         )
-        self._sites, self._secants, self._non_negative = result.sites, result.secants, result.non_negative
+        self._sites, self._non_negative = result.sites, result.non_negative
         return result
 
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:

@@ -13,7 +13,6 @@ factor put back (the tilted distribution) have the same mean and variance in eve
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,7 +55,6 @@ class ExpectationPropagation:
     num_iterations: int  # number of sweeps made
     converged: bool  # whether the residual is below the tolerance for the whole batch
     non_negative: bool = False  # whether sites were kept from negative precisions, see `expectation_propagation`
-    secants: Sequence[tuple[Tensor, Tensor]] = ()  # from which a run nearby can extrapolate at once
 
     @property
     def mean(self) -> Tensor:
@@ -195,7 +193,6 @@ def expectation_propagation(
     reduction: float = 0.0,
     non_negative: bool = False,
     warn: bool = True,
-    secants: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> ExpectationPropagation:
     """Run parallel expectation propagation to its fixed point.
 
@@ -222,7 +219,7 @@ def expectation_propagation(
         informative = _informative(distribution)
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
         is_careful = distribution.heights is not None and initial_sites is None
-        steps = Steps(distribution, FIRST_STEP_OF_SLIPS if is_careful else 1.0, secants)
+        steps = Steps(distribution, FIRST_STEP_OF_SLIPS if is_careful else 1.0)
         best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
         progress, iteration, last_progress = least, 0, 0
         while not non_negative:
@@ -277,7 +274,6 @@ def expectation_propagation(
         num_iterations=iteration,
         converged=converged,
         non_negative=non_negative,
-        secants=steps.secants,
     )
 
 
