@@ -36,7 +36,7 @@ from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 
-DIM, REPEATS = 3, 3
+DIM, REPEATS = 3, 5
 Measured = Callable[[], object]
 
 
@@ -176,7 +176,7 @@ def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generato
 FACTORS = RepresenterMixture.factors_of_samples
 MECHANISMS = (
     Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
-        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
+        "1,000 labels, evidence and gradient", lambda: _objective(_labels(1000))),
     Mechanism("inverses in place of solves", square, "MIN_SHARE", 2.0,
         "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
     Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
@@ -199,8 +199,8 @@ MECHANISMS = (
     Mechanism("rows that act like numbers drawn last", draws, "gaussian_rows",
         lambda found: torch.zeros_like(found.mean, dtype=torch.bool),
         "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),
-    Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "100 duels, first posterior",
-        lambda: _first_posterior(_duels(100))),
+    Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "300 duels, first posterior",
+        lambda: _first_posterior(_duels(300))),
     Mechanism("compiled trajectories", reflective_ess, "choose_backend", lambda *_: "eager",
         "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
     Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
