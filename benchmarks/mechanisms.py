@@ -24,16 +24,19 @@ from benchmarks._reporting import Table, add_common_arguments, environment, load
 from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, warm_start
 from botorch_skewgp.models import latent_model, latent_prior, row_model
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated import draws
+from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.priors import BorderedPrior, square
 from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
+from botorch_skewgp.truncated.samplers.sampler import SamplerState
 
-DIM, REPEATS = 3, 3
+DIM, REPEATS = 3, 5
 Measured = Callable[[], object]
 
 
@@ -65,6 +68,12 @@ def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
 def _items(n: int, m: int) -> SkewGP:
     X, items = _answers(n, 2, m)
     return SkewGP(X, Preference(items))
+
+
+def _slips(n: int, m: int) -> SkewGP:
+    X, items = _answers(n, 2, m)
+    settings = DrawSettings(sampler="hamiltonian")
+    return SkewGP(X, Preference(items), PreferenceLikelihood(slip=0.05), draw_settings=settings)
 
 
 def _choices(n: int, m: int) -> SkewGP:
@@ -157,10 +166,17 @@ def _uncached(mixture: RepresenterMixture, base_samples: Tensor) -> Tensor:
     return FACTORS(mixture, base_samples)
 
 
+def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generator: torch.Generator) -> SamplerState:
+    """Starts half from the Gaussian and half from the prior, whatever their density."""
+    w, _ = sampler.propose(num_chains, generator)
+    w[:, ::2] = sampler._coordinates.prior.coordinates(w[:, ::2])  # type: ignore[union-attr]  # noqa: SLF001
+    return sampler.init(w.mT)
+
+
 FACTORS = RepresenterMixture.factors_of_samples
 MECHANISMS = (
     Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
-        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
+        "1,000 labels, evidence and gradient", lambda: _objective(_labels(1000))),
     Mechanism("inverses in place of solves", square, "MIN_SHARE", 2.0,
         "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
     Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
@@ -178,13 +194,13 @@ MECHANISMS = (
         "1,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 1000))),
     Mechanism("the stretch of their Gaussian", hamiltonian.HamiltonianSampler, "_fit_stretch", lambda *_: False,
         "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
-    Mechanism("starts from a pool", hamiltonian, "TUNING", hamiltonian.Tuning(pool=1),
-        "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
+    Mechanism("starts chosen from a pool", hamiltonian.HamiltonianSampler, "_first", _unchosen,
+        "300 duels of 40 items with slips, first posterior", lambda: _first_posterior(_slips(40, 300))),
     Mechanism("rows that act like numbers drawn last", draws, "gaussian_rows",
         lambda found: torch.zeros_like(found.mean, dtype=torch.bool),
         "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),
-    Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "100 duels, first posterior",
-        lambda: _first_posterior(_duels(100))),
+    Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "300 duels, first posterior",
+        lambda: _first_posterior(_duels(300))),
     Mechanism("compiled trajectories", reflective_ess, "choose_backend", lambda *_: "eager",
         "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
     Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",

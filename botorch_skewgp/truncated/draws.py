@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import isabstract
 from typing import Literal, get_args
 
 import torch
@@ -28,7 +29,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
@@ -75,7 +76,7 @@ class DrawSettings:
         num_draws: The number of draws to keep.
         num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
             of it. By default 4, and up to 64 where chains move side by side; see `chains_of`.
-        sampler: The name of a sampler, or a class of your own, such as `papers.LinearEllipticalSliceSampler`;
+        sampler: The name of a sampler, or a class of `RowSampler`, such as `papers.LinearEllipticalSliceSampler`;
             `choose_sampler` chooses if `None`.
         min_effective_size: The effective sample size that every functional watched must reach; half of `num_draws` if
             `None`.
@@ -94,7 +95,7 @@ class DrawSettings:
 
     num_draws: int = 2048
     num_chains: int | None = None
-    sampler: SamplerName | type[Sampler] | None = None
+    sampler: SamplerName | type[RowSampler] | None = None
     min_effective_size: float | None = None
     max_thinning: int = 64
     warmup: int = 16
@@ -108,10 +109,11 @@ class DrawSettings:
         as_count(self.warmup, "warmup", least=0)
         as_seed(self.seed)
         check_flags(progress=self.progress)
-        is_class = isinstance(self.sampler, type) and issubclass(self.sampler, Sampler)
+        is_class = isinstance(self.sampler, type) and issubclass(self.sampler, RowSampler)
+        is_class = is_class and not isabstract(self.sampler)
         if not is_class and self.sampler not in (None, *get_args(SamplerName)):
             raise InputDataError(
-                f"sampler must be one of {', '.join(get_args(SamplerName))}, a Sampler class, or None; got "
+                f"sampler must be one of {', '.join(get_args(SamplerName))}, a RowSampler class, or None; got "
                 f"{self.sampler!r}."
             )
         if self.min_effective_size is not None and as_number(self.min_effective_size, "min_effective_size") <= 0:

@@ -12,7 +12,7 @@ from gpytorch.kernels import MaternKernel, PolynomialKernel, RBFKernel, ScaleKer
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
+from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -241,24 +241,6 @@ def test_new_points_are_given_before_the_transform_in_either_mode():
         assert torch.equal(moments(model), moments(other))
         assert torch.equal(model.datapoints, X.flip(0))
         assert torch.equal(model.eval().train_inputs[0], other.eval().train_inputs[0])
-
-
-@pytest.mark.parametrize("kind", ["duels", "duels and numbers", "a slope", "labels"])
-def test_coordinates_are_kept_where_rows_are_fewer_than_points(kind):
-    X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    duels = Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [1, 6], [7, 8]]))
-    observations = {
-        "duels": duels,
-        "duels and numbers": [duels, Numeric(X[:3, 0], index=torch.tensor([0, 9, 10]))],
-        "a slope": Slope(dims=[0], signs=[1], index=torch.tensor([0])),
-        "labels": Binary(X[:, 0] > 0.5),
-    }[kind]
-    mixture = SkewGP(X, observations).posterior(X).mixture
-    if kind == "labels":
-        assert mixture.coordinates is None
-        return
-    assert mixture.coordinates.shape[0] < mixture.weights.shape[0]
-    torch.testing.assert_close(mixture.root @ mixture.coordinates, mixture.weights)
 
 
 def test_posteriors_keep_no_graph_of_hyperparameters():

@@ -23,6 +23,8 @@ from botorch_skewgp.truncated.draws import (
 )
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -142,9 +144,10 @@ def test_least_settings_work():
     assert draws.rows.shape == (16, 3)
 
 
-def test_unknown_sampler_is_refused():
-    with pytest.raises(InputDataError, match=r"sampler must be one of reflective, .* or None; got 'nuts'"):
-        draw(smooth_rows(3), DrawSettings(sampler="nuts"))
+@pytest.mark.parametrize("sampler", ["nuts", "linear", int, RowSampler, HamiltonianSampler])
+def test_unknown_sampler_is_refused(sampler):
+    with pytest.raises(InputDataError, match=r"sampler must be one of reflective, .* or None; got "):
+        DrawSettings(sampler=sampler)
 
 
 # Which sampler

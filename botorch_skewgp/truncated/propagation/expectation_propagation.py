@@ -35,8 +35,9 @@ PATIENCE = 300
 ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
+MAX_SWEEPS = 1000
 # Without negative precisions: steps, the part of the residual that counts as falling, and sweeps that may pass without.
-LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT, MAX_SWEEPS_WITHOUT = 0.5, 0.1, 0.8, 10, 1000
+LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT = 0.5, 0.1, 0.8, 10
 # Variance of a noiseless row given its answer over that given all others, from which on explanations compete. Of 60
 # problems of 5 to 11 duels with slips the 26 without such a row had probabilities of slips within .07 of the truth.
 WIDENED = 1.3
@@ -189,7 +190,6 @@ def expectation_propagation(
     distribution: TruncatedNormal,
     initial_sites: Sites | None = None,
     tolerance: float = 1e-9,
-    max_iterations: int = 1000,
     reduction: float = 0.0,
     non_negative: bool = False,
     warn: bool = True,
@@ -235,7 +235,7 @@ def expectation_propagation(
                 if bool((least < 0.5 * progress).any()):
                     last_progress, progress = iteration, torch.minimum(least, progress)
             converged = bool((residual <= enough).all())
-            if converged or iteration >= max_iterations or iteration - last_progress > patience:
+            if converged or iteration >= MAX_SWEEPS or iteration - last_progress > patience:
                 break
             ahead = steps(sites, target, residual, factor.moments.variance)
             del factor  # its factors are as large as those to come
@@ -249,7 +249,7 @@ def expectation_propagation(
             residual, sites = least, best
             factor = multiply_sites(distribution, sites)
             assert factor is not None
-            converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
+            converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < MAX_SWEEPS
         non_negative = non_negative or (not converged and distribution.heights is not None)
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
@@ -260,8 +260,7 @@ def expectation_propagation(
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
                 f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
-                "noise, merge points that are nearly equal, state intervals far narrower than the prior as numbers, "
-                "or raise max_iterations.",
+                "noise, merge points that are nearly equal, or state intervals far narrower than the prior as numbers.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -330,7 +329,7 @@ def _without_negative_sites(
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         target = next_sites(distribution, factor, sites, non_negative=True)
         residual = _residual(distribution, factor, sites, target, informative)
-        if sweeps >= MAX_SWEEPS_WITHOUT or bool((residual <= tolerance).all()):
+        if sweeps >= MAX_SWEEPS or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
         if least is None or last is None:
             least, last = residual, torch.zeros_like(residual)

@@ -28,7 +28,7 @@ class StepSettings(NamedTuple):
     # slips. Of a thousand equal rows the sweeps circle for ever without a limit
     max_failures: int = 2
     # number of past sweeps; one takes a tenth more, eight take as many. None takes a quarter more, and two and a half
-    # times as many where rows have little noise
+    # times as many where rows have little noise. Those of a fit's evaluation before would save an eighth
     memory: int = 2
     memory_of_slips: int = 8  # likewise where answers may be slips: sweeps circle there, in several directions at once
     ridge: float = 1e-10  # of the least squares, relative to its diagonal
