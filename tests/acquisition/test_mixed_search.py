@@ -1,10 +1,10 @@
-"""The search of all hosts: small regions, one-hot categories, constraints, batches."""
+"""The search among values of a list and free ones: small regions, one-hot categories, constraints, batches."""
 
 import pytest
 import torch
 from botorch.exceptions.errors import CandidateGenerationError
 
-from botorch_skewgp.hosts.mixed_search import Factor, MixedDomain, best_point, best_points
+from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, best_point, best_points
 
 
 def domain(*factors, num_free=1, constraints=None):
