@@ -73,8 +73,8 @@ def next_pair(
         X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs evaluate all
             `n (n - 1) / 2` of them.
         judge: The judge to ask, as in `SkewGP.posterior`; `None` for the utility that all judges share.
-        options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
-            `optimize_acqf_mixed_alternating`. They do not apply to an incumbent.
+        options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs, fixed
+            features, inequality constraints and `post_processing_func` alone. They do not apply to an incumbent.
 
     Returns:
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
@@ -345,7 +345,7 @@ def recommend(
         judge: The judge or judges to recommend to, as in `SkewGP.posterior`; `None` for the utility that all share.
             Several need a posterior transform that weights their utilities.
         options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
-            discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
+            discrete or categorical inputs, fixed features, inequality constraints and `post_processing_func` alone.
 
     Returns:
         The point, `1 x d`, and its posterior mean.

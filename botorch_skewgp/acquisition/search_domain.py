@@ -15,12 +15,13 @@ from botorch.exceptions.errors import CandidateGenerationError, InputDataError, 
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
 from botorch.optim.initializers import gen_batch_initial_conditions
-from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, SUPPORTED_OPTIONS, optimize_acqf_mixed_alternating
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
 from botorch.optim.parameter_constraints import evaluate_feasibility
+from botorch.optim.utils import get_X_baseline
 from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
-from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
+from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Effort, Factor, MixedDomain, best_points
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
@@ -28,21 +29,18 @@ from botorch_skewgp.observations.checks import as_position, as_tensor
 from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]
-MIN_GAIN = 1e-3  # of a round, in nats
-MIN_SHARE = 1e-4  # of the interquartile range over the domain, for values that are not logarithmic
-NUM_SPREAD = 64  # points that estimate this range
 NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
-# From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
-# a good start beside one of a much lower value.
-EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
+MOST_AT_ONCE = 64  # sets of points that are evaluated together
 # arguments of optimisers that a user may give; a generator of initial conditions may have others
 OPTIONS = {
     name
-    for function in (optimize_acqf, optimize_acqf_mixed_alternating, gen_batch_initial_conditions)
+    for function in (optimize_acqf, gen_batch_initial_conditions)
     for name in inspect.signature(function).parameters
 } - {"acq_function", "bounds", "q", "ic_gen_kwargs"}
+# those of them where inputs have a list of values
+MIXED_OPTIONS = {"num_restarts", "raw_samples", "fixed_features", "inequality_constraints", "post_processing_func"}
 CONSTRAINTS = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
 # options of optimisers in units of the inputs
 OPTIONS_IN_UNITS_OF_INPUTS = {
@@ -197,7 +195,7 @@ class SearchDomain:
         Args:
             acquisition: An acquisition function.
             q: The number of points.
-            options: Further arguments of `optimize_acqf`, or of `optimize_acqf_mixed_alternating`.
+            options: Further arguments of `optimize_acqf`; `MIXED_OPTIONS` where inputs have a list of values.
 
         Returns:
             The points, `q x d`, and their acquisition value.
@@ -217,8 +215,10 @@ class SearchDomain:
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Leave the method out, or let it choose a challenger of an incumbent."
             )
-        domain = self
-        if is_chosen_in_turn and _are_for_mixed_search(options):
+        others, domain = sorted(options.keys() - MIXED_OPTIONS), self
+        if (self.discrete_dims or self.cat_dims) and others:
+            raise UnsupportedError(f"Where inputs have a list of values, leave out {', '.join(others)}.")
+        if is_chosen_in_turn and not others:
             domain = replace(self, discrete_dims=self.whole_dims | self.discrete_dims)
         rounds = _rounded(self.model, self.bounds) is not self.bounds
         with warnings.catch_warnings():
@@ -263,7 +263,7 @@ class SearchDomain:
                     "constraints; widen the bounds, or leave constraints or fixed_features out."
                 )
             with torch.no_grad():
-                values = torch.cat([acquisition(part) for part in sets.split(NUM_SPREAD)])
+                values = torch.cat([acquisition(part) for part in sets.split(MOST_AT_ONCE)])
             points, value = sets[values.argmax()], values.max()
         return points, value
 
@@ -312,30 +312,32 @@ def _search_coordinates(
 def _search(
     domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
-    """BoTorch's search; the alternating one if some inputs have a list of values."""
+    """BoTorch's search; the mixed one if some inputs have a list of values."""
     if not (domain.discrete_dims or domain.cat_dims):
         if "gen_candidates" not in options:
             options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
         points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
         assert value is not None
         return points, value
-    nested = mixed_search_options(acquisition, domain.bounds) | (options.get("options") or {})
-    options = options | {"discrete_dims": domain.discrete_dims, "cat_dims": domain.cat_dims, "options": nested}
-    with warnings.catch_warnings():  # BoTorch passes its tolerance to SLSQP too, which has another name for it
-        warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
-        points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=domain.bounds, q=q, **options)
+    factors = [
+        Factor([dim], domain.bounds.new_tensor(values).unsqueeze(-1), is_category)
+        for of_dims, is_category in ((domain.discrete_dims, False), (domain.cat_dims, True))
+        for dim, values in of_dims.items()
+    ]
+    constraints, process = options.get("inequality_constraints"), options.get("post_processing_func")
+    mixed = MixedDomain(domain.bounds, tuple(factors), constraints, process)
+    mixed = mixed.with_fixed(options.get("fixed_features") or {})
+    X_seen = get_X_baseline(acquisition)
+    X_seen = domain.bounds[:0] if X_seen is None else X_seen
+    generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
+    effort = Effort(options["raw_samples"], options["num_restarts"])
+    points = best_points(acquisition, mixed, q, X_seen, generator, may_repeat=True, effort=effort)
     return points, _value(acquisition, points)
 
 
 @torch.no_grad()
 def _value(acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
     return acquisition(points).squeeze()
-
-
-def _are_for_mixed_search(options: dict[str, Any]) -> bool:
-    """Whether the alternating search takes these options."""
-    known = inspect.signature(optimize_acqf_mixed_alternating).parameters
-    return options.keys() <= known.keys() and SUPPORTED_OPTIONS.issuperset(options.get("options") or {})
 
 
 def _has_units_of_inputs(options: dict[str, Any]) -> bool:
@@ -386,27 +388,3 @@ def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[i
             )
         checked[dim] = allowed.unique().tolist()
     return checked
-
-
-def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> dict[str, Any]:
-    r"""Options of `optimize_acqf_mixed_alternating`, which searches by turns in the discrete and the free inputs.
-
-    Starts are random points instead of maxima between the values, which lie together; the free inputs take up to 20
-    steps instead of 8; and rounds end when one gains next to nothing. BoTorch's own tolerance, also that of a gradient,
-    is 1e-8: below the rounding of most acquisition functions, so that line searches end with warnings.
-
-    Args:
-        acquisition: The acquisition function.
-        bounds: The lower and upper bounds that are searched, `2 x d`.
-    """
-    tolerance = MIN_GAIN if acquisition._log else _little(acquisition, bounds)
-    return {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": tolerance}
-
-
-@torch.no_grad()
-def _little(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
-    """A small difference of an acquisition function's values: a share of their interquartile range in the domain."""
-    values = acquisition(draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0))
-    finite = values[values.isfinite()]
-    spread = (finite.quantile(0.75) - finite.quantile(0.25)).item() if len(finite) else 0.0
-    return MIN_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)

@@ -2,7 +2,7 @@
 
 `strategy` and `transformed` make generation strategies, with the `transition` from Sobol points to models. `adapter`
 and `data` turn an experiment into observations, `comparisons` records what people say, `models` is the model that Ax
-builds, `transforms` its transforms of numbers, `acquisition` and `noisy_improvement` its search. `pairs` and
+builds, `transforms` its transforms of numbers, `acquisition` its search. `pairs` and
 `questions` ask people, `best_arm` answers.
 `registry` registers these classes with Ax, and `internals` alone reads names of Ax with an underscore.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -16,14 +18,12 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.generation.sampling import SamplingStrategy
-from botorch.models.model import Model
+from botorch.models.model import Model, ModelList
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition.reference_point import plausible_reference_point
-from botorch_skewgp.ax.data import ObservationDataset
-from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
-from botorch_skewgp.hosts.mixed_search import (
+from botorch_skewgp.acquisition import SkewLogProbabilityOfImprovement
+from botorch_skewgp.acquisition.mixed_search import (
     NUM_CLIMBS,
     NUM_SPREAD,
     Constraints,
@@ -32,23 +32,22 @@ from botorch_skewgp.hosts.mixed_search import (
     MixedDomain,
     best_points,
 )
+from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.ax.data import ObservationDataset
+from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.hosts.improvement import LogProbabilityOfLatentImprovement, WeightedImprovement, log_improvement
 from botorch_skewgp.hosts.quiet import without_compilation
 
+LIKELY = 0.5  # the least probability that a point seen meets the constraints, to be improved on
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
-# For one and two dimensions; each further one adds half as much, up to Ax's own numbers. In the races with failures
-# four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
-MIN_RESTARTS, MAX_RESTARTS = 4, 20
-MIN_RAW_SAMPLES, MAX_RAW_SAMPLES = 256, 1024
-# No second search where a line search found no descent: constraints on probabilities are so sharp, with second
-# derivatives of 1e5, that at a maximum only rounding of 1e-11 of a value is left to descend.
-ONCE = {"retry_on_optimization_warning": False}
 
 
 class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition with three changes: the expected utility of the best option chooses pairs in experiments
-    without numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space,
-    and the order of observed and pending points does not depend on the order of arrival.
+    """Ax's acquisition with four changes: noisy expected improvement has a closed form, weighted by the probabilities
+    of the constraints; the expected utility of the best option chooses pairs in experiments without numbers (with the
+    option `pairs_by_utility`); thresholds of objectives come from the whole search space; and the order of observed
+    and pending points does not depend on the order of arrival.
     """
 
     def __init__(
@@ -64,8 +63,6 @@ class SkewGPAcquisition(Acquisition):
         self._asks_for_pair = wants_utility and _has_comparisons_only(surrogate)
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
-        if botorch_acqf_class is qLogNoisyExpectedImprovement:
-            botorch_acqf_class = BaselineLogNoisyExpectedImprovement
         super().__init__(surrogate=surrogate, botorch_acqf_class=botorch_acqf_class, n=n, options=options, **kwargs)
 
     def _instantiate_acquisition(self) -> None:
@@ -84,7 +81,13 @@ class SkewGPAcquisition(Acquisition):
         botorch_acqf_options: dict[str, Any],
         model: Model,
     ) -> AcquisitionFunction:
-        """As Ax does; refuse functions of the best number where some points have none, which would be NaN."""
+        """As Ax does, with noisy expected improvement in closed form where there is one; refuse functions of the best
+        number where some points have none, which would be NaN.
+        """
+        if botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options:
+            weighted = self._weighted_improvement(model)
+            if weighted is not None:
+                return weighted
         no_best = (
             f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial "
             "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
@@ -99,6 +102,35 @@ class SkewGPAcquisition(Acquisition):
         if isinstance(best, Tensor) and bool(best.isnan().any()):
             raise UnsupportedError(no_best)
         return made
+
+    def _weighted_improvement(self, model: Model) -> WeightedImprovement | None:
+        """Improvement weighted by the probabilities of the constraints, as in the other hosts; `None` where objective
+        or constraints are sums of metrics, or no point seen is likely to meet the constraints.
+        """
+        everyone = [*model.models] if isinstance(model, ModelList) else [model]
+        models = [entry for entry in everyone if isinstance(entry, AxSkewGP)]
+        weights = self._objective_weights.flatten()
+        used = weights.nonzero().flatten().tolist()
+        is_learned = self._learned_objective_preference_model is not None
+        if self.X_observed is None or is_learned or len(models) < len(everyone):
+            return None
+        if len(used) != 1 or models[used[0]].probability:
+            return None
+        terms: list[AcquisitionFunction] = []
+        for coefficients, bound in zip(*(self._outcome_constraints or ((), ())), strict=True):
+            term = _log_probability_of_constraint(models, coefficients, float(bound))
+            if term is None:
+                return None
+            terms.append(term)
+        X = self.X_observed
+        with torch.no_grad():
+            likely = sum((term(X.unsqueeze(1)) for term in terms), X.new_zeros(len(X))) > math.log(LIKELY)
+        if not likely.any():
+            return None
+        seed = int(torch.randint(2**31, ()))
+        maximize = bool(weights[used[0]] > 0)
+        improvement = log_improvement(models[used[0]], X[likely], self.X_pending, seed, maximize)
+        return WeightedImprovement(improvement, *terms, X_baseline=X[likely])
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""
@@ -128,20 +160,20 @@ class SkewGPAcquisition(Acquisition):
         candidate_set: Tensor | None = None,
         sampling_strategy: SamplingStrategy | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As Ax does, with fewer starts in few dimensions, where all parameters are continuous; else by the search of
-        all hosts. Pairs are optimised jointly, or one point after the other where some parameter has a list of values,
-        tried points included.
+        """As all hosts do. As Ax does with equality constraints, from points that are given, with options of its own
+        where no parameter has a list of values, and for pairs there, which are optimised jointly; else pairs are
+        optimised one point after the other, tried points included.
         """
         options = dict(optimizer_options or {})
         bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
         factors = _factors(search_space_digest, bounds)
         is_from_points = candidate_set is not None or sampling_strategy is not None
-        if factors and not (equality_constraints or is_from_points or self.acq_function_sequence):
+        is_joint = not factors and (self._asks_for_pair or not options.keys() <= {"raw_samples", "num_restarts"})
+        if not (is_joint or equality_constraints or is_from_points or self.acq_function_sequence):
             domain = MixedDomain(bounds, factors, inequality_constraints, rounding_func)
             return self._optimize_mixed(n, domain.with_fixed(fixed_features or {}), options)
-        if not factors:
-            options = _effort(len(search_space_digest.bounds) * (n if self._asks_for_pair else 1)) | ONCE | options
-            options = {"sequential": False, **options} if self._asks_for_pair else options
+        if self._asks_for_pair and not factors:
+            options = {"sequential": False, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, **options}
         return super().optimize(
             n,
             search_space_digest,
@@ -168,6 +200,25 @@ class SkewGPAcquisition(Acquisition):
         return found, values, torch.ones(n, dtype=self.dtype)
 
 
+def _log_probability_of_constraint(
+    models: Sequence[AxSkewGP], coefficients: Tensor, bound: float
+) -> SkewLogProbabilityOfImprovement | None:
+    """The log probability that a metric times its coefficient is at most a bound; `None` for sums of metrics, and for
+    probabilities beyond 0 or 1.
+    """
+    used = coefficients.nonzero().flatten().tolist()
+    if len(used) != 1:
+        return None
+    model, coefficient = models[used[0]], float(coefficients[used[0]])
+    limit, is_above = bound / coefficient, coefficient < 0
+    if not model.probability:
+        return SkewLogProbabilityOfImprovement(model, limit, maximize=is_above)
+    if not 0 < limit < 1:
+        return None
+    quantile = float(model.likelihood.noise) ** 0.5 * NormalDist().inv_cdf(limit)
+    return LogProbabilityOfLatentImprovement(model, quantile, maximize=is_above)
+
+
 def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
     """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`.
 
@@ -184,14 +235,6 @@ def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
         for i in (*digest.ordinal_features, *digest.categorical_features)
     ]
     return *listed, *(Factor(columns, torch.eye(len(columns)).to(like), True) for columns in groups.values())
-
-
-def _effort(dim: int) -> dict[str, int]:
-    """The numbers of starts and of raw points."""
-    return {
-        "num_restarts": min(max(2 * dim, MIN_RESTARTS), MAX_RESTARTS),
-        "raw_samples": min(max(128 * dim, MIN_RAW_SAMPLES), MAX_RAW_SAMPLES),
-    }
 
 
 def _has_comparisons_only(surrogate: Surrogate) -> bool:

@@ -141,7 +141,7 @@ def attach_comparison(
             part and one of each judge, and experiments optimise the shared part.
 
     Raises:
-        UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; if
+        UserInputError: If a trial or arm is not in the experiment, has several arms, or is named twice; if
             there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
             experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
     """
@@ -191,9 +191,7 @@ def _judged(client: Client, trials: Sequence[int | str], judge: int | str | None
     for number, name in enumerate(names):
         if name in names[:number]:
             first, second = trials[names.index(name)], trials[number]
-            raise UserInputError(
-                f"{first!r} and {second!r} are the same arm, {name}; a comparison needs two different ones."
-            )
+            raise UserInputError(f"{first!r} and {second!r} are the same arm, {name}; name different ones.")
     check_judge(judge, UserInputError)
     return experiment, names
 

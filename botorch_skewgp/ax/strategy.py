@@ -53,10 +53,10 @@ def skewgp_generation_strategy(
     Args:
         initialization_budget: The number of Sobol trials, failed or not; more as long as the objective has no data.
         failures: Meaning of a failed or abandoned trial. `"constraint"`: a separate latent function of validity,
-            learned from the labels of `validity_metric` and from failures, is a constraint of the acquisition function.
-            Right where failures have little to do with the objective. `"objective"`: a trial is valid if the objective
-            is better than a threshold, which is learned too; right where failures are extremely bad trials. `"ignore"`:
-            nothing, as in Ax.
+            learned from the labels of `validity_metric` and from failures, is a constraint by whose probability the
+            acquisition function is weighted. Right where failures have little to do with the objective. `"objective"`:
+            a trial is valid if the objective is better than a threshold, which is learned too; right where failures are
+            extremely bad trials. `"ignore"`: nothing, as in Ax.
         validity_metric: The metric of validity, tracked or in an outcome constraint, with values 0 and 1; may be left
             unreported. Predicted as a probability.
         binary_metrics: Further metrics with values 0 and 1.

@@ -1,7 +1,7 @@
 """The Optuna backend: studies learn from every trial, whether a number, a failure, a constraint or a comparison.
 
 `sampler` is what studies call, in `turns` with other workers. It reads `study_data`, fits the models of `study_model`
-over a `search_space`, and searches with `mixed_search`. `judgements` records what people say of trials, `questions`
+over a `search_space`, and searches it as all hosts do. `judgements` records what people say of trials, `questions`
 chooses how many to show together, `best_trial` recommends one, and `internals` alone reads names of Optuna with an
 underscore.
 

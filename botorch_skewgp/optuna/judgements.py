@@ -457,5 +457,5 @@ def _numbers(study: Study, *entries: AnyTrial) -> list[int]:
             raise InputDataError(f"There is no trial {number} in the study, {known}.")
     for number in numbers:
         if numbers.count(number) > 1:
-            raise InputDataError(f"Trial {number} cannot be compared with itself.")
+            raise InputDataError(f"Trial {number} is named twice; name different ones.")
     return numbers

@@ -14,7 +14,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts.mixed_search import best_point
+from botorch_skewgp.acquisition.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna.internals import (
@@ -162,7 +162,7 @@ class SkewGPSampler(BaseSampler):
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
-        set_trial_system_attr(study, trial, FITS, [fit[:3] for fit in model.fits])
+        set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)

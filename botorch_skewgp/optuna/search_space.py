@@ -12,7 +12,7 @@ from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts.mixed_search import Factor, MixedDomain
+from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain
 
 Number = FloatDistribution | IntDistribution
 MAX_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded

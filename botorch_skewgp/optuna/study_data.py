@@ -32,18 +32,26 @@ from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
-FITS = "skewgp:fits"  # an attribute of trials: of each function its name, a digest of the data, and hyperparameters
+FITS = "skewgp:fits"  # an attribute of trials, of `StoredFit`s
 END = "skewgp:end"  # an attribute of trials, which the sampler sets
 UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
+GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
 
 
 class StoredFit(NamedTuple):
-    """The hyperparameters of a function's model, stored with the trial that the model has chosen."""
+    """The hyperparameters of a function's model, stored with the trial that it has chosen: its name, a digest of the
+    data, the values, and the number of points that they were fitted to.
+    """
 
     function: str
     data: str
     values: list[float]
+    num_points: int
     has_ended: bool = False
+
+    def covers(self, num_points: int) -> bool:
+        """Whether hyperparameters serve so many points."""
+        return self.num_points <= num_points < GROWTH * self.num_points
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,12 +167,12 @@ def _fits(trial: FrozenTrial) -> list[StoredFit]:
     """The fits stored with a trial; whatever else stands in their place is no fit, and costs a start."""
     stored, found = trial.system_attrs.get(FITS), []
     for entry in stored if isinstance(stored, list | tuple) else ():
-        if isinstance(entry, list | tuple) and len(entry) == 3 and isinstance(entry[2], list | tuple):
+        if isinstance(entry, list | tuple) and len(entry) == 4 and isinstance(entry[2], list | tuple):
             numbers = [
                 number for value in entry[2] if (number := as_number(value)) is not None and math.isfinite(number)
             ]
-            if len(numbers) == len(entry[2]):
-                found.append(StoredFit(str(entry[0]), str(entry[1]), numbers, trial.state.is_finished()))
+            if len(numbers) == len(entry[2]) and type(entry[3]) is int:
+                found.append(StoredFit(str(entry[0]), str(entry[1]), numbers, entry[3], trial.state.is_finished()))
     return found
 
 

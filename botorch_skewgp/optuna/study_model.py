@@ -1,8 +1,4 @@
-r"""SkewGPs of what a study knows, and acquisition functions of them.
-
-.. [Letham2019noisyei] B. Letham, B. Karrer, G. Ottoni, E. Bakshy. Constrained Bayesian optimization with noisy
-   experiments. Bayesian Analysis 14, 2019.
-"""
+"""SkewGPs of what a study knows, and acquisition functions of them."""
 
 from __future__ import annotations
 
@@ -27,13 +23,10 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from botorch_skewgp.acquisition import (
-    LogProbabilityOfValidity,
-    SkewLogNoisyExpectedImprovement,
-    SkewLogProbabilityOfImprovement,
-)
+from botorch_skewgp.acquisition import LogProbabilityOfValidity, SkewLogProbabilityOfImprovement
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.hosts.data import Observed
+from botorch_skewgp.hosts.improvement import WeightedImprovement, log_improvement
 from botorch_skewgp.hosts.quiet import without_compilation
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -46,35 +39,18 @@ from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows
-NUM_VALUES = 128  # draws of the values at the points seen, where there are no rows to draw
 
-MIN_POINTS, COLD_STEP = 20, 10  # fits to fewer points, or to every tenth number of them, start from the defaults
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
 
 CORRELATION = 0.5  # of functions of two categories
 
 
-class SumOfLogs(AcquisitionFunction):
-    """The sum of logarithmic acquisition functions of single points: the logarithm of a product."""
-
-    _log = True
-
-    def __init__(self, *terms: AcquisitionFunction, X_baseline: Tensor) -> None:
-        super().__init__(model=terms[0].model)
-        self.terms = torch.nn.ModuleList(terms)
-        self.X_baseline = X_baseline
-
-    def forward(self, X: Tensor) -> Tensor:
-        """The sum at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        return torch.stack([term(X) for term in self.terms]).sum(0)
-
-
 class Fits:
     """Fitted models, each kept while its data and search space are asked for.
 
-    A fit depends on the observations, the search space, the seed and the hyperparameters that are stored with the
-    study, from which it starts. Keeping models therefore only saves time. Threads take turns to fit and share the
-    models, which they use in turns too, when they have seeded torch.
+    A model depends on the observations, the search space, the seed and the hyperparameters that are stored with the
+    study, which stay until there are more points by a fifth. Keeping models therefore only saves time. Threads take
+    turns to fit and share the models, which they use in turns too, when they have seeded torch.
     """
 
     def __init__(self, seed: int) -> None:
@@ -92,16 +68,20 @@ class Fits:
 
             def fitted(known: Observed, function: str) -> tuple[SkewGP, StoredFit]:
                 data = _digest(space, known)
+                same = [entry for entry in stored if entry.data == data]
+                ended = [
+                    entry
+                    for entry in stored
+                    if entry.function == function and entry.has_ended and entry.covers(len(known.X))
+                ]
+                given = next(reversed(same or ended), None)
                 if data not in self._kept:
-                    same = [entry for entry in stored if entry.data == data]
-                    ended = [entry for entry in stored if entry.function == function and entry.has_ended]
-                    if len(known.X) < MIN_POINTS or len(known.X) % COLD_STEP == 0:
-                        ended = []
-                    start = next(reversed(same or ended), None)
-                    self._kept[data] = fitted_model(known, space, (), start, bool(same), self._seed)
+                    self._kept[data] = fitted_model(known, space, given=given, seed=self._seed)
                 model = used[data] = self._kept[data]
                 values = parameters_to_vector(model.parameters()).tolist()
-                return model, StoredFit(function, data, values)
+                is_given = given is not None and values == given.values
+                num_points = given.num_points if given is not None and is_given else len(known.X)
+                return model, StoredFit(function, data, values, num_points)
 
             yield fitted
             self._kept = used
@@ -111,11 +91,13 @@ def fitted_model(
     known: Observed,
     space: SearchSpace,
     kinds: Sequence[type[Observation]] = (),
-    start: StoredFit | None = None,
-    is_fitted: bool = False,
+    given: StoredFit | None = None,
     seed: int = 0,
 ) -> SkewGP:
-    """A model of one function, fitted."""
+    """A model of one function, fitted unless hyperparameters are given.
+
+    Of failures alone, of which a search wants probabilities, the posterior is that of expectation propagation.
+    """
     model = SkewGP(
         known.X,
         known.observations,
@@ -123,18 +105,18 @@ def fitted_model(
         covar_module=covar_module(space, known.observations),
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
+        approximation="ep" if all(entry.tells_validity for entry in known.observations) else None,
     )
     own = parameters_to_vector(model.parameters())
-    fits = start is not None and len(start.values) == len(own)
-    if start is not None and fits:
-        vector_to_parameters(own.new_tensor(start.values), model.parameters())
-    if not (fits and is_fitted):
+    if given is not None and len(given.values) == len(own):
+        vector_to_parameters(own.new_tensor(given.values), model.parameters())
+    else:
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         with seeded(seed):
             fit_gpytorch_mll(mll, optimizer_kwargs={"options": FIT_OPTIONS})
     model.eval()
     with seeded(seed):
-        _ = model.draws
+        model.latent_posterior(known.X[:1])  # makes the draws
     return model
 
 
@@ -182,10 +164,10 @@ class StudyModel:
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
         """What the next point is to maximise.
 
-        The logarithm of the expected improvement over the best of the points that met all constraints, whichever of
-        them that is ([Letham2019noisyei]_ in closed form; of several objectives, of the hypervolume), weighted by the
-        probabilities that the trial works and meets the constraints. Where no point met them or nothing is known of the
-        objective yet, these probabilities alone; `None` if there are none either.
+        The logarithm of the expected improvement over the best of the points that met all constraints (of several
+        objectives, of the hypervolume), weighted by the probabilities that the trial works and meets the constraints.
+        Where no point met them or nothing is known of the objective yet, these probabilities alone; `None` if there are
+        none either.
         """
         terms: list[AcquisitionFunction] = []
         baseline = self._baseline()
@@ -196,7 +178,7 @@ class StudyModel:
             lies = X_pending if not terms else X_pending[:0]
             terms.append(LogProbabilityOfValidity(_believing_failures(self.validity, lies)))
         terms += [SkewLogProbabilityOfImprovement(model, best_f=0.0, maximize=False) for model in self.constraints]
-        return SumOfLogs(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
+        return WeightedImprovement(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
 
     def _baseline(self) -> Tensor:
         """The points that a new one must improve on: in a preferential study, the compared ones among those that it
@@ -211,11 +193,7 @@ class StudyModel:
         pending = X_pending if len(X_pending) else None
         if len(self.objectives) == 1:
             (model,) = self.objectives
-            num_draws = len(model.latent_posterior(baseline).log_probabilities)
-            each = NUM_VALUES if num_draws == 1 else 1
-            improvement = SkewLogNoisyExpectedImprovement(model, baseline, samples_per_draw=each, seed=seed)
-            improvement.set_X_pending(pending)
-            return improvement
+            return log_improvement(model, baseline, pending, seed)
         models = ModelList(*self.objectives)
         weights = torch.eye(len(self.objectives), dtype=baseline.dtype)
         reference = plausible_reference_point(models, torch.cat([baseline, self.space.domain.spread(256)]), weights)

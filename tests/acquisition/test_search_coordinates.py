@@ -149,10 +149,23 @@ def test_options_that_speak_of_points_are_in_units_of_inputs(model):
 
 
 def test_options_stay_the_users(model):
-    options = {"maxiter_discrete": 2}
+    options = {"maxiter": 2}
     with manual_seed(0):
-        next_pair(model, BOUNDS, discrete_dims={1: BATCHES}, num_restarts=1, raw_samples=8, options=options)
-    assert options == {"maxiter_discrete": 2}
+        next_pair(model, BOUNDS, num_restarts=1, raw_samples=8, options=options)
+    assert options == {"maxiter": 2}
+    with pytest.raises(UnsupportedError, match="Where inputs have a list of values, leave out options"):
+        next_pair(model, BOUNDS, discrete_dims={1: BATCHES}, options=options)
+
+
+def test_constraints_and_fixed_features_beside_a_list_of_values(model):
+    """In units of the inputs: batches of at most 64, at one number of layers."""
+    constraint = (torch.tensor([1]), torch.tensor([-1.0], dtype=torch.double), -64.0)
+    limits = {"inequality_constraints": [constraint], "fixed_features": {2: 2.0}}
+    with manual_seed(0):
+        pair, _ = next_pair(model, BOUNDS, discrete_dims={1: BATCHES}, num_restarts=2, raw_samples=16, **limits)
+    assert (pair[:, 1] <= 64).all()
+    assert (pair[:, 2] == 2).all()
+    assert all(value in BATCHES for value in pair[:, 1].tolist())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -171,7 +184,7 @@ def test_searches_among_whole_numbers_end_without_warnings(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_mixed_searches_end_without_warnings(seed):
-    """BoTorch's own tolerance is below rounding: one search in ten ended in a line search that found no way."""
+    """Climbs end where little is left to gain, before a line search finds no way."""
     model = judged(seed=seed)
     choices = {"discrete_dims": {1: BATCHES}, "cat_dims": {2: [1, 2, 3]}}
     with warnings.catch_warnings(), manual_seed(seed):

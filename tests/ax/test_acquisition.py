@@ -10,9 +10,10 @@ import torch
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.exceptions.core import UnsupportedError
 from ax_cases import GENERATES, new_client, next_trial, with_trials
-from botorch.acquisition import qLogExpectedImprovement, qUpperConfidenceBound
+from botorch.acquisition import qLogExpectedImprovement, qLogNoisyExpectedImprovement, qUpperConfidenceBound
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair
+from botorch_skewgp.hosts.improvement import WeightedImprovement
 
 pytestmark = GENERATES
 
@@ -45,6 +46,38 @@ def test_functions_of_the_best_number_are_refused_where_some_points_have_none(to
         client.mark_trial_failed(2)
     with pytest.raises(UnsupportedError, match="qLogExpectedImprovement asks for the best number seen"):
         next_trial(client)
+
+
+def told_all(client):
+    """Three numbers of four metrics, one of them of labels."""
+    for x, works in ((0.1, 1), (0.5, 1), (0.9, 0)):
+        index = client.attach_trial({"x": x})
+        client.complete_trial(index, {"loss": (x - 0.6) ** 2, "cost": x, "size": 1 - x, "works": works})
+    next_trial(client)
+
+
+def test_improvement_is_weighted_by_the_probabilities_of_the_constraints(made):
+    told_all(new_client(constraints=["cost <= 0.7", "works >= 0.6"], binary_metrics=["works"]))
+    acquisition = made[-1]
+    assert type(acquisition.acqf) is WeightedImprovement
+    assert acquisition.acqf.X_baseline.flatten().tolist() == pytest.approx([0.1, 0.5])
+    improvement, *weights = acquisition.acqf.terms
+    assert not improvement.maximize
+    X = torch.tensor([[[0.3]], [[0.65]], [[0.8]]], dtype=torch.float64)
+    with torch.no_grad():
+        samples = {
+            name: model.posterior(X).rsample(torch.Size([20_000])).squeeze()
+            for name, model in zip(acquisition.surrogate.outcomes, acquisition.surrogate.model.models, strict=True)
+        }
+        found = [weight(X).exp() for weight in weights]
+    for probability, met in zip(found, (samples["cost"] <= 0.7, samples["works"] >= 0.6), strict=True):
+        torch.testing.assert_close(probability, met.double().mean(0), rtol=0, atol=0.03)
+
+
+@pytest.mark.parametrize(("objective", "constraint"), [("-loss", "cost + size <= 2"), ("-loss - cost", "size <= 2")])
+def test_sums_of_metrics_are_left_to_botorch(made, objective, constraint):
+    told_all(new_client(objective=objective, constraints=[constraint]))
+    assert type(made[-1].acqf) is qLogNoisyExpectedImprovement
 
 
 def compared(client):
@@ -82,23 +115,6 @@ def test_a_missing_threshold_is_filled_in(made):
     filled, given = made[-1].objective_thresholds.tolist()
     assert given == pytest.approx(-0.7)
     assert math.isfinite(filled)
-
-
-def test_the_search_is_wider_in_more_dimensions(monkeypatch):
-    searches = []
-
-    def remember(acq_function, q, num_restarts, raw_samples, **kwargs):
-        searches.append((num_restarts, raw_samples))
-        point = kwargs["bounds"].mean(0, keepdim=True)
-        return point.expand(q, -1), torch.zeros(1, dtype=point.dtype)
-
-    monkeypatch.setattr("ax.generators.torch.botorch_modular.acquisition.optimize_acqf", remember)
-    for names, small in (("x", False), ("xyzuvw", False), ("x", True)):
-        client = new_client(names=names, small=small)
-        for value in (0.1, 0.4, 0.7):
-            client.complete_trial(client.attach_trial(dict.fromkeys(names, value)), {"loss": value})
-        next_trial(client)
-    assert searches == [(4, 256), (12, 768), (2, 32)]  # the last is what the user has chosen
 
 
 def test_a_mixed_space_with_a_linear_constraint_is_searched_once(made, monkeypatch):

@@ -58,7 +58,7 @@ def experiment_of_four():
     ("winner", "loser", "match"),
     [
         ("0_7", 1, "There is no arm '0_7' in the experiment; its arms are 0_0, 1_0"),
-        (0, 0, "0 and 0 are the same arm, 0_0; a comparison needs two different ones"),
+        (0, 0, "0 and 0 are the same arm, 0_0; name different ones"),
         (0, "0_0", "0 and '0_0' are the same arm"),
         (1, 3, "1 and 3 are the same arm, 1_0"),
         (0, 2, r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),

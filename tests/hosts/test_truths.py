@@ -120,13 +120,15 @@ def test_judgements_beside_numbers(make):
     assert valid == {}
 
 
+TWICE = "named twice; name different ones|same arm, [0-9_]+; name different ones"
 MISTAKES = [
     (lambda host: host.prefer(0, 9), "no trial 9"),
     (lambda host: host.prefer(-1, 0), "no trial -1"),
     (lambda host: host.tie(1, 9), "no trial 9"),
-    (lambda host: host.prefer(1, 1), "itself|same arm"),
-    (lambda host: host.choose(1, [0, 0]), "itself|same arm"),
-    (lambda host: host.choose(1, [2, 0, 1]), "itself|same arm"),
+    (lambda host: host.prefer(1, 1), TWICE),
+    (lambda host: host.choose(1, [0, 0]), TWICE),
+    (lambda host: host.choose(1, [2, 0, 1]), TWICE),
+    (lambda host: host.choose(None, [1, 1]), TWICE),
     (lambda host: host.choose(None, [1, 9]), "no trial 9"),
     (lambda host: host.choose(1, []), "must be a list of the trials that were not chosen"),
     (lambda host: host.choose(None, [], or_none=True), "must be a list of the trials that were not chosen"),

@@ -322,33 +322,27 @@ def _of_many(num_trials):
     return with_trials([i / num_trials for i in range(num_trials)], lambda x: math.sin(9 * x))
 
 
-@pytest.mark.parametrize(("num_trials", "is_warm"), [(20, True), (18, False), (29, False)])
-def test_a_fit_to_many_points_starts_from_the_last_hyperparameters(monkeypatch, num_trials, is_warm):
-    """From twenty points on, but for every tenth number of them: a fit never stays in one maximum for good."""
-    starts, fit = [], study_model.fit_gpytorch_mll
-
-    def remembered(mll, **options):
-        starts.append([parameter.detach().clone() for parameter in mll.model.parameters()])
-        return fit(mll, **options)
-
-    monkeypatch.setattr(study_model, "fit_gpytorch_mll", remembered)
-    study = _of_many(num_trials)
-    for _ in range(2):
+def test_hyperparameters_stay_until_there_are_more_points_by_a_fifth(num_fits):
+    study, found = _of_many(10), []
+    for _ in range(4):
         trial = study.ask()
         study.tell(trial, math.sin(9 * trial.suggest_float("x", 0, 1)))
-    (_, _, found), *_ = study.trials[num_trials].system_attrs[FITS]
-    begun = torch.cat([entry.flatten() for entry in starts[1]]).tolist()
-    assert (begun == found) is is_warm
-    assert (begun == torch.cat([entry.flatten() for entry in starts[0]]).tolist()) is not is_warm
+        ((_, _, values, num_points),) = study.trials[-1].system_attrs[FITS]
+        found.append((values, num_points))
+    assert num_fits == [10, 12]
+    assert [num_points for _, num_points in found] == [10, 10, 12, 12]
+    assert found[0] == found[1] != found[2] == found[3]
 
 
 JUNK = [
     3,
     "text",
     [3],
-    [["objective 0", "data", "text"]],
-    [["objective 0", "data", [math.nan] * 4]],
-    [[None, None, [1.0]]],
+    [["objective 0", "data", "text", 20]],
+    [["objective 0", "data", [math.nan] * 4, 20]],
+    [["objective 0", "data", [1.0] * 4, "20"]],
+    [["objective 0", "data", [1.0], 20]],
+    [["objective 0", "data", [1.0] * 4]],
 ]
 
 

@@ -135,7 +135,9 @@ def test_whatever_changes_is_fitted_again(monkeypatch, after):
     """Fits themselves are left out, of which some would have to be of one point."""
     made = []
     monkeypatch.setattr(
-        study_model, "fitted_model", lambda known, *others: made.append(known) or torch.nn.Linear(len(made), 1)
+        study_model,
+        "fitted_model",
+        lambda known, space, given, seed: made.append(known) or torch.nn.Linear(len(made), 1),
     )
     fits, (before, change) = Fits(0), AFTER[after]
     assert asked(fits, *BEFORE[before]).in_features == asked(fits, *BEFORE[before]).in_features == 1

@@ -1,4 +1,4 @@
-"""The best points of a space with discrete and continuous coordinates: one search for all hosts."""
+"""The best points of a space with discrete and continuous coordinates: one search for pairs and all hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import CandidateGenerationError
 from botorch.generation.gen import gen_candidates_scipy, get_reasons_against_fast_path
-from botorch.optim import optimize_acqf, optimize_acqf_discrete
+from botorch.optim import optimize_acqf_discrete
 from botorch.optim.initializers import initialize_q_batch
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
 from botorch.optim.parameter_constraints import evaluate_feasibility
@@ -21,12 +21,11 @@ from torch import Tensor
 NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
 MAX_STEPS, MAX_ROUNDS = 20, 6
-MAX_ITERATIONS = 100  # where all coordinates are free
 MAX_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MIN_GAIN = 1e-3  # in nats, of a round
 MIN_SHARE = 1e-4  # of the interquartile range, of functions that are no logarithms
 CHANCE_OF_ANOTHER_VALUE = 0.3
-NEAR = 0.1  # of the bounds' distance
+FAR, NEAR = -1.0, -4.0  # powers of ten, of the bounds' distance
 
 Constraints = list[tuple[Tensor, Tensor, float]]
 
@@ -171,7 +170,8 @@ class MixedDomain:
         others = others[torch.randperm(count, generator=generator).to(X_seen.device)]
         low, high = self.bounds
         noise = torch.randn(X.shape, generator=generator, dtype=X.dtype).to(X)
-        moved = X + NEAR * (high - low) * noise
+        power = FAR + (NEAR - FAR) * torch.rand(count, 1, generator=generator, dtype=X.dtype).to(X)
+        moved = X + 10**power * (high - low) * noise
         for factor in self.few:
             is_changed = torch.rand(count, 1, generator=generator).to(X) < CHANCE_OF_ANOTHER_VALUE
             moved[:, factor.columns] = torch.where(is_changed, others[:, factor.columns], X[:, factor.columns])
@@ -219,31 +219,20 @@ def best_point(
 ) -> Tensor:
     """The point at which an acquisition function of single points is largest, `d`.
 
-    Points of a discrete domain that were seen, `n x d`, come again only if it has no others or they may. Searches
-    without factors of few values, constraints or process take torch's global randomness.
+    Points of a discrete domain that were seen, `n x d`, come again only if it has no others or they may.
     """
     num_points = domain.num_points
     avoided = X_seen[:0] if may_repeat else X_seen
     if num_points is not None and num_points <= MAX_POINTS:
         return _best_new(acquisition, domain, domain.all_points(), avoided)
-    if domain.few or domain.constraints or domain.process:
-        point = _climb_mixed(acquisition, domain, X_seen, generator, effort or Effort())
-    else:
-        point = _climb_free(acquisition, domain)
+    point = _climb(acquisition, domain, X_seen, generator, effort or Effort())
     if num_points is not None and _are_among(point.unsqueeze(0), avoided).any():
         choices = torch.cat([domain.beside(point), domain.spread(NUM_SPREAD)])
         return _best_new(acquisition, domain, choices, avoided)
     return point
 
 
-def _climb_free(acquisition: AcquisitionFunction, domain: MixedDomain) -> Tensor:
-    options: dict[str, Any] = {"maxiter": MAX_ITERATIONS, "sample_around_best": True, **EACH, **_stop(MIN_GAIN)}
-    common: dict[str, Any] = {"q": 1, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, "options": options}
-    point, _ = optimize_acqf(acquisition, domain.bounds, post_processing_func=domain.rounded, **common)
-    return point[0]
-
-
-def _climb_mixed(
+def _climb(
     acquisition: AcquisitionFunction,
     domain: MixedDomain,
     X_seen: Tensor,
@@ -262,8 +251,9 @@ def _climb_mixed(
     X = torch.cat([domain.spread_evenly(effort.num_spread, generator), domain.near(X_seen, generator)])
     if not len(X):
         raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
-    with torch.no_grad():
-        values = acquisition(X.unsqueeze(1))
+    values = _values(acquisition, X)
+    beside = domain.near(X[values.argmax()].unsqueeze(0), generator)
+    X, values = torch.cat([X, beside]), torch.cat([values, _values(acquisition, beside)])
     least = MIN_GAIN if acquisition._log else _little(values)
     best, value, num_climbs = X[0], -math.inf, effort.num_climbs
     for _ in range(MAX_ROUNDS):
@@ -280,9 +270,14 @@ def _climb_mixed(
         X = X[domain.are_feasible(X)]
         if not len(X):
             break
-        with torch.no_grad():
-            values = acquisition(X.unsqueeze(1))
+        values = _values(acquisition, X)
     return best
+
+
+@torch.no_grad()
+def _values(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
+    """The values at `n x d` points, each by itself; `n`, also of none."""
+    return acquisition(X.unsqueeze(1)) if len(X) else X[:, 0]
 
 
 def _climbed(
@@ -294,7 +289,11 @@ def _climbed(
     if len(fixed) < starts.shape[-1]:
         low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
         width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
-        options = {"maxiter": MAX_STEPS, **EACH, **(_stop(least) if not domain.constraints else {"ftol": least / 10})}
+        options = {
+            "maxiter": MAX_STEPS,
+            **EACH_START_ALONE,
+            **(_stop(least) if not domain.constraints else {"ftol": least / 10}),
+        }
         climbed, values = gen_candidates_scipy(
             ((starts - low) / width).unsqueeze(1),
             lambda U: acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
@@ -313,11 +312,12 @@ def _climbed(
     if domain.process is not None:
         found = domain.process(found.unsqueeze(1)).squeeze(1)
     found = found[domain.are_feasible(found)]
-    with torch.no_grad():
-        return found, acquisition(found.unsqueeze(1)) if len(found) else found[:, 0]
+    return found, _values(acquisition, found)
 
 
-EACH = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
+# From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
+# a good start beside one of a much lower value.
+EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
 
 
 def _stop(least: float) -> dict[str, float | None]:

@@ -1,10 +1,10 @@
-"""The search of all hosts: small regions, one-hot categories, constraints, batches."""
+"""The search among values of a list and free ones: small regions, one-hot categories, constraints, batches."""
 
 import pytest
 import torch
 from botorch.exceptions.errors import CandidateGenerationError
 
-from botorch_skewgp.hosts.mixed_search import Factor, MixedDomain, best_point, best_points
+from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, best_point, best_points
 
 
 def domain(*factors, num_free=1, constraints=None):
@@ -64,6 +64,18 @@ def test_many_hills_at_few_values_and_columns_of_many_values(count):
         return wave - 9 * ((X[:, 1] - top) / count).square() + X[:, 3]
 
     assert best(Function(hills, [0.5, top, 1, 0]), domain(count, -2)) == [pytest.approx(0.5206, abs=1e-2), top, 0, 1]
+
+
+def test_a_narrow_peak_beside_a_point_seen_is_found():
+    """As late in a search; a wide hill elsewhere is half as high, and higher than the peak at the point seen."""
+    top = torch.tensor([0.5, 0.6, 0.7]).double()
+
+    def hills(X):
+        narrow, wide = ((-0.5 * ((X - at) / width).square().sum(-1)).exp() for at, width in ((top, 2e-3), (0.2, 0.2)))
+        return narrow + 0.5 * wide
+
+    function = Function(hills, [0.5, 0.603, 0.7], log=False)
+    assert best(function, domain(num_free=3)) == pytest.approx(top.tolist(), abs=1e-4)
 
 
 def test_categories_are_never_searched_between():
