@@ -472,7 +472,8 @@ def test_an_incumbent_is_one_of_the_points_asked_about(model):
     pair, _ = next_pair(model, X_candidates=POINTS[:1], X_incumbent=best)
     assert torch.equal(pair, torch.stack([POINTS[0], best]))
     options, _ = next_choice(model, num_options=3, X_candidates=POINTS[:2], X_incumbent=best)
-    assert apart(options) and torch.equal(options[-1], best)
+    assert apart(options)
+    assert torch.equal(options[-1], best)
     with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
         next_pair(model, X_candidates=POINTS[2:3], X_incumbent=best)
 
@@ -482,7 +483,8 @@ def test_a_model_without_points_recommends_one_of_the_domain():
     unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
     with pytest.warns(BadInitialCandidatesWarning):  # all are equal
         point, value = recommend(model, unit, **SMALL)
-    assert point.shape == (1, 2) and value == 0
+    assert point.shape == (1, 2)
+    assert value == 0
     assert apart(next_pair(model, unit, **SMALL)[0])
     with pytest.raises(InputDataError, match="no points to recommend from; give bounds or X_candidates"):
         recommend(model)
