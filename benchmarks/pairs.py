@@ -57,7 +57,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 
 DUELS, LOOKS, REFIT, FLOOR = 40, (0, 10, 20, 30, 40), 2, 1e-4
-FEW = 10  # pairs of runs; of fewer no table tells
+FEW = 6  # pairs of runs; of fewer no table tells
 NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}

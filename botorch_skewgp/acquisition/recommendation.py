@@ -292,7 +292,10 @@ def _best_of_pool(
 
 @torch.no_grad()
 def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, search: dict[str, Any]) -> dict[str, Any]:
-    """Options for which half of the searches start from the best known point beside others, which BoTorch's do not."""
+    """Options for which half of the searches start from the best known point and others at all distances from it.
+
+    BoTorch's starts are far apart; with several inputs and many answers the pairs worth asking lie together.
+    """
     X = _points_or_none(acquisition.model)
     is_checked = any(name in search for name in _STARTS_ARE_CHECKED)
     if is_checked or domain.discrete_dims or domain.cat_dims or domain.whole_dims or X is None:
@@ -303,7 +306,9 @@ def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, se
         return {}
     num_sets, num_starts = max(search["raw_samples"] // 2, 1), max(search["num_restarts"] // 2, 1)
     others = domain.spread(num_sets * (num - 1)).view(num_sets, num - 1, -1)
-    sets = torch.cat([others, own[means.argmax()].expand(num_sets, 1, -1)], dim=-2)
+    known = own[means.argmax()].expand(num_sets, 1, -1)
+    share = torch.linspace(0, 1, num_sets + 1).to(others)[1:].view(-1, 1, 1)
+    sets = torch.cat([known + share * (others - known), known], dim=-2)
     best = acquisition(sets).topk(min(num_starts, num_sets)).indices
     left = max(search["raw_samples"] - num_sets, search["num_restarts"] - len(best))
     return {"batch_initial_conditions": sets[best], "raw_samples": max(left, 1)}

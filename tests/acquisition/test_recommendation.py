@@ -177,6 +177,26 @@ def test_pair_by_qeubo(model):
         torch.testing.assert_close(acquisition(pair).squeeze(), value, rtol=0.05, atol=0.1)
 
 
+class Beside(qExpectedUtilityOfBestOption):
+    """Is all but flat except where the farther point is about 0.1 from a given one."""
+
+    def __init__(self, model, X):
+        super().__init__(model)
+        self.X = X
+
+    def forward(self, X):
+        return (-((X - self.X).norm(dim=-1).amax(-1) - 0.1).square() / 0.001).exp()
+
+
+def test_pairs_are_sought_near_the_best_known_point_too(generator):
+    """With six inputs hardly an evenly spread point is within 0.3 of it."""
+    X = torch.rand(8, 6, generator=generator, dtype=DOUBLE)
+    model = SkewGP(X, Preference([[0, i] for i in range(1, 8)]))
+    best = X[model.posterior(X).mean.argmax()]
+    _, value = next_pair(model, torch.stack([torch.zeros(6), torch.ones(6)]).to(X), Beside(model, best))
+    assert value > 0.5
+
+
 def test_pair_by_information(model):
     pair, value = next_pair(model, BOUNDS, "information", **SMALL)
     assert pair.shape == (2, 2)
@@ -452,7 +472,8 @@ def test_an_incumbent_is_one_of_the_points_asked_about(model):
     pair, _ = next_pair(model, X_candidates=POINTS[:1], X_incumbent=best)
     assert torch.equal(pair, torch.stack([POINTS[0], best]))
     options, _ = next_choice(model, num_options=3, X_candidates=POINTS[:2], X_incumbent=best)
-    assert apart(options) and torch.equal(options[-1], best)
+    assert apart(options)
+    assert torch.equal(options[-1], best)
     with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
         next_pair(model, X_candidates=POINTS[2:3], X_incumbent=best)
 
@@ -462,7 +483,8 @@ def test_a_model_without_points_recommends_one_of_the_domain():
     unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
     with pytest.warns(BadInitialCandidatesWarning):  # all are equal
         point, value = recommend(model, unit, **SMALL)
-    assert point.shape == (1, 2) and value == 0
+    assert point.shape == (1, 2)
+    assert value == 0
     assert apart(next_pair(model, unit, **SMALL)[0])
     with pytest.raises(InputDataError, match="no points to recommend from; give bounds or X_candidates"):
         recommend(model)
