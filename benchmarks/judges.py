@@ -1,4 +1,4 @@
-"""Several judges, simulated: one at random, calibration, and what many people cost.
+"""Several judges, simulated: one at random, and calibration.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
   share: with judges named and reliabilities learned, with rates of slips beside them, with judges named alone, with
@@ -6,15 +6,12 @@
 - *calibration*: panels that are drawn from the prior, with hyperparameters that are known or fitted. Where the true
   difference of two new items' utilities ranks among its draws, for what all share, for a judge, and for his taste in
   the first input; and the error of the predicted share of the population that would choose one over the other.
-- *people*: processor seconds of the objective with its gradient, and of a posterior, from 25 to 1,000 people.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,14 +22,12 @@ from benchmarks._reporting import Table, add_common_arguments, environment, load
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import PreferenceLikelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import Preference
 
-PARTS = ("random", "calibration", "people")
+PARTS = ("random", "calibration")
 NUM_ITEMS, DIM, EACH = 24, 2, 16
-PEOPLE, DUELS = (25, 50, 100, 200, 400, 1000), 9  # whose cost is told, and how many answers of each
 NUM_RANKED, NUM_BINS = 99, 10  # draws that a true value is ranked among, and bins of its ranks
 
 
@@ -82,8 +77,6 @@ def run(options: argparse.Namespace) -> None:
         tables.append(at_random(list(seeds), notes))
     if "calibration" in options.parts:
         tables.append(calibration(range(4 if options.quick else options.panels), notes))
-    if "people" in options.parts:
-        tables.append(cost_of_people(PEOPLE[:2] if options.quick else PEOPLE, notes))
     publish(tables, folder)
 
 
@@ -203,23 +196,3 @@ def _ranks(seed: int, fitted: bool) -> tuple[dict[str, float], float]:
         share = torch.special.ndtr((shared[-3] - shared[-2]) / (2 + between).sqrt())
         error = float(model.predictive(X[[-3, -2]], judge="new").probs - share)
     return found, error
-
-
-def cost_of_people(numbers: Sequence[int], notes: list[str]) -> Table:
-    """Processor seconds of the objective with its gradient, and of a posterior, by the number of people."""
-    table = Table("judges_people", ("people", "duels", "objective", "posterior"), notes=notes)
-    for number in numbers:
-        panel = Panel.simulate(0, number)
-        judge = torch.arange(number).repeat_interleave(DUELS)
-        pairs = torch.stack([panel.answer(j, panel.pair()) for j in judge.tolist()])
-        observations = Preference(pairs, judge=judge)
-        model = SkewGP(panel.X, observations, approximation="ep", inducing_points=panel.X)
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-        start = time.process_time()
-        mll(model(*model.train_inputs), model.train_targets).backward()
-        fitted = time.process_time()
-        with torch.no_grad():
-            model.eval().posterior(panel.X, judge=0)
-        done = time.process_time()
-        table.add(people=number, duels=len(pairs), objective=fitted - start, posterior=done - fitted)
-    return table

@@ -28,7 +28,7 @@ from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_pub
 from benchmarks._reporting import Cell
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
-from botorch_skewgp.items.model import default_item_covar_module, item_points
+from botorch_skewgp.items import default_item_covar_module, item_points
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Preference
 

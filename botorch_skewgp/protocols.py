@@ -50,9 +50,7 @@ class HasLatentPosterior(Protocol):
     def latent_posterior(self, X: Tensor, judges: Sequence[int | str | None] | None = None) -> SkewGPPosterior:
         """The posterior of the latent function in its own units, at each point that of a judge where they are named."""
 
-    def condition_on_draws(
-        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
-    ) -> tuple[Any, Tensor]:
+    def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Any, Tensor]:
         """A model whose every draw also knows values drawn at points, and these values."""
 
 

@@ -14,6 +14,7 @@ from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
+from kind_cases import KINDS
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
@@ -22,20 +23,7 @@ from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.likelihoods import OrdinalLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Choice,
-    Numeric,
-    Ordinal,
-    Preference,
-    Ranking,
-    Slope,
-    Tie,
-    Validity,
-    Vote,
-)
+from botorch_skewgp.observations import Binary, Preference, Slope
 from botorch_skewgp.papers import LinearEllipticalSliceSampler, corrected_log_normalizer
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.sampling import SkewGPSamplePath
@@ -50,23 +38,6 @@ X = torch.tensor([[0.0, 0.3], [0.5, 0.9], [0.2, 0.1], [0.9, 0.6], [0.6, 0.2], [0
 TEST_X = torch.tensor([[0.5, 0.5], [0.1, 0.2], [0.8, 0.9]], dtype=torch.float64)
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 4]])
-# lists and tensors on the CPU
-KINDS = {
-    "numeric": Numeric([0.9, -0.6, 0.2, 0.1], index=[0, 2, 3, 5]),
-    "numeric with given noise": Numeric([0.5, 1.2], noise=[0.02, 0.3], index=[1, 4]),
-    "binary": Binary(torch.tensor([1, 0, 0, 1]), index=[0, 1, 1, 4]),
-    "ordinal": Ordinal([2, 0, 1, 2], 3, index=[0, 2, 3, 5]),
-    "censored": Censored([-torch.inf, 0.8, -0.3], [-0.4, torch.inf, 0.1], index=[1, 3, 4]),
-    "preference": Preference(PAIRS),
-    "graded duels": Preference(PAIRS[:3], strength=[0, 1, 1]),
-    "vote": Vote([[0, 2], [1, 4], [3, 5]], ["first", "both bad", "tie"]),
-    "tie": Tie([[0, 2], [1, 4], [3, 5]]),
-    "choice": Choice([[1, 0, 2, 5], [4, 3, -1, -1]]),
-    "ranking": Ranking([[2, 0, 4, 1], [3, 5, 0, -1]]),
-    "validity": Validity([1, 0, 1], index=[0, 3, 5]),
-    "affine": AffineProbit(torch.eye(6, dtype=torch.float64)[:2], [0.1, -0.3], torch.eye(2, dtype=torch.float64)),
-    "slope": Slope(0, [1, -1, 1], index=[0, 2, 4]),
-}
 
 
 def duels() -> SkewGP:

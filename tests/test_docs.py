@@ -23,7 +23,7 @@ from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Preference
 
 PAGES = [page for page in tables.pages()[1:] if markdown_blocks(page)]
-LONG = {"ax", "ax_running", "bofire"}
+LONG = {"ax", "ax_running", "bofire", "kernels", "panels", "questionnaires", "safe_search"}
 
 
 def test_pages_are_found():

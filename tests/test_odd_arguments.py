@@ -13,7 +13,6 @@ from botorch_skewgp.acquisition import (
     QuantileBound,
     Question,
     SkewBayesianActiveLearningByDisagreement,
-    SkewKnowledgeGradient,
     SkewLogExpectedImprovement,
     SkewLogNoisyExpectedImprovement,
     ValidityInequality,
@@ -106,7 +105,6 @@ MODELS = [
     ("sampler", lambda: duels().fantasize(X[:2], None)),
     ("X", lambda: duels().fantasize([[0.0, 1.0]], None)),
     ("samples_per_draw", lambda: duels().condition_on_draws(X, samples_per_draw=1.5)),
-    ("weight", lambda: duels().condition_on_draws(X, weight=[[1.0] * 6])),
     ("seed", lambda: duels().condition_on_draws(X, seed="a")),
     ("inputs", lambda: duels().set_train_data([[0.0, 1.0]])),
     ("observations", lambda: duels().set_train_data(targets="ab")),
@@ -164,7 +162,6 @@ QUESTIONS = [
     ("num_features", lambda: DuelingThompsonSampling(duels(), X[0], num_features=0)),
     ("sampler", lambda: DuelingUpperCredibleBound(duels(), X[0], sampler=3)),
     ("X_pending", lambda: SkewBayesianActiveLearningByDisagreement(duels(), X_pending="a")),
-    ("include_points", lambda: SkewKnowledgeGradient(duels(), include_points="no")),
     ("num_restarts", lambda: fit_skew_gp(duels(), num_restarts=1.5)),
     ("model", lambda: fit_skew_gp("a")),
 ]

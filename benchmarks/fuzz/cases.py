@@ -75,7 +75,7 @@ class Case:
     @property
     def num_labels(self) -> int:
         """The number of latent functions."""
-        return self.seen[0].arguments["num_labels"] if self.seen[0].kind == "LabelPreference" else 1
+        return next((entry.arguments["num_labels"] for entry in self.seen if entry.kind == "LabelPreference"), 1)
 
     @property
     def dtype(self) -> torch.dtype:

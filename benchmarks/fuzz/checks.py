@@ -134,16 +134,16 @@ def _compare(case: Case, model: SkewGP) -> str:
         reference = reference_of(case, size=8 * 8192)
     if reference.effective_size < LEAST_REFERENCE:
         return "no reference"
-    suspect = _deviations(case, model, reference)
+    suspect = deviations(case, model, reference)
     if not suspect:
         return ""
-    again = _deviations(case, model_of(case, num_draws=8 * 2048, seed=2), reference_of(case, 8 * 8192, seed=1))
+    again = deviations(case, model_of(case, num_draws=8 * 2048, seed=2), reference_of(case, 8 * 8192, seed=1))
     both = [name for name in suspect if name in again]
     return ", ".join(f"{name} off by {again[name]}" for name in both)
 
 
 @torch.no_grad()
-def _deviations(case: Case, model: SkewGP, reference: Reference) -> dict[str, str]:
+def deviations(case: Case, model: SkewGP, reference: Reference, limit: float = LIMIT) -> dict[str, str]:
     """Statistics that are further from the reference than chance explains."""
     posterior = model.posterior(queries_of(case))
     size = float(model.draws.effective_size.min()) if model.draws.effective_size.numel() else math.inf
@@ -167,7 +167,7 @@ def _deviations(case: Case, model: SkewGP, reference: Reference) -> dict[str, st
         excess = np.abs(ours - theirs) - allowance
         z = excess / np.maximum(error, 1e-300)
         worst = int(np.argmax(z))
-        if z[worst] > LIMIT:
+        if z[worst] > limit:
             found[name] = f"{min(z[worst], 1e9):.1f} standard errors ({ours[worst]:.6g} for {theirs[worst]:.6g})"
 
     def own_error(influence: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -103,7 +103,27 @@ class Rows:
             self._compare(winner, loser, own, lower, upper)
 
     def _preference(self, seen: Seen, number: int) -> None:
-        self._duels(seen, mpf(self.case.noise.tie_width if self.case.noise.ties_allowed else 0), math.inf)
+        least = mpf(self.case.noise.tie_width if self.case.noise.ties_allowed else 0)
+        if seen.arguments.get("strength") is None:
+            self._duels(seen, least, math.inf)
+            return
+        edges = [*(least + mpf(edge) for edge in self.case.noise.strengths), math.inf]
+        for pair, strength in zip(seen.arguments["pairs"], seen.arguments["strength"], strict=True):
+            self._duels(Seen("Preference", {"pairs": [pair]}), edges[strength], edges[strength + 1])
+
+    def _vote(self, seen: Seen, number: int) -> None:
+        noise = self.case.noise
+        width, low, high = mpf(noise.tie_width), mpf(noise.threshold), mpf(noise.threshold) + mpf(noise.level_gap)
+        averages = ((low, high), (-math.inf, low), (high, math.inf))  # where neither is better
+        for (a, b), answer in zip(seen.arguments["pairs"], seen.arguments["answers"], strict=True):
+            own = (self._new_noise(noise.items), self._new_noise(noise.items))
+            if answer < 2:
+                winner = (a, b) if answer == 0 else (b, a)
+                self._compare(*winner, own, width, math.inf)
+            else:
+                half = mpf(1) / 2
+                self._compare(a, b, own, -width, width)
+                self.rows.append(Row({a: half, b: half}, dict.fromkeys(own, half), *averages[answer - 2]))
 
     def _tie(self, seen: Seen, number: int) -> None:
         self._duels(seen, -mpf(self.case.noise.tie_width), mpf(self.case.noise.tie_width))
@@ -179,6 +199,7 @@ class Factored:
 
 
 Column = tuple[list[float], int | None]  # the function at a point, or its slope there in an input
+Prior = Callable[[list[list[float]]], Matrix]  # the covariance of all latent functions at points, functions fastest
 
 
 def _kernel(case: Case, columns: list[Column]) -> Matrix:
@@ -225,15 +246,19 @@ def outcome_scale(case: Case) -> tuple[Any, Any]:
     return location, mp.sqrt(sum((value - location) ** 2 for value in values) / (len(values) - 1))
 
 
-def _factor(case: Case, rows: Rows, prior_only: bool = False) -> Factored:
+def _factor(case: Case, rows: Rows, prior_only: bool = False, covariance_of: Prior | None = None) -> Factored:
     """All algebra, with many digits; `prior_only` leaves out what was seen, for the normaliser of a skew prior."""
     o, n = case.num_labels, len(case.points)
     anchors = [] if case.anchors is None else case.anchors.points
     slopes: list[Column] = [(case.points[i], dim) for i, dim in rows.slopes]
     before: list[Column] = [(x, None) for x in [*case.points, *anchors]]
-    base = _kernel(case, [*before, *slopes, *((x, None) for x in case.queries)])
-    size = len(base) * o
-    K = [[base[i // o][j // o] if i % o == j % o else mpf(0) for j in range(size)] for i in range(size)]
+    columns = [*before, *slopes, *((x, None) for x in case.queries)]
+    size = len(columns) * o
+    if covariance_of is None:
+        base = _kernel(case, columns)
+        K = [[base[i // o][j // o] if i % o == j % o else mpf(0) for j in range(size)] for i in range(size)]
+    else:
+        K = covariance_of([x for x, _ in columns])
     mean = mpf(case.mean)
     no_mean = range(len(before), len(before) + len(slopes))
     listed = [] if prior_only else list(rows.rows)
@@ -446,13 +471,14 @@ class Reference:
         return cdf, self._error(below - cdf[:, None])
 
 
-def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
+def reference_of(case: Case, size: int = 8192, seed: int = 0, covariance_of: Prior | None = None) -> Reference:
     """The reference of a case.
 
     Args:
         case: The case.
         size: The number of importance draws.
         seed: Of their generator.
+        covariance_of: Another prior covariance of values than that of the case.
 
     Raises:
         Contradiction: If numbers without noise contradict each other.
@@ -461,7 +487,7 @@ def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
     with mp.workdps(DIGITS):
         location, scale = outcome_scale(case)
         rows = Rows(case, location, scale)
-        factored = _factor(case, rows)
+        factored = _factor(case, rows, covariance_of=covariance_of)
         prior = None if case.anchors is None else _factor(case, rows, prior_only=True)
         location, scale = float(location), float(scale)
     z, log_weight = _sample(factored, size, rng)

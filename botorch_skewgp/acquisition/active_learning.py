@@ -27,6 +27,7 @@ from botorch_skewgp.observations.checks import as_count, as_number, as_seed, che
 from botorch_skewgp.protocols import LatentModel
 
 MAX_OUTCOMES = 64  # joint outcomes of pending observations, beyond which they are sampled
+BATCH = 256  # entries of a pool evaluated at once
 
 
 class SkewBayesianActiveLearningByDisagreement(OutlookAcquisitionFunction):
@@ -114,7 +115,6 @@ def select_from_pool(
     pool: Tensor,
     num: int = 1,
     min_distance: float | None = None,
-    batch_limit: int = 256,
 ) -> tuple[Tensor, Tensor]:
     r"""Choose entries of a pool greedily, one after the other, as a batch.
 
@@ -133,7 +133,6 @@ def select_from_pool(
         pool: An `N x d` tensor of points, or `N x q x d` of sets of points such as pairs.
         num: The number of entries to choose.
         min_distance: The least Euclidean distance between the points of chosen entries, in units of the pool.
-        batch_limit: The number of entries evaluated at once.
 
     Returns:
         The `num` indices of the entries chosen, in the order of choice, and their acquisition values when chosen.
@@ -148,7 +147,6 @@ def select_from_pool(
     X = pool.unsqueeze(-2) if pool.ndim == 2 else pool
     N = X.shape[0]
     num = as_count(num, "num", least=1, most=N)  # entries of the pool
-    as_count(batch_limit, "batch_limit", least=1)
     min_distance = None if min_distance is None else as_number(min_distance, "min_distance", least=0.0)
     before = getattr(acq_function, "X_pending", None)
     allowed = torch.ones(N, dtype=torch.bool, device=X.device)
@@ -162,7 +160,7 @@ def select_from_pool(
                 )
             left = allowed.nonzero().squeeze(-1)
             with torch.no_grad():
-                values = torch.cat([acq_function(X[part]) for part in left.split(batch_limit)])
+                values = torch.cat([acq_function(X[part]) for part in left.split(BATCH)])
             best_value, position = values.max(0)
             index = left[position]
             chosen.append(int(index))

@@ -22,17 +22,12 @@ FAR = 0.925
 
 
 def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
-    r"""`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding.
+    r"""`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast.
 
     The derivative in the correlation is the density: the cdf is that of independent variables plus the integral of the
     density, here by Gauss-Legendre quadrature in the angle whose sine is the correlation ([Drezner1990bivariate]_).
     BoTorch's slower `bvnu` computes correlations near 1 or -1. Derivatives have closed forms. The number of nodes grows
     with the largest correlation ([Genz2004bivariate]_): separate calls for small ones are faster.
-
-    Args:
-        h: A tensor of finite values.
-        k: A tensor that broadcasts with `h`.
-        correlation: A tensor of values in [-1, 1] that broadcasts with both.
     """
     return _BivariateNormalCDF.apply(h, k, correlation)
 

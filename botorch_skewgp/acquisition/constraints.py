@@ -239,18 +239,10 @@ def next_safe(
 def gen_valid_candidates(
     initial_conditions: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    r"""`gen_candidates_scipy` for feasible starts, which returns feasible candidates only.
+    r"""`gen_candidates_scipy` for feasible starts `b x q x d`, which returns feasible candidates only, and values.
 
     A search that ends outside a constraint, or lower than it began, is replaced by its start; SLSQP's warning of that
     is suppressed.
-
-    Args:
-        initial_conditions: The starts, `b x q x d`.
-        acquisition_function: The acquisition function.
-        kwargs: Further arguments of `gen_candidates_scipy`.
-
-    Returns:
-        Candidates, `b x q x d`, and their values, `b`.
     """
     candidates, values = _search(initial_conditions, acquisition_function, **kwargs)
     names = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
@@ -273,20 +265,12 @@ def _search(starts: Tensor, acquisition_function: AcquisitionFunction, **kwargs:
 
 
 class ValidityInitialConditions:
-    r"""Initial conditions for `optimize_acqf` whose points all satisfy a `ValidityInequality`.
+    r"""Initial conditions for `optimize_acqf` whose points satisfy a `ValidityInequality`, and others if there are any.
 
     Raw points that satisfy it are kept. If there are too few, the most probable others, and the validity model's own
     points, first climb the probability of validity. Batches of points that satisfy the inequality are chosen by
     acquisition value as BoTorch does, so that linear constraints, fixed features and options of
     `gen_batch_initial_conditions` keep their meaning.
-
-    Args:
-        inequality: The inequality.
-        others: Further non-linear inequality constraints on single points, as for `optimize_acqf`.
-
-    Raises:
-        InputDataError: If `inequality` is something else.
-        UnsupportedError: If one of the others is about several points.
     """
 
     def __init__(
@@ -310,12 +294,7 @@ class ValidityInitialConditions:
         equality_constraints: LinearConstraints = None,
         **kwargs: Any,
     ) -> Tensor:
-        r"""Initial conditions, `num_restarts x q x d`; arguments as for `gen_batch_initial_conditions`.
-
-        Raises:
-            CandidateGenerationError: If no point with the wanted probability of validity was found.
-            UnsupportedError: If a fixed feature has several values, or linear constraints couple points of a batch.
-        """
+        r"""Initial conditions, `num_restarts x q x d`; arguments as for `gen_batch_initial_conditions`."""
         seed = (options or {}).get("seed")
         for value in (fixed_features or {}).values():
             if isinstance(value, Tensor) and value.numel() > 1:

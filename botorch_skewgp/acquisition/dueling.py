@@ -25,16 +25,7 @@ from botorch_skewgp.protocols import LatentModel, members_of
 
 
 class DuelingAcquisitionFunction(AcquisitionFunction):
-    r"""Base class of acquisition functions for duels against a reference point.
-
-    Args:
-        model: A SkewGP with one output, or an ensemble of such models, which counts as the mixture of its members.
-        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-
-    Raises:
-        InputDataError: If the reference point is not one finite point of the model's dimension.
-        UnsupportedError: If the model is another, or has more than one output.
-    """
+    """Base class for duels against a reference point, `d`-dim or `1 x d`; an ensemble counts as a mixture."""
 
     X_reference: Tensor
 
@@ -60,13 +51,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
     def difference(self, member: LatentModel, X: Tensor, weight: Tensor | None = None) -> SkewGPPosterior:
         r"""A member's posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points, in units of the outcome.
 
-        Args:
-            member: The member.
-            X: The points.
-            weight: Two numbers, for `weight^T (f(x), f(x_r))` instead of the difference.
-
-        Raises:
-            UnsupportedError: If an input transform turns one point into many.
+        `weight` is two numbers, for `weight^T (f(x), f(x_r))` instead of the difference.
         """
         posterior = member.posterior(torch.cat([X, self.X_reference.to(X).expand(X.shape)], dim=-2))
         if posterior.num_points != 2:
@@ -87,11 +72,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
         )
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: every candidate duels with the reference, one at a time.
-
-        Raises:
-            UnsupportedError: If there are pending points.
-        """
+        """Not supported: every candidate duels with the reference, one at a time."""
         if X_pending is not None:
             raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 

@@ -16,14 +16,14 @@ from torch import Tensor
 from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
 from botorch_skewgp.acquisition.questions import OutlookAcquisitionFunction
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class, check_flags
+from botorch_skewgp.observations.checks import check_class
 
 
 class SkewKnowledgeGradient(OutlookAcquisitionFunction):
     r"""The exact knowledge gradient of one observation, over a fixed set of points to recommend from.
 
     `sum_o P(o) max_x E[f(x) | o] - max_x E[f(x)]` over the outcomes `o` of a label, a grade, a validity or a duel,
-    where `x` is one of `X_candidates` or, by default, of the points of the observation ([Frazier2009knowledge]_,
+    where `x` is one of `X_candidates` or of the points of the observation ([Frazier2009knowledge]_,
     [Wu2026knowledge]_). Never negative; differentiable where the maximisers are unique.
 
     Example:
@@ -35,8 +35,6 @@ class SkewKnowledgeGradient(OutlookAcquisitionFunction):
         model: A SkewGP with one output, or an ensemble of such models, whose average means are compared.
         kind: As for `SkewBayesianActiveLearningByDisagreement`.
         X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
-        include_points: Whether the points of the observation may be recommended too. Then the mean before the
-            observation is maximised over them as well.
 
     Raises:
         UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
@@ -51,22 +49,19 @@ class SkewKnowledgeGradient(OutlookAcquisitionFunction):
         model: Model,
         kind: type[Observation] | None = None,
         X_candidates: Tensor | None = None,
-        include_points: bool = True,
     ) -> None:
         super().__init__(model=model, kind=kind)
         first = self.members[0]
         X_candidates = first.datapoints if X_candidates is None else X_candidates
         check_class(X_candidates, "X_candidates", Tensor)
-        check_flags(include_points=include_points)
         if X_candidates.ndim != 2 or X_candidates.shape[0] == 0 or X_candidates.shape[1] != first.dim:
             raise BotorchTensorDimensionError(
                 f"X_candidates must be n x {first.dim} with n of at least 1; got shape {tuple(X_candidates.shape)}."
             )
         self.register_buffer("X_candidates", X_candidates.detach())
-        self.include_points = include_points
 
     def _targets(self) -> Tensor:
         return self.X_candidates
 
     def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, targets: Tensor) -> Tensor:
-        return Outlook(beliefs, asks, Best(targets, self.include_points)).gain(items)
+        return Outlook(beliefs, asks, Best(targets, with_asked=True)).gain(items)

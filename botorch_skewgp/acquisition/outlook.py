@@ -247,12 +247,7 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    r"""The best of some points.
-
-    Args:
-        points: An integer tensor: their numbers, `C`.
-        with_asked: Whether a question's own points may be recommended too, for the gain.
-    """
+    """The best of some points, by their numbers `C`; for the gain perhaps of a question's own points too."""
 
     points: Tensor
     with_asked: bool = False
@@ -260,11 +255,9 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    r"""The cells in which single readings lie, each by itself.
+    """The cells in which single readings lie, each by itself: their points `R x j`, and the reading for each member.
 
-    Args:
-        items: An `R x j` integer tensor: the points of each reading.
-        readings: The reading, for each member; its noise is 0 where the function itself is meant.
+    Its noise is 0 where the function itself is meant.
     """
 
     items: Tensor
@@ -278,13 +271,7 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    r"""What answers of one kind of question tell about a target.
-
-    Args:
-        beliefs: Those of the members of an ensemble, which are averaged over.
-        asks: The questions' reading, for each member.
-        target: What is to be found out.
-    """
+    """What answers of one kind of question tell about a target; the members of an ensemble are averaged over."""
 
     beliefs: Sequence[Belief]
     asks: Sequence[Asked]

@@ -36,11 +36,7 @@ CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
 
 @dataclass(frozen=True, eq=False)
 class PointPool:
-    r"""The points that questions are about.
-
-    Args:
-        X: The points, `N x d`, all different.
-    """
+    """The points that questions are about, `N x d`, all different."""
 
     X: Tensor
 

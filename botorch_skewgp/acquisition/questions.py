@@ -42,12 +42,7 @@ class OutlookAcquisitionFunction(AcquisitionFunction):
 
     @classmethod
     def kind_of(cls, model: Model, kind: type[Observation] | None) -> type[Observation]:
-        """The kind of the observation.
-
-        Raises:
-            UnsupportedError: If the likelihood takes no supported kind.
-            InputDataError: If it does not take the wanted kind.
-        """
+        """The kind of the observation."""
         first = members_of(model, cls.__name__)[0]
         taken = first.likelihood.kinds_of_outcomes
         if kind is None:
@@ -74,21 +69,13 @@ class OutlookAcquisitionFunction(AcquisitionFunction):
         return self.kind.points_per_observation
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: the value of an observation is that of this one alone.
-
-        Raises:
-            UnsupportedError: If there are pending points.
-        """
+        """Not supported: the value of an observation is that of this one alone."""
         if X_pending is not None:
             raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`.
-
-        Raises:
-            AssertionError: If there are fewer or more points.
-        """
+        """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`."""
         k = self.points_per_observation
         if X.shape[-2] != k:
             raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")

@@ -12,25 +12,16 @@ from torch import Tensor
 def plausible_reference_point(
     model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    r"""A reference point for hypervolumes: the nadir of the plausible Pareto front.
+    r"""A reference point for hypervolumes: the nadir of the plausible Pareto front; `o` values.
 
     A point may be on the front if no other dominates it in the optimistic case, each objective one posterior standard
     deviation above its mean. The reference point is a tenth of the range beyond the nadir of the predicted means of
     these points (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points that are predicted to
-    meet the constraints count, or all if none is.
+    meet the constraints `A f(x) <= b` count, or all if none is. The `o x m` rows of `objective_weights` make objectives
+    of outcomes, which count as independent of each other.
 
     Ax uses observed points alone. As long as these lie close together, as a few valid ones among failures do, no point
-    far from them adds to the hypervolume, even if it is good in one objective. Where the front is known, both are about
-    the same. Outcomes of one objective count as independent of each other.
-
-    Args:
-        model: A model with `m` outcomes.
-        X: An `n x d` tensor of points, observed or not.
-        objective_weights: An `o x m` tensor, whose rows make an objective of outcomes, each to be maximised.
-        outcome_constraints: `A` and `b`, `c x m` and `c x 1`, for `A f(x) <= b`.
-
-    Returns:
-        A tensor of `o` values.
+    far from them adds to the hypervolume, even if it is good in one objective.
     """
     with torch.no_grad():
         posterior = model.posterior(X)

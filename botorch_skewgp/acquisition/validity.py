@@ -73,14 +73,7 @@ class ValidityBound(NamedTuple):
 
 
 def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
-    r"""The limit of the noisy latent function for a valid outcome, for each member of a model.
-
-    Returns:
-        The members, one for a single model, with their bounds.
-
-    Raises:
-        UnsupportedError: If the likelihood takes neither.
-    """
+    """The limit of the noisy latent function for a valid outcome, for each member of a model, one for a single one."""
     with suppress(UnsupportedError):  # of other models, whose message is below
         bounds = [(member, _validity_bound(member)) for member in members_of(model, "The probability of validity")]
         if all(bound is not None for _, bound in bounds):
@@ -107,9 +100,6 @@ def warn_of_few_outcomes(model: Model) -> None:
 
     Fitted hyperparameters put the function too far on one side of the limit, and probabilities are too near 1. Those of
     ensembles, averages over sampled hyperparameters, are not.
-
-    Raises:
-        UnsupportedError: If the likelihood takes neither.
     """
     bounds = validity_bounds(model)
     if len(bounds) > 1:

@@ -76,13 +76,9 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
 
 
 class LogDensitiesByDraw(NamedTuple):
-    r"""Log densities by draw, whose harmonic means are the leave-one-out densities.
+    """Log densities of each observation given each draw of all others, `S x m`, one row if they depend on none.
 
-    Args:
-        log_density: An `S x m` tensor of log densities of each observation given each draw of all others; one row if
-            they do not depend on draws.
-        observation: As in `LeaveOneOut`.
-        is_exact: Whether they do not depend on draws.
+    Their harmonic means are the leave-one-out densities.
     """
 
     log_density: Tensor

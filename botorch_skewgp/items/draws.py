@@ -32,19 +32,8 @@ def utility_draws(
 ) -> Tensor:
     r"""Joint posterior draws of the latent utilities of a model's items, or of its points, `num_samples x n`.
 
-    Args:
-        model: A model with one output, or an ensemble of such models, which share the draws equally.
-        num_samples: The number of draws.
-        seed: The seed of the base samples.
-        user: The name of the caller, for error messages.
-        judge: The judge of the utilities, or `"panel"` for the mean of all judges' utilities over their mean
-            reliability.
-        at: The time, as for `ItemModel.items_at`.
-        category: The category, likewise.
-
-    Raises:
-        InputDataError: If there are fewer draws than members, fewer than two points, or no panel.
-        UnsupportedError: If the model has no judges, or a panel has more than 5,000 utilities.
+    The members of an ensemble share them equally; for the `"panel"` they are of the mean of all judges' utilities over
+    their mean reliability. `user` is the name of the caller, for error messages.
     """
     members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
     X = items_of(members[0], at, category)
@@ -75,16 +64,7 @@ def items_of(model: Any, at: float | None = None, category: int | None = None) -
 
 
 def panel_of(model: Any, user: str) -> list[int]:
-    r"""The judges of a model, in their order.
-
-    Args:
-        model: A model of votes.
-        user: The name of the caller, for error messages.
-
-    Raises:
-        InputDataError: If there are fewer than two judges.
-        UnsupportedError: If the panel has more than 5,000 utilities.
-    """
+    """The judges of a model, in their order; raises for fewer than two, or too many utilities of all of them."""
     judges = sorted(model.judges)
     if len(judges) < 2:
         raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')

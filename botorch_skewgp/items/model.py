@@ -1,4 +1,4 @@
-r"""A model of votes between items: effects of items, of their groups and of their features.
+r"""A model of votes between items, with more votes and items, and what its features explain.
 
 .. [Bradley1952rank] R. A. Bradley, M. E. Terry. Rank analysis of incomplete block designs. Biometrika 39, 1952.
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
@@ -6,11 +6,9 @@ r"""A model of votes between items: effects of items, of their groups and of the
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -19,204 +17,23 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.input import Normalize
-from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, MaternKernel
-from gpytorch.priors import LogNormalPrior
+from gpytorch.kernels import AdditiveKernel, Kernel
 from torch import Tensor
 
-from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
-from botorch_skewgp.kernels.items import ItemEffectKernel
-from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods import RowLikelihood
-from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
-from botorch_skewgp.models import SkewGP
-from botorch_skewgp.models.defaults import as_logarithm
-from botorch_skewgp.observations import Observation, Preference
-from botorch_skewgp.observations.checks import (
-    as_count,
-    as_index,
-    as_number,
-    as_tensor,
-    as_values,
-    check_class,
-    check_flags,
+from botorch_skewgp.items.effects import (
+    Circumstances,
+    default_item_covar_module,
+    default_item_judge_covar_module,
+    feature_dims,
+    in_circumstances,
+    item_points,
 )
+from botorch_skewgp.kernels.items import ItemEffectKernel
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Observation, Preference
+from botorch_skewgp.observations.checks import as_count, as_number, check_class
 from botorch_skewgp.truncated.draws import DrawSettings
-
-# Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
-# random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.
-SCALE, SCALE_SPREAD = 1.0, 1.5
-# Lengthscales of features in the unit cube: a median of sqrt(d), for nearly linear functions.
-LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.0
-
-
-def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tensor:
-    r"""Items as points: the number, the group if there are groups, and the features of each item.
-
-    Args:
-        numbers: An `n`-dim integer tensor: the items' numbers.
-        features: An `n x d` tensor of features, if any.
-        groups: An `n`-dim integer tensor of group numbers, if any.
-
-    Returns:
-        An `n x (1 + d)` tensor of double precision, `n x (2 + d)` with groups.
-
-    Raises:
-        InputDataError: If lengths differ, or a value is not finite.
-    """
-    columns = [as_index(numbers, "numbers", "n-dim", ndim=1, what="numbers").double().unsqueeze(-1)]
-    n = len(columns[0])
-    if groups is not None:
-        group = as_tensor(groups, "groups", " Number names by groups, names = number_judges(names).")
-        if group.is_floating_point() or group.dtype == torch.bool or group.shape != (n,):
-            raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
-        columns.append(group.double().unsqueeze(-1))
-    if features is not None:
-        given = as_tensor(features, "features").double()
-        if given.ndim != 2 or given.shape[0] != n or given.shape[1] == 0:
-            raise InputDataError(f"features must be {n} x d, a row for each item; got {_what(given)}.")
-        if not given.isfinite().all():
-            rows = (~given.isfinite().all(-1)).nonzero().flatten()[:5].tolist()
-            raise InputDataError(f"features must be finite; see items {rows}.")
-        columns.append(given)
-    return torch.cat(columns, dim=-1)
-
-
-def _what(x: Tensor) -> str:
-    return f"{x.dtype} of shape {tuple(x.shape)}"
-
-
-def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
-    r"""The kernel of items: independent effects of items and of groups, and a smooth function of features.
-
-    A fit learns the scale of each part; that of useless features goes to zero. See `feature_share`.
-
-    Args:
-        num_features: The number of features.
-        groups: Whether there are groups.
-
-    Raises:
-        InputDataError: If the number is negative, or an argument is of another class.
-    """
-    num_features = as_count(num_features, "num_features", least=0)
-    check_flags(groups=groups)
-    parts: list[Kernel] = [_scaled(ItemEffectKernel(active_dims=[0]))]
-    if groups:
-        parts.append(_scaled(ItemEffectKernel(active_dims=[1])))
-    if num_features:
-        median = LENGTHSCALE * math.sqrt(num_features)
-        smooth = CheckedRBFKernel(
-            ard_num_dims=num_features,
-            active_dims=_feature_dims(num_features, groups),
-            lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
-            lengthscale_constraint=as_logarithm(),
-        )
-        smooth.lengthscale = median
-        parts.append(_scaled(smooth))
-    return reduce(add, parts)
-
-
-def default_item_judge_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
-    r"""The kernel of a judge's own view of items and of their features.
-
-    Args:
-        num_features: The number of features.
-        groups: Whether points have a column for groups.
-
-    Raises:
-        InputDataError: If the number is negative, or an argument is of another class.
-    """
-    num_features = as_count(num_features, "num_features", least=0)
-    check_flags(groups=groups)
-    effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
-    if num_features:
-        effect = effect + LinearTastesKernel(num_features, active_dims=_feature_dims(num_features, groups))
-    return effect
-
-
-class CategoryEffectKernel(ItemEffectKernel):
-    """An independent effect of each item in each category; none at items in no category, -1 in the last dimension."""
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
-        """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
-        same = super().forward(x1, x2, diag=diag, **params)
-        known = x1[..., -1] >= 0
-        return same * (known if diag else known.unsqueeze(-1))
-
-
-@dataclass(frozen=True, eq=False)
-class Circumstances:
-    r"""What was the case at votes: columns of points after those of items.
-
-    Args:
-        advantages: An `m x 2 x c` tensor for the two items of each vote, or an `m x 2` one: covariates such as who
-            played at home (1 for that item, 0 for the other). An effect of each is shared by all items.
-        categories: An `m`-dim integer tensor from 0: the category of each vote, in which items have effects of their
-            own.
-        times: An `m`-dim tensor: the time of each vote, in any unit, as strengths drift.
-    """
-
-    advantages: Tensor | None = None
-    categories: Tensor | None = None
-    times: Tensor | None = None
-
-    @classmethod
-    def of(cls, advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances | None:
-        """Checked circumstances of votes, `None` if nothing is given; raises `InputDataError`."""
-        if advantages is None and categories is None and times is None:
-            return None
-        m = sum(entry.num_answers for entry in votes)
-        if any(getattr(entry, entry.index_field).shape[-1] != 2 for entry in votes):
-            raise InputDataError("advantages, categories and times are of votes between two items.")
-        if advantages is not None:
-            advantages = as_tensor(advantages, "advantages").double()
-            advantages = advantages.unsqueeze(-1) if advantages.ndim == 2 else advantages
-            if advantages.ndim != 3 or advantages.shape[:2] != (m, 2) or not bool(advantages.isfinite().all()):
-                raise InputDataError(
-                    f"advantages must be finite and {m} x 2 x c, for both items of each vote; got {_what(advantages)}."
-                )
-        if categories is not None:
-            categories = as_index(categories, "categories", "m-dim", ndim=1, what="numbers of categories")
-            if len(categories) != m:
-                raise InputDataError(f"categories must hold a number for each of {m} votes; got {len(categories)}.")
-        if times is not None:
-            times = as_values(times, "times").double()
-            if len(times) != m or not bool(times.isfinite().all()):
-                raise InputDataError(f"times must hold a finite number for each of {m} votes; got {_what(times)}.")
-        return cls(advantages, categories, times)
-
-    @property
-    def columns(self) -> Tensor:
-        """Their columns, `m x 2 x e`."""
-        parts = [] if self.advantages is None else [self.advantages]
-        parts += [x.double().view(-1, 1, 1).expand(-1, 2, 1) for x in (self.categories, self.times) if x is not None]
-        return torch.cat(parts, dim=-1)
-
-    @property
-    def neutral(self) -> Tensor:
-        """The columns of an item by itself, with no advantage, no category and the latest time."""
-        parts = [] if self.advantages is None else [torch.zeros(self.advantages.shape[-1])]
-        parts += [] if self.categories is None else [torch.tensor([-1.0])]
-        parts += [] if self.times is None else [self.times.max().reshape(1)]
-        return torch.cat([part.double() for part in parts])
-
-    def kernels(self, first: int) -> list[Kernel]:
-        """The kernels of the effects, of columns from `first` on."""
-        parts: list[Kernel] = []
-        if self.advantages is not None:
-            for i in range(self.advantages.shape[-1]):
-                effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[first + i])
-                effect.variance = SCALE
-                closures = ReadParameter("variance"), SetParameter("variance")  # GPyTorch's cannot be pickled
-                effect.register_prior("variance_prior", _prior_of_scale(), *closures)
-                parts.append(effect)
-            first += self.advantages.shape[-1]
-        if self.categories is not None:
-            parts.append(_scaled(CategoryEffectKernel(active_dims=[0, first])))
-            first += 1
-        if self.times is not None:
-            drift = MaternKernel(nu=0.5, active_dims=[first], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
-            parts.append(_scaled(ItemEffectKernel(active_dims=[0]) * drift))
-        return parts
 
 
 class ItemModel(SkewGP):
@@ -234,15 +51,7 @@ class ItemModel(SkewGP):
     place_of_category: int | None = None
 
     def items_at(self, at: float | None = None, category: int | None = None) -> Tensor:
-        r"""The items as points.
-
-        Args:
-            at: The time; the latest of all votes if `None`.
-            category: The category; none in particular if `None`.
-
-        Raises:
-            InputDataError: If the model has no times or categories.
-        """
+        """The items as points at a time, the latest if `None`, and in a category, none in particular if `None`."""
         X = self.datapoints[self.item_rows.to(self.datapoints.device)].clone()
         for name, value, place in (("at", at, self.place_of_time), ("category", category, self.place_of_category)):
             if value is None:
@@ -252,21 +61,6 @@ class ItemModel(SkewGP):
                 raise InputDataError(f"{name} is for models of votes with {what}; give item_model their {what}.")
             X[:, place] = as_number(value, name)
         return X
-
-
-def _feature_dims(num_features: int, groups: bool) -> list[int]:
-    first = 2 if groups else 1
-    return list(range(first, first + num_features))
-
-
-def _prior_of_scale() -> LogNormalPrior:
-    return LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
-
-
-def _scaled(kernel: Kernel) -> CheckedScaleKernel:
-    scaled = CheckedScaleKernel(kernel, outputscale_prior=_prior_of_scale(), outputscale_constraint=as_logarithm())
-    scaled.outputscale = SCALE
-    return scaled
 
 
 def item_model(
@@ -333,9 +127,9 @@ def item_model(
     first = X.shape[-1]
     if told is not None:
         rows = [getattr(entry, entry.index_field) for entry in given]
-        X, rows = _in_circumstances(X, told.neutral, rows, told.columns)
+        X, rows = in_circumstances(X, told.neutral, rows, told.columns)
         given = tuple(_at_rows(entry, index) for entry, index in zip(given, rows, strict=True))
-    scaled = _feature_dims(num_features, groups is not None)
+    scaled = feature_dims(num_features, groups is not None)
     scaled += [] if told is None or told.times is None else [X.shape[-1] - 1]
     transform = None
     if scaled:
@@ -365,25 +159,6 @@ def item_model(
         if told.categories is not None:
             model.place_of_category = X.shape[-1] - 1 - (told.times is not None)
     return model
-
-
-def _in_circumstances(
-    X: Tensor, neutral: Tensor, items: Sequence[Tensor], columns: Tensor
-) -> tuple[Tensor, list[Tensor]]:
-    """Points of items by themselves, then of items in the circumstances of votes; the votes' rows among them.
-
-    `X` are points of items without circumstances, `items` numbers of items by observation, `columns` is `m x 2 x e`.
-    """
-    alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
-    pairs = torch.cat(list(items))
-    asked = torch.cat([X[pairs], columns.to(X)], dim=-1).flatten(0, 1)
-    distinct, which = torch.cat([alone, asked]).unique(dim=0, return_inverse=True)
-    place = torch.full((len(distinct),), len(which)).scatter_reduce(0, which, torch.arange(len(which)), "amin")
-    extra = place[place >= len(alone)].sort().values  # the first occurrence of each point that is no item by itself
-    row = torch.cat([torch.arange(len(alone)), torch.zeros(len(asked), dtype=torch.long)])
-    row[extra] = len(alone) + torch.arange(len(extra))
-    rows = row[place[which[len(alone) :]]].view(-1, 2)
-    return torch.cat([alone, torch.cat([alone, asked])[extra]]), list(rows.split([len(part) for part in items]))
 
 
 def _at_rows(entry: Observation, rows: Tensor) -> Observation:
@@ -456,7 +231,7 @@ def add_votes(
     if told is not None:
         bare = X[model.item_rows, : X.shape[-1] - len(model.neutral)]
         asked = [getattr(entry, entry.index_field) for entry in given]
-        further, places = _in_circumstances(bare, model.neutral, asked, told.columns)
+        further, places = in_circumstances(bare, model.neutral, asked, told.columns)
         new_rows = torch.cat([model.item_rows, len(X) + torch.arange(len(further) - len(bare))])
         X, rows = torch.cat([X, further[len(bare) :]]), [new_rows[place] for place in places]
     moved = [_at_rows(entry, index) for entry, index in zip(given, rows, strict=True)]

@@ -34,7 +34,7 @@ from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import NEW, SHARED
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
@@ -174,9 +174,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         new._fantasies = (*self._fantasies, FantasyLevel(inputs, tuple(posterior.gains), mixture))
         return new
 
-    def condition_on_draws(
-        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
-    ) -> tuple[Self, Tensor]:
+    def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Self, Tensor]:
         r"""A model whose draws are also conditioned on noise-free values at given points, drawn from the posterior.
 
         The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
@@ -185,14 +183,13 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             X: An `n x d` tensor of points.
             samples_per_draw: The number of draws of the values for each of the model's draws.
             seed: The seed of the base samples.
-            weight: A `k x n` tensor, to draw `weight f(X)` instead, in units of the latent function.
 
         Returns:
-            The model and the values, `n x S` in units of the outcome (`k x S` of the latent function with a weight).
+            The model and the values, `n x S` in units of the outcome.
 
         Raises:
             UnsupportedError: If the model has several outputs, a batch of fantasies, or samples.
-            InputDataError: If there are no points or draws, or the weight has another shape.
+            InputDataError: If there are no points or draws.
         """
         if self.num_outputs != 1:
             raise UnsupportedError(
@@ -205,17 +202,14 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         X = self.checked_query(X)
         n = X.shape[-2]
         samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
-        check_parts(weight=(weight, Tensor))
         if n == 0:
             raise InputDataError(f"X must hold at least one point; got shape {tuple(X.shape)}.")
-        if weight is not None and (weight.ndim != 2 or weight.shape[-1] != n):
-            raise InputDataError(f"weight must be k x {n}, a column for each point; got shape {tuple(weight.shape)}.")
         posterior = self.latent_posterior(X)
-        mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
+        mixture, values = draw_values(posterior, samples_per_draw, seed)
         new = copy(self)
         level = FantasyLevel(self.snapshot.inputs_at(X, self.judge_code), tuple(posterior.gains), mixture)
         new._fantasies = (*self._fantasies, level)
-        return new, self.outcome_scale.unstandardize(values) if weight is None else values
+        return new, self.outcome_scale.unstandardize(values)
 
     def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
         r"""A model whose draws are joint samples of its posterior, conditioned on their values at given points.
@@ -299,20 +293,11 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     )
 
 
-def draw_values(
-    posterior: SkewGPPosterior, samples_per_draw: int, seed: int, weight: Tensor | None = None
-) -> tuple[RepresenterMixture, Tensor]:
-    """The mixture in which every draw is also conditioned on values drawn from the posterior; and these, `k x S`.
-
-    The values are `f` at `n` points, or `weight f` with a `k x n` weight.
-    """
-    means, covariance = posterior.component_means, posterior.gaussian_covariance
-    scale = posterior.prior_variance  # the covariance may be much smaller, and its rounding relative to this
-    if weight is not None:
-        weight = weight.to(means)
-        means, covariance, scale = weight @ means, weight @ covariance @ weight.mT, weight.square() @ scale
-    means = means.repeat_interleave(samples_per_draw, dim=-1)
-    root = cholesky_with_relative_jitter(covariance, scale=scale)
+def draw_values(posterior: SkewGPPosterior, samples_per_draw: int, seed: int) -> tuple[RepresenterMixture, Tensor]:
+    """The mixture in which every draw is also conditioned on values drawn from the posterior; and these, `n x S`."""
+    means = posterior.component_means.repeat_interleave(samples_per_draw, dim=-1)
+    # the covariance may be much smaller than the prior's, and its rounding relative to that
+    root = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance)
     white = draw_sobol_normal_samples(
         d=root.shape[-1], n=means.shape[-1], device=means.device, dtype=means.dtype, seed=seed
     ).mT
@@ -320,8 +305,6 @@ def draw_values(
     # representer weights of f(x) given the values
     representer = torch.linalg.solve_triangular(root.mT, white, upper=True)
     inverse_root = torch.linalg.inv(root).mT
-    if weight is not None:
-        representer, inverse_root = weight.mT @ representer, weight.mT @ inverse_root
     repeated = posterior.mixture.repeated(means.shape[-1])
     return RepresenterMixture(representer, inverse_root, repeated.log_weights, repeated), values
 

@@ -199,7 +199,7 @@ class FullyBayesianSkewGP(Model):
         return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.members])
 
     def condition_on_draws(
-        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
+        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0
     ) -> tuple[FullyBayesianSkewGP, Tensor]:
         r"""An ensemble in which every draw of every member is also conditioned on values drawn at given points.
 
@@ -207,12 +207,11 @@ class FullyBayesianSkewGP(Model):
             X: An `n x d` tensor of points.
             samples_per_draw: As for a SkewGP.
             seed: As for a SkewGP.
-            weight: As for a SkewGP.
 
         Returns:
             The ensemble, and the values for the draws of one member after the other, `n x E S`.
         """
-        known = [member.condition_on_draws(X, samples_per_draw, seed, weight) for member in self.members]
+        known = [member.condition_on_draws(X, samples_per_draw, seed) for member in self.members]
         models, values = zip(*known, strict=True)
         return FullyBayesianSkewGP(models), torch.cat(values, dim=-1)
 

@@ -253,10 +253,11 @@ def test_botorch_takes_one_items_noise_for_a_duels(model, generator):
 
 
 @every
-def test_pool_is_chosen_greedily(model, kind, generator):
+def test_pool_is_chosen_greedily(model, kind, generator, monkeypatch):
     pool = questions(generator, kind, 12)
     acquisition = SkewBayesianActiveLearningByDisagreement(model)
-    chosen, values = select_from_pool(acquisition, pool, num=3, batch_limit=7)
+    monkeypatch.setattr(active_learning, "BATCH", 7)
+    chosen, values = select_from_pool(acquisition, pool, num=3)
     assert acquisition.X_pending is None
     assert chosen.shape == values.shape == (3,)
     for i in range(3):

@@ -43,9 +43,9 @@ def test_equal_points(x):
     torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], x.cos(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("cutpoints", [[0.0], [-0.4, 0.4], [-1.0, 0.0, 0.3], [-8.0, 0.0, 1.0, 12.0]])
-@pytest.mark.parametrize("variance", [1e-6, 1e-2, 1.0, 1e2])
-@pytest.mark.parametrize("spread", [0.1, 3.0, 50.0])
+@pytest.mark.parametrize("cutpoints", [[0.0], [-0.4, 0.4], [-8.0, 0.0, 1.0, 12.0]])
+@pytest.mark.parametrize("variance", [1e-6, 1.0, 1e2])
+@pytest.mark.parametrize("spread", [0.1, 50.0])
 def test_entropies(cutpoints, variance, spread, generator, monkeypatch):
     """The same with interpolation and without, also where an outcome is all but certain."""
     reading = Reading.at_point(number(cutpoints), number([1.0]))
@@ -63,7 +63,7 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
     reading = Reading.at_point(number(cutpoints), number([1.0]))
     for m in (0.0, 0.5, -3.0, 10.0):
         sd = variance**0.5
-        f = torch.linspace(max(-40, m - 12 * sd), min(40, m + 12 * sd), 100_001, dtype=torch.float64)
+        f = torch.linspace(max(-40, m - 12 * sd), min(40, m + 12 * sd), 20_001, dtype=torch.float64)
         density = torch.exp(-0.5 * (f - m).square() / variance) / math.sqrt(2 * math.pi * variance)
         expected = torch.trapezoid(_log_entropy(f, reading).exp() * density, f)
         found = expected_entropy(number([[m]]), number([variance]), number([1.0]), reading).squeeze()

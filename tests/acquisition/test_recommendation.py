@@ -237,7 +237,7 @@ def test_points_are_of_the_models_dtype(model):
 
 
 def test_acquisition_functions_of_the_users_own(model):
-    pair, value = next_pair(model, BOUNDS, SkewKnowledgeGradient(model, include_points=False), **SMALL)
+    pair, value = next_pair(model, BOUNDS, SkewKnowledgeGradient(model), **SMALL)
     assert pair.shape == (2, 2)
     assert value >= 0
     challenger = DuelingLogExpectedImprovement(model, POINTS[2])

@@ -139,7 +139,8 @@ def test_fixed_parameters():
     assert all(node_of(client, index) == "SkewGP" for index in trials)
 
 
-def test_an_exhausted_search_space():
+def test_an_exhausted_search_space(monkeypatch):
+    monkeypatch.setattr("ax.generators.random.base.DEFAULT_MAX_RS_DRAWS", 200)  # 10,000 take a minute
     client = new_client(parameters=[RangeParameterConfig(name="x", parameter_type="int", bounds=(0, 4))])
     for _ in range(5):
         index, p = next_trial(client)

@@ -3,8 +3,20 @@
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from generative_reference import log_evidence, own_effective_size, own_statistics
-from kind_cases import INF, KINDS, LABELS, TEST_X, TRAIN_X, label_model_of, likelihood, model_of, tensor
+from kind_cases import (
+    INF,
+    KINDS,
+    LABELS,
+    TEST_X,
+    TRAIN_X,
+    label_model_of,
+    likelihood,
+    log_evidence,
+    model_of,
+    own_effective_size,
+    own_statistics,
+    tensor,
+)
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import LabelPreferenceLikelihood

@@ -3,7 +3,6 @@
 import gpytorch
 import pytest
 import torch
-from generative_reference import rbf, rbf_columns
 from gpytorch.kernels import InducingPointKernel
 from kind_cases import (
     KINDS,
@@ -17,6 +16,8 @@ from kind_cases import (
     label_model_of,
     mean,
     model_of,
+    rbf,
+    rbf_columns,
 )
 
 from botorch_skewgp import SkewGP
@@ -90,8 +91,8 @@ def test_all_points_as_inducing_points_are_the_exact_model_of_labels(kind, batch
             gpytorch.kernels.RBFKernel(batch_shape=torch.Size([3])), batch_shape=torch.Size([3])
         ).double()
         covar_module.base_kernel.lengthscale = torch.tensor([0.4, 0.7, 1.1]).view(3, 1, 1)
-    exact = label_model_of(LABELS[kind], covar_module, num_draws=64)
-    model = label_model_of(LABELS[kind], covar_module, num_draws=64)
+    exact = label_model_of(LABELS[kind], covar_module=covar_module, num_draws=64)
+    model = label_model_of(LABELS[kind], covar_module=covar_module, num_draws=64)
     model.inducing = InducingPoints(TRAIN_X, learn=False)
     first, second = (entry.row_model(entry.forward(TRAIN_X)).truncated_normal for entry in (model, exact))
     assert torch.allclose(first.gamma, second.gamma, atol=1e-9)

@@ -1,11 +1,10 @@
-"""Every kind of observation against simulation of how it comes about: moments, quantiles, evidence."""
+"""Every kind of observation and every pair of kinds against the reference: moments, quantiles, evidence."""
 
-import logging
+from itertools import combinations
 
 import gpytorch
 import pytest
 import torch
-from generative_reference import deviations, log_evidence, rbf
 from kind_cases import (
     KINDS,
     LABELS,
@@ -14,78 +13,89 @@ from kind_cases import (
     OUTPUTSCALE,
     TEST_X,
     TRAIN_X,
+    assert_right,
     kernel,
     label_model_of,
-    label_reference_of,
+    log_evidence,
     mean,
     model_of,
-    reference_of,
+    rbf,
     tensor,
 )
 
+from benchmarks.fuzz.cases import Anchors
 from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.truncated.draws import DrawSettings
 
-# 28 statistics in a case, strongly dependent; 4.5 is passed by chance once in some 5,000 cases
-LIMIT = 4.5
-EP_ERROR = 0.05  # nats
-
-log = logging.getLogger(__name__)  # `--log-cli-level=info` shows how far off each case is
+pytestmark = pytest.mark.rounding
 
 
-def check(model, posterior, reference, own_log_evidence, least_effective_size=1000):
-    found = deviations(model, posterior, reference)
-    ep_error = float(reference.log_evidence.value) - own_log_evidence
-    log.info("deviations %s, error of EP's log evidence %.4f", {k: round(v, 2) for k, v in found.items()}, ep_error)
-    assert reference.effective_size > least_effective_size
-    assert max(found.values()) < LIMIT, found
-    assert abs(ep_error) < EP_ERROR + 4 * float(reference.log_evidence.error)
-
-
-# two of the items against two others: the four differences of noise are linearly dependent
 @pytest.mark.parametrize("name", KINDS)
-def test_posterior_and_evidence_of_a_kind(name, generator):
-    observation = KINDS[name]
-    model = model_of(observation, num_draws=4096)
-    reference = reference_of(observation, generator, num_draws=150_000)
-    check(model, model.posterior(TEST_X), reference, log_evidence(model))
+def test_posterior_and_evidence_of_a_kind(name):
+    assert_right(model_of(KINDS[name], num_draws=4096), KINDS[name])
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_posterior_and_evidence_of_labels(name, generator):
-    model = label_model_of(LABELS[name])
-    reference = label_reference_of(LABELS[name], generator)
-    check(model, model.posterior(TEST_X), reference, log_evidence(model))
+def test_posterior_and_evidence_of_labels(name):
+    assert_right(label_model_of(LABELS[name]), LABELS[name])
 
 
-def test_labels_with_a_kernel_each(generator):
+def test_labels_with_a_kernel_each():
     scales, lengthscales = [0.5, 1.5, 3.0], [0.3, 0.7, 1.5]
     base = gpytorch.kernels.RBFKernel(batch_shape=torch.Size([NUM_LABELS]))
     covar_module = gpytorch.kernels.ScaleKernel(base, batch_shape=torch.Size([NUM_LABELS])).double()
     covar_module.initialize(outputscale=tensor(*scales))
     covar_module.base_kernel.initialize(lengthscale=tensor(*lengthscales).view(-1, 1, 1))
-    model = label_model_of(LABELS["classes"], covar_module)
-    kernels = list(zip(scales, lengthscales, strict=True))
-    reference = label_reference_of(LABELS["classes"], generator, kernels)
-    check(model, model.posterior(TEST_X), reference, log_evidence(model))
+
+    def covariance_of(points):
+        Z, eye = tensor(*points), torch.eye(NUM_LABELS, dtype=torch.float64)
+        each = torch.stack([rbf(Z, Z, *k) for k in zip(scales, lengthscales, strict=True)], dim=-1)
+        return torch.einsum("ijl,lk->iljk", each, eye).reshape(len(Z) * NUM_LABELS, -1).tolist()
+
+    model = label_model_of(LABELS["classes"], covar_module=covar_module)
+    assert_right(model, LABELS["classes"], covariance_of=covariance_of)
 
 
 @pytest.mark.parametrize("name", ["numeric", "preference", "validity", "slope", "none"])
-def test_skew_prior_with_data(name, generator):
-    points, phases, truncation = tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4)
+def test_skew_prior_with_data(name):
+    anchors = Anchors([[0.4], [1.8]], [1.0, -1.0], [0.1, -0.4])
     observations = [] if name == "none" else [KINDS[name]]
-    model = model_of(observations, skew_prior=SkewPrior(points, phases, truncation))
-    reference = reference_of(observations, generator, pseudo=(points, phases, truncation), num_draws=300_000)
-    check(model, model.posterior(TEST_X), reference, log_evidence(model))
+    prior = SkewPrior(anchors.points, anchors.phases, anchors.truncation)
+    assert_right(model_of(observations, skew_prior=prior), observations, anchors)
 
 
 @pytest.mark.slow
-def test_all_kinds_at_once(generator):
-    observations = list(KINDS.values())
-    model = model_of(observations)
-    reference = reference_of(observations, generator, num_draws=800_000, adaptive=True)
-    check(model, model.posterior(TEST_X), reference, log_evidence(model), least_effective_size=300)
+def test_all_kinds_at_once():
+    assert_right(model_of([*KINDS.values()]), [*KINDS.values()])
+
+
+SINGLE = ["numeric", "binary", "ordinal", "censored", "preference", "tie", "choice", "ranking", "validity", "affine",
+          "slope"]  # fmt: skip
+
+
+def _marks(first: str, second: str) -> list[pytest.MarkDecorator]:
+    """Fast are those at one or two steps from each other, so that every kind is in four pairs."""
+    distance = (SINGLE.index(second) - SINGLE.index(first)) % len(SINGLE)
+    return [] if min(distance, len(SINGLE) - distance) <= 2 else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [pytest.param(*pair, marks=_marks(*pair)) for pair in combinations(SINGLE, 2)]
+)
+def test_posterior_and_evidence_of_a_pair(first, second):
+    observations = [KINDS[first], KINDS[second]]
+    assert_right(model_of(observations, num_draws=1024), observations, limit=4.8)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("numeric", "preference"), ("ranking", "binary"), ("validity", "affine")]
+)
+def test_order_of_kinds_does_not_matter(first, second):
+    """The evidence by expectation propagation is the same to rounding whichever kind is listed first."""
+    one = log_evidence(model_of([KINDS[first], KINDS[second]]))
+    other = log_evidence(model_of([KINDS[second], KINDS[first]]))
+    assert abs(one - other) < 1e-8
 
 
 def test_default_likelihood_takes_every_kind_at_once():
@@ -100,6 +110,6 @@ def test_default_likelihood_takes_every_kind_at_once():
 
 
 def test_constants_are_those_of_the_model():
-    """The covariance written out is the model's, so that the comparison above is of posteriors."""
+    """The covariance written out is the model's, so that comparisons with it are of posteriors."""
     K = kernel()(TRAIN_X).to_dense()
     assert torch.allclose(K, rbf(TRAIN_X, TRAIN_X, OUTPUTSCALE, LENGTHSCALE), rtol=1e-12, atol=1e-14)

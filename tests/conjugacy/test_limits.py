@@ -5,8 +5,21 @@ import math
 import gpytorch
 import pytest
 import torch
-from generative_reference import Parameters, log_evidence, own_effective_size, own_statistics
-from kind_cases import INF, KINDS, TEST_X, TRAIN_X, at, kernel, mean, model_of, tensor
+from kind_cases import (
+    INF,
+    KINDS,
+    TEST_X,
+    TRAIN_X,
+    Parameters,
+    at,
+    kernel,
+    log_evidence,
+    mean,
+    model_of,
+    own_effective_size,
+    own_statistics,
+    tensor,
+)
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OrdinalLikelihood, ProbitLikelihood

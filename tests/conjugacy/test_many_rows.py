@@ -4,10 +4,22 @@ import math
 
 import pytest
 import torch
-from generative_reference import deviations, log_evidence, own_effective_size, own_statistics
 from gpytorch.means import ConstantMean
-from kind_cases import KINDS, TEST_X, TRAIN_X, kernel, mean, model_of, reference_of, tensor
+from kind_cases import (
+    KINDS,
+    TEST_X,
+    TRAIN_X,
+    assert_right,
+    kernel,
+    log_evidence,
+    mean,
+    model_of,
+    own_effective_size,
+    own_statistics,
+    tensor,
+)
 
+from benchmarks.fuzz.cases import Anchors
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood, ProbitLikelihood
@@ -193,18 +205,9 @@ def test_noise_free_rows(name, generator):
 
 
 @pytest.mark.parametrize("name", ["numeric", "preference"])
-def test_noise_free_rows_beside_noisy_ones(name, generator):
+def test_noise_free_rows_beside_noisy_ones(name):
     observations = [noise_free(NOISE_FREE["fewer rows than points"]), KINDS[name], KINDS["binary"]]
-    model = model_of(observations)
-    reference = reference_of_noise_free(NOISE_FREE["fewer rows than points"], observations[1:], generator)
-    found = deviations(model, model.posterior(TEST_X), reference)
-    assert max(found.values()) < LIMIT, found
-
-
-def reference_of_noise_free(weight, others, generator):
-    """Noise-free rows as rows of tiny noise: simulation draws that noise in its interval."""
-    tiny = AffineProbit(weight, 0.0, 1e-8 * torch.eye(len(weight), dtype=torch.float64))
-    return reference_of([tiny, *others], generator, num_draws=400_000)
+    assert_right(model_of(observations), observations, ep_error=0.3)  # hard rows
 
 
 def test_equal_labels_of_little_noise_are_one_each(monkeypatch):
@@ -230,21 +233,15 @@ def test_long_ranking_beside_many_duels(generator):
     assert model.row_model(model.forward(TRAIN_X)).works_by_points
     posterior = model.posterior(TEST_X)
     assert (posterior.gaussian_variance > 0.01 * posterior.variance.squeeze(-1)).all()
-    reference = reference_of(observations, generator, num_draws=100_000, adaptive=True)
-    found = deviations(model, posterior, reference)
-    assert max(found.values()) < LIMIT, found
+    assert_right(model, observations)
 
 
 def test_duels_under_a_skew_prior_with_more_rows_than_points(generator):
     """Noise-free rows of the prior beside many noisy ones."""
-    points, phases, truncation = tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4)
+    anchors = Anchors([[0.4], [1.8]], [1.0, -1.0], [0.1, -0.4])
     observation = duels(sine(TRAIN_X), 15, generator)
-    model = model_of(observation, skew_prior=SkewPrior(points, phases, truncation))
-    reference = reference_of(
-        observation, generator, pseudo=(points, phases, truncation), num_draws=100_000, adaptive=True
-    )
-    found = deviations(model, model.posterior(TEST_X), reference)
-    assert max(found.values()) < LIMIT, found
+    prior = SkewPrior(anchors.points, anchors.phases, anchors.truncation)
+    assert_right(model_of(observation, skew_prior=prior), observation, anchors)
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.transforms.outcome import Log, Standardize
-from generative_reference import Parameters, log_evidence
-from kind_cases import INF, TEST_X, TRAIN_X, at, kernel, mean, tensor
+from kind_cases import INF, TEST_X, TRAIN_X, Parameters, at, kernel, log_evidence, mean, tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out

@@ -107,6 +107,7 @@ def test_spread_is_found_again(spread, low, high):
     assert float(deviation.detach().std()) < high
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ten_are_many")
 def test_best_spread_is_kept_with_its_fit():
     """Its log density is at least that of all others; the objective has the state that was fitted with it."""
@@ -230,6 +231,7 @@ def test_few_answers_integrate_deviations_and_average_over_them():
     assert not torch.allclose(torch.stack(said), alone, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ten_are_many")
 def test_many_answers_keep_what_is_left_of_variances():
     model = graded(0.5, num_judges=3, each=12)

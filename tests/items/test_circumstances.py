@@ -18,7 +18,7 @@ from botorch_skewgp.items import (
     win_probabilities,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.observations import Preference
 
 double = torch.double
 N, HOME = 6, 1.0
@@ -190,29 +190,3 @@ def test_a_model_of_circumstances_is_pickled():
     again = pickle.loads(pickle.dumps(model))
     assert torch.equal(again.items_at(at=3.0, category=1), model.items_at(at=3.0, category=1))
     assert torch.equal(again.posterior(again.items_at()).mean, model.posterior(model.items_at()).mean)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"advantages": torch.zeros(3, 2)}, "advantages must be finite and 2 x 2 x c"),
-        ({"categories": [0]}, "categories must hold a number for each of 2 votes"),
-        ({"times": [0.0, float("inf")]}, "times must hold a finite number"),
-    ],
-)
-def test_circumstances_that_do_not_fit(arguments, match):
-    with pytest.raises(InputDataError, match=match):
-        item_model(3, Preference([[0, 1], [1, 2]]), **arguments)
-
-
-def test_circumstances_are_of_votes_between_two_items():
-    with pytest.raises(InputDataError, match="between two items"):
-        item_model(3, Choice([[0, 1, 2]]), times=[1.0])
-    plain = item_model(3, Preference([[0, 1]]))
-    for ask in (leaderboard, verdict, next_votes, win_probabilities):
-        with pytest.raises(InputDataError, match="at is for models of votes with times"):
-            ask(plain, at=1.0)
-        with pytest.raises(InputDataError, match="category is for models of votes with categories"):
-            ask(plain, category=0)
-    with pytest.raises(InputDataError, match="same kinds"):
-        add_votes(plain, Preference([[0, 1]]), times=[1.0])

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models import SingleTaskGP
+from botorch.exceptions.errors import UnsupportedError
 
 from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws
@@ -78,8 +77,6 @@ def test_intervals_of_win_probabilities_are_those_of_differences(five):
     assert (table["low"].fillna(0) <= table["mean"].fillna(0)).all(axis=None)
     assert (table["mean"].fillna(0) <= table["high"].fillna(0)).all(axis=None)
     np.testing.assert_allclose(table["mean"], win_probabilities(five, num_samples=4_000, seed=3))
-    with pytest.raises(InputDataError, match="probability must be strictly between"):
-        win_probabilities(five, probability=1.0)
 
 
 def test_win_probabilities_are_predictive_ones(five):
@@ -134,8 +131,6 @@ def test_judges():
     assert table.p_best["all", "a"] == pytest.approx(0.5, abs=0.1)
     alone = leaderboard(model, ["a", "b"], judge=1)
     assert alone.p_best["b"] == table.p_best["bob", "b"]
-    with pytest.raises(InputDataError, match="name all 2 judges"):
-        leaderboard(model, judge="each", judges=["ann"])
 
 
 def test_the_panel_is_the_mean_of_its_judges():
@@ -167,12 +162,6 @@ def test_the_panel_in_tables():
     assert named.equals(each.loc["eve"])
     assert verdict(model, judge="panel").items.tolist() == [0]
     assert sorted(next_votes(model, judge="panel")[0].tolist()) == [0, 1]
-    with pytest.raises(InputDataError, match="one of judges"):
-        leaderboard(model, judge="dan", judges=["ann", "bob", "eve"])
-    with pytest.raises(InputDataError, match="without the names 'all' and 'panel'"):
-        leaderboard(model, judge="each", judges=["ann", "bob", "panel"])
-    with pytest.raises(InputDataError, match="two judges"):
-        leaderboard(item_model(2, Preference([[0, 1]])), judge="panel")
 
 
 def test_a_panel_too_large(monkeypatch):
@@ -200,21 +189,3 @@ def test_draws_are_those_of_the_seed(two):
     first, again, other = (utility_draws(two, 50, seed, "test") for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-
-
-def test_bad_input(five, two):
-    with pytest.raises(InputDataError, match="items must name each of the 5"):
-        leaderboard(five, ["a"])
-    with pytest.raises(InputDataError, match="items must name each"):
-        win_probabilities(two, ["a", "a"])
-    with pytest.raises(InputDataError, match="k must be an integer from 1 to 4"):
-        leaderboard(five, k=5)
-    with pytest.raises(InputDataError, match="probability"):
-        leaderboard(five, probability=1.0)
-    with pytest.raises(InputDataError, match="num_samples"):
-        leaderboard(five, num_samples=0)
-    with pytest.raises(InputDataError, match="votes with judges"):
-        leaderboard(five, judge="each")
-    X = torch.rand(3, 1).double()
-    with pytest.raises(UnsupportedError, match="needs a SkewGP"):
-        leaderboard(SingleTaskGP(X, X))

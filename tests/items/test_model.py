@@ -116,29 +116,9 @@ def test_judges_with_features(generator):
     assert model.predictive(top, judge=1).probs.item() < 0.3
 
 
-def test_bad_input():
-    with pytest.raises(InputDataError, match=r"items \[7\]; there are 3"):
-        item_model(3, Preference([[0, 7]]))
-    with pytest.raises(InputDataError, match="num_items"):
-        item_model(1, Preference([[0, 1]]))
-    with pytest.raises(InputDataError, match="itself"):
-        item_model(3, Preference([[1, 1]]))
-    with pytest.raises(InputDataError, match="features must be 3 x d"):
-        item_model(3, Preference([[0, 1]]), features=torch.rand(4, 2))
-    with pytest.raises(InputDataError, match=r"finite; see items \[1\]"):
-        item_model(3, Preference([[0, 1]]), features=[[0.0], [math.nan], [1.0]])
-    with pytest.raises(InputDataError, match="groups must hold"):
-        item_model(3, Preference([[0, 1]]), groups=[0, 1])
-    with pytest.raises(InputDataError, match=r"^groups must be .* groups, names = number_judges\(names\)"):
-        item_model(3, Preference([[0, 1]]), groups=["a", "b", "a"])
-    with pytest.raises(InputDataError, match="observations such as Preference"):
-        item_model(3, [[0, 1]])
+def test_ties_alone_are_warned_of():
     with pytest.warns(InputDataWarning, match="All votes are ties"):
         model = item_model(3, Tie([[0, 1], [1, 2]]))
-    with pytest.raises(InputDataError, match="no features"):
-        feature_share(model)
-    with pytest.raises(InputDataError, match=r"columns of features and groups"):
-        add_items(model, 1, features=[[0.5]])
     with pytest.raises(InputDataError, match=r"items \[3\]"):
         add_votes(model, Preference([[0, 3]]))
     assert len(model.observations) == 1

@@ -5,8 +5,6 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models import SingleTaskGP
 
 from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
 from botorch_skewgp.items.draws import utility_draws
@@ -117,34 +115,6 @@ def test_judges():
     pairs = next_votes(model, judge=1)
     assert pairs.shape == (1, 2)
     assert verdict(model, judge=0).items.tolist() == [0]
-
-
-def test_bad_input(model):
-    with pytest.raises(InputDataError, match="goal must be"):
-        next_votes(model, goal="worst")
-    with pytest.raises(InputDataError, match="k is for goal='top'"):
-        next_votes(model, goal="best", k=2)
-    with pytest.raises(InputDataError, match="k is for goal='top'"):
-        verdict(model, "top")
-    with pytest.raises(InputDataError, match="k must be an integer from 1 to 5"):
-        verdict(model, "top", 6)
-    with pytest.raises(InputDataError, match="num_votes must be at most 15, the number of pairs; got 16"):
-        next_votes(model, 16)
-    with pytest.raises(InputDataError, match="num_votes must be an integer of at least 1"):
-        next_votes(model, 0)
-    with pytest.raises(InputDataError, match=r"num_votes .* got 1\.5"):
-        next_votes(model, 1.5)
-    with pytest.raises(InputDataError, match=r"k must be an integer from 1 to 5; got 1\.5"):
-        next_votes(model, goal="top", k=1.5)
-    with pytest.raises(InputDataError, match="numbered from 0"):
-        next_votes(model, pairs=[[0, 6]])
-    with pytest.raises(InputDataError, match="itself"):
-        next_votes(model, pairs=[[1, 1]])
-    X = torch.rand(3, 1).double()
-    with pytest.raises(UnsupportedError, match="needs a SkewGP"):
-        next_votes(SingleTaskGP(X, X))
-    with pytest.raises(UnsupportedError, match="has no judges"):
-        next_votes(SingleTaskGP(X, X), judge=0)
 
 
 @pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])

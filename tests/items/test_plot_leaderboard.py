@@ -1,7 +1,5 @@
 """What the picture of a leaderboard shows is what its table says."""
 
-import pytest
-from botorch.exceptions.errors import InputDataError
 from matplotlib.collections import LineCollection
 
 from botorch_skewgp.items import item_model, leaderboard
@@ -22,13 +20,3 @@ def test_intervals_names_and_probabilities():
     assert f"{table.p_best.iloc[0]:.2f}" in texts
     assert ax.yaxis_inverted()
     assert len(plot_leaderboard(table, num_items=2).get_yticklabels()) == 2
-
-
-def test_bad_input():
-    model = item_model(2, Preference([[0, 1], [1, 0]], judge=[0, 1]), approximation="ep")
-    table = leaderboard(model, judge="each")
-    with pytest.raises(InputDataError, match="of one judge"):
-        plot_leaderboard(table)
-    plot_leaderboard(table.loc[1])
-    with pytest.raises(InputDataError, match="Missing columns"):
-        plot_leaderboard(table.loc[1].drop(columns="p_best"))

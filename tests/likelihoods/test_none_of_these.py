@@ -26,7 +26,7 @@ X = torch.rand(6, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(3))
 OPTIONS = [[1, 0, 2], [4, 3, -1], [5, -1, -1], [0, 3, 5]]
 NONE = [False, True, True, False]
 THRESHOLD, NOISE = 0.4, 0.6
-NODES, WEIGHTS = (torch.from_numpy(x) for x in hermegauss(60))
+NODES, WEIGHTS = (torch.from_numpy(x) for x in hermegauss(30))
 
 
 def kernel():
@@ -62,7 +62,7 @@ def test_posterior_and_evidence_are_those_of_importance_sampling(turned, generat
     )
     with torch.no_grad():
         covariance = kernel()(X).to_dense() + 1e-9 * torch.eye(6)
-        f = torch.randn(400_000, 6, dtype=DOUBLE, generator=generator) @ torch.linalg.cholesky(covariance).mT
+        f = torch.randn(60_000, 6, dtype=DOUBLE, generator=generator) @ torch.linalg.cholesky(covariance).mT
         sign = -1 if turned else 1
         log_weight = log_likelihood(sign * f, OPTIONS, NONE, sign * THRESHOLD, NOISE)
     weight = torch.softmax(log_weight, 0)

@@ -81,7 +81,7 @@ def test_derivatives_of_the_evidence_are_those_of_differences():
 
 def test_stretches_and_levels_of_simulated_judges_are_found():
     generator = torch.Generator().manual_seed(3)
-    num_judges, m = 12, 60
+    num_judges, m = 8, 40
     points = torch.rand(m, 2, dtype=double, generator=generator)
     stretch = torch.linspace(-0.7, 0.7, num_judges, dtype=double).exp()
     level = torch.linspace(-0.5, 0.5, num_judges, dtype=double)[torch.randperm(num_judges, generator=generator)]

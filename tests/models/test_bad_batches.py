@@ -101,11 +101,6 @@ ASKED = {
         InputDataError,
         "samples_per_draw must be an integer of at least 1; got 0",
     ),
-    "a weight of other points": (
-        lambda model: model.condition_on_draws(X[:2], weight=torch.ones(1, 3)),
-        InputDataError,
-        "weight must be k x 2",
-    ),
     "data of other columns": (
         lambda model: model.set_train_data(X[:, :1], Preference([[0, 1]]), strict=False),
         InputDataError,

@@ -381,11 +381,6 @@ def test_bad_pairs_are_refused(pairs, message, generator):
     assert agree(model.posterior(test_X), before)
 
 
-def test_bare_tensors_are_refused(generator):
-    with pytest.raises(InputDataError, match=r"observations must be observation objects such as Preference"):
-        small_model(points(8, generator), [PAIRS])
-
-
 def test_observations_of_a_kind_the_likelihood_does_not_take(generator):
     X = points(8, generator)
     model = small_model(X)
@@ -454,11 +449,6 @@ def test_log_marginal_likelihood_of_one_label(method, generator):
     limit = 3.5 * float(error) if method == "exact" else 1e-6
     assert abs(float(value) - expected) < limit
     assert (error is None) == (method != "exact")
-
-
-def test_unknown_evidence_method(generator):
-    with pytest.raises(UnsupportedError, match=r"method must be 'exact', 'ep' or a function .*; got 'laplace'"):
-        small_model(points(8, generator)).log_marginal_likelihood("laplace")
 
 
 def test_log_predictive_probability_equals_the_average_over_the_posterior(generator):

@@ -21,6 +21,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
     Vote,
@@ -208,6 +209,18 @@ BAD = {
     "a strength of a thousand million": (lambda: Preference([[0, 1]], [10**9]), "strength must be an integer from 0"),
     "a list as an answer": (lambda: Vote([[0, 1]], ["tie", ["x"]]), "answers must be a sequence"),
     "a list as a button": (lambda: Vote([[0, 1]], ["tie"], buttons=[["x"]]), "buttons must be some of"),
+    "slopes of lengths that disagree": (lambda: Slope([0, 1], [1]), "dims, signs and index must have one entry"),
+    "slopes of an index too long": (
+        lambda: Slope([0, 1], 1, index=[0, 1, 2]),
+        "dims, signs and index must have one entry",
+    ),
+    "a sign of zero": (lambda: Slope(0, [1, 0]), "signs must be 1"),
+    "a sign of two": (lambda: Slope(0, [2]), "signs must be 1"),
+    "boolean signs": (lambda: Slope(0, [True]), "signs must be 1"),
+    "signs of two dimensions": (lambda: Slope(0, [[1]]), "signs must be 1"),
+    "a negative dimension": (lambda: Slope([-1], [1]), "dims must not hold negative"),
+    "a broken dimension": (lambda: Slope(0.5, 1), "dims must hold integer"),
+    "dims of two dimensions": (lambda: Slope([[0]], [1]), "dims must be a m-dim"),
     "affine index": (lambda: AffineProbit(EYE, 0.0, EYE, index=torch.tensor([0])), "index must have one entry"),
 }
 

@@ -147,3 +147,24 @@ def test_marks_show_every_observation_at_a_single_point():
     }
     at_most, at_least = VALID["censored"].marks()
     assert (at_most.values.tolist(), at_least.values.tolist()) == ([1.0], [0.0])
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        Slope([0] * 5, [1] * 5, index=range(5)),
+        Slope(0, 1, index=range(5)),
+        Slope(0, [1.0] * 5),
+        Slope(torch.zeros(5, dtype=torch.int32), 1),
+    ],
+)
+def test_single_values_stand_for_all(slope):
+    assert slope.dims.tolist() == [0] * 5
+    assert slope.signs.tolist() == [1] * 5
+    assert slope.index.tolist() == [0, 1, 2, 3, 4]
+    assert slope.num_points_needed == 5
+
+
+def test_one_slope_may_be_given_by_numbers_alone():
+    slope = Slope(1, -1, index=[7])
+    assert (slope.dims.tolist(), slope.signs.tolist(), slope.index.tolist()) == ([1], [-1], [7])

@@ -1,10 +1,10 @@
-"""Choices and rankings as comparisons."""
+"""Choices, rankings and class labels as comparisons."""
 
 import pytest
 import torch
 from observation_cases import VALID
 
-from botorch_skewgp.observations import Ranking
+from botorch_skewgp.observations import LabelPreference, Ranking
 
 
 def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
@@ -43,3 +43,10 @@ def test_reversed_rankings_have_every_comparison_the_other_way_round(observation
     wanted = sorted((event, loser, winner) for event, winner, loser in pairs_of(ranking))
     assert pairs_of(observation.reversed()) == wanted
     assert pairs_of(observation.reversed().reversed()) == pairs_of(ranking)
+
+
+def test_classes_beat_every_other_label_in_one_event():
+    observation = LabelPreference.from_classes(torch.tensor([2, 0]), 3, index=torch.tensor([5, 6]))
+    assert observation.labels.tolist() == [[2, 0], [2, 1], [0, 1], [0, 2]]
+    assert observation.index.tolist() == [5, 5, 6, 6]
+    assert observation.event.tolist() == [0, 0, 1, 1]

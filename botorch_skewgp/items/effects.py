@@ -1,0 +1,227 @@
+"""What utilities of items consist of: items as points, the kernels of effects, and the circumstances of votes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from gpytorch.kernels import Kernel, LinearKernel, MaternKernel
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.items import ItemEffectKernel
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
+from botorch_skewgp.models.defaults import as_logarithm
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_index, as_tensor, as_values, check_flags
+
+# Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
+# random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.
+SCALE, SCALE_SPREAD = 1.0, 1.5
+# Lengthscales of features in the unit cube: a median of sqrt(d), for nearly linear functions.
+LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.0
+
+
+def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tensor:
+    r"""Items as points: the number, the group if there are groups, and the features of each item.
+
+    Args:
+        numbers: An `n`-dim integer tensor: the items' numbers.
+        features: An `n x d` tensor of features, if any.
+        groups: An `n`-dim integer tensor of group numbers, if any.
+
+    Returns:
+        An `n x (1 + d)` tensor of double precision, `n x (2 + d)` with groups.
+
+    Raises:
+        InputDataError: If lengths differ, or a value is not finite.
+    """
+    columns = [as_index(numbers, "numbers", "n-dim", ndim=1, what="numbers").double().unsqueeze(-1)]
+    n = len(columns[0])
+    if groups is not None:
+        group = as_tensor(groups, "groups", " Number names by groups, names = number_judges(names).")
+        if group.is_floating_point() or group.dtype == torch.bool or group.shape != (n,):
+            raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
+        columns.append(group.double().unsqueeze(-1))
+    if features is not None:
+        given = as_tensor(features, "features").double()
+        if given.ndim != 2 or given.shape[0] != n or given.shape[1] == 0:
+            raise InputDataError(f"features must be {n} x d, a row for each item; got {_what(given)}.")
+        if not given.isfinite().all():
+            rows = (~given.isfinite().all(-1)).nonzero().flatten()[:5].tolist()
+            raise InputDataError(f"features must be finite; see items {rows}.")
+        columns.append(given)
+    return torch.cat(columns, dim=-1)
+
+
+def _what(x: Tensor) -> str:
+    return f"{x.dtype} of shape {tuple(x.shape)}"
+
+
+def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
+    r"""The kernel of items: independent effects of items and of groups, and a smooth function of features.
+
+    A fit learns the scale of each part; that of useless features goes to zero. See `feature_share`.
+
+    Args:
+        num_features: The number of features.
+        groups: Whether there are groups.
+
+    Raises:
+        InputDataError: If the number is negative, or an argument is of another class.
+    """
+    num_features = as_count(num_features, "num_features", least=0)
+    check_flags(groups=groups)
+    parts: list[Kernel] = [_scaled(ItemEffectKernel(active_dims=[0]))]
+    if groups:
+        parts.append(_scaled(ItemEffectKernel(active_dims=[1])))
+    if num_features:
+        median = LENGTHSCALE * math.sqrt(num_features)
+        smooth = CheckedRBFKernel(
+            ard_num_dims=num_features,
+            active_dims=feature_dims(num_features, groups),
+            lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
+            lengthscale_constraint=as_logarithm(),
+        )
+        smooth.lengthscale = median
+        parts.append(_scaled(smooth))
+    return reduce(add, parts)
+
+
+def default_item_judge_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
+    r"""The kernel of a judge's own view of items and of their features.
+
+    Args:
+        num_features: The number of features.
+        groups: Whether points have a column for groups.
+
+    Raises:
+        InputDataError: If the number is negative, or an argument is of another class.
+    """
+    num_features = as_count(num_features, "num_features", least=0)
+    check_flags(groups=groups)
+    effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
+    if num_features:
+        effect = effect + LinearTastesKernel(num_features, active_dims=feature_dims(num_features, groups))
+    return effect
+
+
+class CategoryEffectKernel(ItemEffectKernel):
+    """An independent effect of each item in each category; none at items in no category, -1 in the last dimension."""
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
+        same = super().forward(x1, x2, diag=diag, **params)
+        known = x1[..., -1] >= 0
+        return same * (known if diag else known.unsqueeze(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Circumstances:
+    r"""What was the case at votes, as `item_model` takes it: columns of points after those of items."""
+
+    advantages: Tensor | None = None
+    categories: Tensor | None = None
+    times: Tensor | None = None
+
+    @classmethod
+    def of(cls, advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances | None:
+        """Checked circumstances of votes, `None` if nothing is given; raises `InputDataError`."""
+        if advantages is None and categories is None and times is None:
+            return None
+        m = sum(entry.num_answers for entry in votes)
+        if any(getattr(entry, entry.index_field).shape[-1] != 2 for entry in votes):
+            raise InputDataError("advantages, categories and times are of votes between two items.")
+        if advantages is not None:
+            advantages = as_tensor(advantages, "advantages").double()
+            advantages = advantages.unsqueeze(-1) if advantages.ndim == 2 else advantages
+            if advantages.ndim != 3 or advantages.shape[:2] != (m, 2) or not bool(advantages.isfinite().all()):
+                raise InputDataError(
+                    f"advantages must be finite and {m} x 2 x c, for both items of each vote; got {_what(advantages)}."
+                )
+        if categories is not None:
+            categories = as_index(categories, "categories", "m-dim", ndim=1, what="numbers of categories")
+            if len(categories) != m:
+                raise InputDataError(f"categories must hold a number for each of {m} votes; got {len(categories)}.")
+        if times is not None:
+            times = as_values(times, "times").double()
+            if len(times) != m or not bool(times.isfinite().all()):
+                raise InputDataError(f"times must hold a finite number for each of {m} votes; got {_what(times)}.")
+        return cls(advantages, categories, times)
+
+    @property
+    def columns(self) -> Tensor:
+        """Their columns, `m x 2 x e`."""
+        parts = [] if self.advantages is None else [self.advantages]
+        parts += [x.double().view(-1, 1, 1).expand(-1, 2, 1) for x in (self.categories, self.times) if x is not None]
+        return torch.cat(parts, dim=-1)
+
+    @property
+    def neutral(self) -> Tensor:
+        """The columns of an item by itself, with no advantage, no category and the latest time."""
+        parts = [] if self.advantages is None else [torch.zeros(self.advantages.shape[-1])]
+        parts += [] if self.categories is None else [torch.tensor([-1.0])]
+        parts += [] if self.times is None else [self.times.max().reshape(1)]
+        return torch.cat([part.double() for part in parts])
+
+    def kernels(self, first: int) -> list[Kernel]:
+        """The kernels of the effects, of columns from `first` on."""
+        parts: list[Kernel] = []
+        if self.advantages is not None:
+            for i in range(self.advantages.shape[-1]):
+                effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[first + i])
+                effect.variance = SCALE
+                closures = ReadParameter("variance"), SetParameter("variance")  # GPyTorch's cannot be pickled
+                effect.register_prior("variance_prior", _prior_of_scale(), *closures)
+                parts.append(effect)
+            first += self.advantages.shape[-1]
+        if self.categories is not None:
+            parts.append(_scaled(CategoryEffectKernel(active_dims=[0, first])))
+            first += 1
+        if self.times is not None:
+            drift = MaternKernel(nu=0.5, active_dims=[first], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
+            parts.append(_scaled(ItemEffectKernel(active_dims=[0]) * drift))
+        return parts
+
+
+def feature_dims(num_features: int, groups: bool) -> list[int]:
+    """The columns of points with features."""
+    first = 2 if groups else 1
+    return list(range(first, first + num_features))
+
+
+def _prior_of_scale() -> LogNormalPrior:
+    return LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
+
+
+def _scaled(kernel: Kernel) -> CheckedScaleKernel:
+    scaled = CheckedScaleKernel(kernel, outputscale_prior=_prior_of_scale(), outputscale_constraint=as_logarithm())
+    scaled.outputscale = SCALE
+    return scaled
+
+
+def in_circumstances(
+    X: Tensor, neutral: Tensor, items: Sequence[Tensor], columns: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    """Points of items by themselves, then of items in the circumstances of votes; the votes' rows among them.
+
+    `X` are points of items without circumstances, `items` numbers of items by observation, `columns` is `m x 2 x e`.
+    """
+    alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
+    pairs = torch.cat(list(items))
+    asked = torch.cat([X[pairs], columns.to(X)], dim=-1).flatten(0, 1)
+    distinct, which = torch.cat([alone, asked]).unique(dim=0, return_inverse=True)
+    place = torch.full((len(distinct),), len(which)).scatter_reduce(0, which, torch.arange(len(which)), "amin")
+    extra = place[place >= len(alone)].sort().values  # the first occurrence of each point that is no item by itself
+    row = torch.cat([torch.arange(len(alone)), torch.zeros(len(asked), dtype=torch.long)])
+    row[extra] = len(alone) + torch.arange(len(extra))
+    rows = row[place[which[len(alone) :]]].view(-1, 2)
+    return torch.cat([alone, torch.cat([alone, asked])[extra]]), list(rows.split([len(part) for part in items]))
