@@ -59,7 +59,7 @@ NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
 MAX_RANK = 8
-LOADING = 0.2  # the scale of the prior of loadings, which are many: left free they promise more than people keep
+LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
 SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
@@ -87,7 +87,7 @@ def fit_panel(
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
        abilities) differ, one by one until one does not stay, and then two at once; a half-Cauchy prior of scale
-       0.2 shrinks loadings on abilities to what the answers of several items determine;
+       0.3 shrinks loadings on abilities to what the answers of several items determine;
     2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
     3. a smooth part of what all share (an RBF kernel with one lengthscale);
     4. for comparisons, a smooth part of everybody's own;
