@@ -136,7 +136,8 @@ def judge_summary(
 ) -> JudgeSummary:
     r"""A table of judges: tastes with intervals, distances from the shared utility, agreement, and directions.
 
-    Hundreds of judges are taken in groups, each in a joint posterior with the utility that all share.
+    Hundreds of judges are taken in groups, each in a joint posterior with the utility that all share. Numbers of
+    categories are read as quantities, so that slopes in them say nothing: see each category's utility by `posterior`.
 
     Args:
         model: A model of answers with judges.

@@ -25,7 +25,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
 from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
-from gpytorch.priors import HalfCauchyPrior, HalfNormalPrior, LogNormalPrior, Prior
+from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
 from linear_operator.utils.errors import NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
@@ -59,7 +59,7 @@ NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
 MAX_RANK = 8
-LOADING = 0.4  # the spread of an item's entries of directions: with six of these people differ by as much as the noise
+LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
 SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
@@ -86,8 +86,8 @@ def fit_panel(
     do not raise it with all else as it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
-       abilities) differ, one by one until one does not stay, and then two at once; a half-normal prior shrinks loadings
-       of categories on abilities, which are many;
+       abilities) differ, one by one until one does not stay, and then two at once; a half-Cauchy prior of scale
+       0.3 shrinks loadings on abilities to what the answers of several items determine;
     2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
     3. a smooth part of what all share (an RBF kernel with one lengthscale);
     4. for comparisons, a smooth part of everybody's own;
@@ -256,8 +256,7 @@ class _Panel:
         own: Kernel = LinearTastesKernel(0)
         if self._compares:
             rank = None if self._has_full_tastes else 1
-            prior = HalfCauchyPrior(COMPARISON_TASTES)
-            own = LinearTastesKernel(self.columns.num_columns, rank=rank, root_prior=prior)
+            own = LinearTastesKernel(self.columns.num_columns, rank=rank, scale=COMPARISON_TASTES)
         likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
         return self._model((LinearKernel(),), (own,) if self.num_judges else (), likelihood)
 
@@ -344,7 +343,8 @@ class _Panel:
         rank = before + number
         if rank > min(MAX_RANK, d + 1):
             return None
-        tastes = LinearTastesKernel(d, rank=rank, root_prior=self._prior_of_directions(rank)).to(old)
+        scale = COMPARISON_TASTES if self._compares else LOADING
+        tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
         generator = torch.Generator().manual_seed(rank)
         start = START_OF_RANK * torch.randn(d + 1, rank, generator=generator, dtype=torch.float64).to(old)
         start[: len(old), :before] = old[:, :before]
@@ -352,18 +352,6 @@ class _Panel:
         tastes.raw_root.data.copy_(start)
         num_added = int(tastes.taste_mask.sum() - best.own[0].taste_mask.sum())
         return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
-
-    def _prior_of_directions(self, rank: int) -> Prior:
-        """The prior of the entries of `rank` directions; of abilities it shrinks each item's loadings.
-
-        Loadings are as many as a fifth of the answers; left free they promise more than people keep.
-        """
-        if self._compares:
-            return HalfCauchyPrior(COMPARISON_TASTES)
-        spread = torch.full((self.columns.num_columns + 1, rank), LOADING)
-        spread[0] = 1.0
-        spread[[1 + i for i in self.columns.number_columns]] = 1.0
-        return HalfNormalPrior(spread[torch.ones_like(spread).tril() != 0])
 
     def _own_effects(self, best: _Fitted) -> Grown | None:
         """An own effect of each column."""

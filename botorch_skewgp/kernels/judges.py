@@ -14,12 +14,12 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import Kernel
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior, Prior
+from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import DeviationPrior, ReadParameter, SetParameter
-from botorch_skewgp.observations.checks import as_count, check_parts
+from botorch_skewgp.observations.checks import as_count
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
@@ -39,18 +39,18 @@ class LinearTastesKernel(Kernel):
     r"""`k(x, z) = phi(x)^T S phi(z)` with `phi(x) = (1, x)`: tastes `w ~ N(0, S)`, level first, linear in the inputs.
 
     These are the tastes of the mixed logit of choice modelling ([Train2009discrete]_, chapter 6), and the random
-    intercepts and slopes of mixed models. `S = L L^T`, with `L` lower triangular. A prior of the absolute values of its
-    entries, in units of the noise, shrinks those that the data do not determine.
+    intercepts and slopes of mixed models. `S = L L^T`, with `L` lower triangular. The absolute values of its entries,
+    in units of the noise, have a half-Cauchy prior, which shrinks those that the data do not determine.
 
     Args:
         dim: The number `d` of inputs; with 0 judges differ in their level alone.
         rank: The number of directions in which tastes differ, the columns of `L`; `d + 1` if `None`.
         diagonal: Whether tastes are independent, `S` diagonal.
-        root_prior: The prior of the absolute values of the entries of `L`; half-Cauchy of scale 1 if `None`.
+        scale: The scale of the prior.
 
     Raises:
         InputDataError: If `dim` is no integer or below 0, the rank is not between 1 and `d + 1`, or one is given for a
-            diagonal covariance, or the prior is of another class.
+            diagonal covariance.
 
     Example:
         >>> kernel = LinearTastesKernel(dim=2)
@@ -59,15 +59,9 @@ class LinearTastesKernel(Kernel):
     has_lengthscale = False
 
     def __init__(
-        self,
-        dim: int,
-        rank: int | None = None,
-        diagonal: bool = False,
-        root_prior: Prior | None = None,
-        **kwargs: Any,
+        self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
     ) -> None:
         dim = as_count(dim, "dim", least=0)
-        check_parts(root_prior=(root_prior, Prior))
         super().__init__(**({} if dim else {"active_dims": ()}) | kwargs)
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):
@@ -79,7 +73,7 @@ class LinearTastesKernel(Kernel):
         start = torch.eye(size, mask.shape[-1], dtype=torch.double)
         start[mask.shape[-1] :] = 0.1  # zero would be a saddle point
         self.register_parameter("raw_root", torch.nn.Parameter(start))
-        self.register_prior("root_prior", root_prior or HalfCauchyPrior(1.0), _sizes_of_root, _set_sizes)
+        self.register_prior("root_prior", HalfCauchyPrior(scale), _sizes_of_root, _set_sizes)
 
     @property
     def root(self) -> Tensor:

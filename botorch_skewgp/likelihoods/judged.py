@@ -236,6 +236,19 @@ class JudgedLikelihood(Likelihood):
         """The names of the parameters that have a value for each judge."""
         return ["slip"] if self.slip.numel() > 1 else []
 
+    def extend_judges(self, num_judges: int) -> None:
+        """Begin fitted deviations of new judges at zero; what is open of them is the spread of all."""
+        for name in self.parameters_by_judge:
+            prior: DeviationPrior | None = getattr(self, f"{name}_deviation_prior", None)
+            deviation = getattr(self, f"{name}_deviation", None)
+            if prior is None or deviation is None or len(deviation) >= num_judges:
+                continue
+            more = deviation.new_zeros(num_judges - len(deviation))
+            extended = torch.nn.Parameter(torch.cat([deviation.detach(), more]), requires_grad=deviation.requires_grad)
+            setattr(self, f"{name}_deviation", extended)
+            open_ = prior.scale.square() if bool(prior.judge_variance.any()) else 0.0  # zero before a fit
+            prior.judge_variance = torch.cat([prior.judge_variance, (more + open_).to(prior.judge_variance)])
+
     @property
     def _deviation_prior(self) -> DeviationPrior | None:
         """The prior of judges' deviations, of which a likelihood has one at most; `None` if none is fitted."""

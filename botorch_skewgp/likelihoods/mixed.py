@@ -93,6 +93,11 @@ class MixedLikelihood(RowLikelihood):
         """Those of all parts."""
         return [name for part in self.likelihoods for name in part.parameters_by_judge]
 
+    def extend_judges(self, num_judges: int) -> None:
+        """Begin fitted deviations of new judges in all parts."""
+        for part in self.likelihoods:
+            part.extend_judges(num_judges)
+
     def for_judge(self, judge: int | str | None) -> Self:
         """The parts for a judge."""
         return self._of_parts(lambda part: part.for_judge(judge))

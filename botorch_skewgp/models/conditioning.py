@@ -31,7 +31,7 @@ from botorch_skewgp.models.inputs import (
     moved,
 )
 from botorch_skewgp.models.latent_model import LatentModel
-from botorch_skewgp.models.panel import NEW, SHARED
+from botorch_skewgp.models.panel import NEW, SHARED, judges_of
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class
@@ -89,10 +89,11 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
         check_observations(observations, X)
         observations = self._by_own_judge(moved(observations, old))
-        for entry in observations:
-            self.likelihood.rows(entry, old.double(), self.outcome_scale)  # raises for kinds it does not take
-        was_training = self.training
         new = deepcopy(self)
+        new.likelihood.extend_judges(max(judges_of(observations), default=-1) + 1)
+        for entry in observations:
+            new.likelihood.rows(entry, old.double(), self.outcome_scale)  # raises for kinds it does not take
+        was_training = self.training
         new.train()
         further = tuple(entry.shift(old.shape[-2]) for entry in observations)
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)

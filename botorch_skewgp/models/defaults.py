@@ -19,7 +19,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from gpytorch.constraints import GreaterThan, Interval, Positive
 from gpytorch.kernels import ConstantKernel, Kernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
@@ -174,8 +174,8 @@ def default_judge_covar_module(
     comparisons = _are_comparisons(_informative(observations))
     numeric = [i for i in range(dim) if i not in categories]
     active: dict[str, Any] = {"active_dims": numeric} if categories else {}
-    prior = HalfCauchyPrior(COMPARISON_TASTES if comparisons else 1.0)
-    own: Kernel = LinearTastesKernel(len(numeric), root_prior=prior, diagonal=not comparisons, **active)
+    scale = COMPARISON_TASTES if comparisons else 1.0
+    own: Kernel = LinearTastesKernel(len(numeric), scale=scale, diagonal=not comparisons, **active)
     if numeric:
         median = COMPARISON_LENGTHSCALE * len(numeric) ** 0.5
         base_kernel = CheckedRBFKernel(

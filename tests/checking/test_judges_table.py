@@ -5,7 +5,6 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.priors import HalfCauchyPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import judge_summary, judges
@@ -115,8 +114,7 @@ def test_segments_lie_apart_in_the_first_direction(rank):
     said = (points[shown] * likes[judge].unsqueeze(1)).sum(-1)
     said = said + torch.randn(said.shape, dtype=double, generator=generator)
     answers = Preference(shown.gather(-1, said.argsort(-1, descending=True)), judge=judge)
-    own = LinearTastesKernel(3, rank=rank, root_prior=HalfCauchyPrior(10.0))
-    model = SkewGP(points, answers, judge_covar_module=own, approximation="ep")
+    model = SkewGP(points, answers, judge_covar_module=LinearTastesKernel(3, rank=rank, scale=10.0), approximation="ep")
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     directions = judge_summary(model).directions
     assert len(directions.share) == (rank or len(directions.share))

@@ -78,10 +78,10 @@ def test_slips_are_learned_where_people_slip():
     assert 0.05 < model.likelihood.slip.item() < 0.3
 
 
-def answered(num_items=8, people=50, directions=2, loading=2.0, seed=0):
+def answered(num_items=8, people=50, directions=2, seed=0):
     """A questionnaire whose items load on independent abilities, in three grades."""
     generator = torch.Generator().manual_seed(seed)
-    loads = torch.nn.functional.one_hot(torch.arange(num_items) % directions, directions).double() * loading
+    loads = torch.nn.functional.one_hot(torch.arange(num_items) % directions, directions).double() * 2
     ability = torch.randn(people, directions, dtype=double, generator=generator)
     level = ability @ loads.mT + torch.linspace(-0.5, 0.5, num_items).double()
     noisy = level + torch.randn(level.shape, dtype=double, generator=generator)
@@ -105,33 +105,19 @@ def test_abilities_of_a_questionnaire_are_counted():
     assert correlation[alike].min() > 0.5 > correlation[~alike].abs().max()
 
 
-@pytest.mark.slow
-def test_loadings_are_shrunk_so_that_probabilities_come_true(monkeypatch):
-    """Sixty people of three abilities answer three quarters of fifteen items; what is said of the rest comes true."""
-    answers = answered(num_items=15, people=60, directions=3, loading=0.7)
-    asked = torch.rand(len(answers.grades), generator=torch.Generator().manual_seed(1)) < 0.25
-    items = torch.arange(15, dtype=double).unsqueeze(-1)
-    learnt = Ordinal(answers.grades[~asked], 3, index=answers.index[~asked], judge=answers.judge[~asked])
-
-    def said():
-        model = fit_panel(items, learnt, categories=[0])
-        found = torch.zeros(len(asked), 3, dtype=double)
-        for person in range(60):
-            of_person = asked & (answers.judge == person)
-            if of_person.any():
-                at = items[answers.index[of_person]].unsqueeze(-2)
-                found[of_person] = model.predictive(at, judge=person).probs.reshape(-1, 3)
-        return found[asked]
-
-    truth = answers.grades[asked].unsqueeze(-1)
-    shrunk = said()
-    monkeypatch.setattr(panel, "LOADING", 10.0)
-    free = said()
-    assert shrunk.gather(-1, truth).log().mean() > free.gather(-1, truth).log().mean() + 0.02
-    right = torch.zeros_like(shrunk).scatter(-1, truth, 1.0)
-    unlikely = shrunk < 0.1
-    error = (shrunk[unlikely] * (1 - shrunk[unlikely])).sum().sqrt() / unlikely.sum()
-    assert abs(right[unlikely].mean() - shrunk[unlikely].mean()) < 2.5 * error
+@pytest.mark.parametrize("compares", [False, True])
+def test_loadings_are_shrunk_and_tastes_of_comparisons_are_not(compares):
+    """With more columns than tastes have a full covariance for, comparisons too have directions."""
+    X = torch.arange(12, dtype=double).unsqueeze(-1)
+    observations = [Preference([[0, 1], [2, 3]], judge=[0, 1]) if compares else Ordinal([0, 1, 2], 3, judge=[0, 1, 0])]
+    columns = panel._Columns.of(X, [0])
+    data = panel._Panel(X, observations, columns, 2, 5)
+    grown, num_added, _ = data._directions(1, data.first)
+    tastes = grown.own[0]
+    rank = 2 if compares else 1
+    assert tastes.root.shape == (13, rank)
+    assert num_added == 12
+    assert float(tastes.root_prior.scale) == pytest.approx(10.0 if compares else 0.3)
 
 
 @pytest.mark.slow

@@ -140,3 +140,37 @@ def test_predictions_for_a_new_judge_average_over_learned_stretches():
     assert bool(((found - OrdinalLikelihood(5, cuts)(latent).probs).abs() > 8 * error).any())
     assert found.shape == (12, 1, 5)
     torch.testing.assert_close(found.sum(-1), torch.ones(12, 1, dtype=double))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_first_grades_of_a_new_judge(mixed):
+    """As if the judge had been there from the start with the common stretch; what is open of it is averaged over."""
+    likelihood = OrdinalLikelihood(5, stretch=torch.ones(3), learn_stretch=True)
+    likelihood.stretch = STRETCH
+    whole = MixedLikelihood(likelihood, NumericLikelihood()) if mixed else likelihood
+    settings = {"judge_covar_module": LinearTastesKernel(0), "covar_module": LinearKernel(), "approximation": "ep"}
+    model = SkewGP(X, grades(), whole, **settings).eval()
+    first = Ordinal([4, 3], 5, index=[0, 1], judge=[4, 4])
+    later = model.condition_on_observations(X[:2], first)
+    assert len(likelihood.stretch) == 3
+    common = STRETCH.log().mean().exp()
+    wider = OrdinalLikelihood(5, stretch=torch.cat([STRETCH, common.expand(2)]))
+    at_once = SkewGP(X, [grades(), first], wider, **settings).eval()
+
+    def said(model, judge):
+        found = model.predictive(X, judge=judge)
+        return (found[Ordinal] if isinstance(model.likelihood, MixedLikelihood) else found).probs
+
+    for judge in (0, 4):
+        torch.testing.assert_close(said(later, judge), said(at_once, judge))
+    likelihood.stretch_deviation_prior.keep_variances(torch.full((3,), 0.01))  # as a fit does
+    fitted = model.condition_on_observations(X[:2], first)
+    part = fitted.likelihood.for_kind(Ordinal)
+    torch.testing.assert_close(
+        part.stretch_deviation_prior.judge_variance, torch.tensor([0.01] * 3 + [0.35**2] * 2, dtype=double)
+    )
+    assert (said(fitted, 4) - said(later, 4)).abs().max() > 1e-3
+    fitted.train()
+    loss = -SkewGPMarginalLogLikelihood(fitted.likelihood, fitted)(fitted(*fitted.train_inputs), fitted.train_targets)
+    loss.backward()
+    assert part.stretch_deviation.grad.shape == (5,)

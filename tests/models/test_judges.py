@@ -16,7 +16,6 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
-from gpytorch.priors import HalfCauchyPrior
 from kind_cases import KINDS, LABELS
 from torch.distributions import Bernoulli
 
@@ -148,7 +147,7 @@ def test_linear_kernels_are_exact_from_as_many_points_as_they_have_features(kind
             X,
             FEATURE_ANSWERS[kind],
             covar_module=LinearKernel(),
-            judge_covar_module=LinearTastesKernel(2, root_prior=HalfCauchyPrior(3.0)),
+            judge_covar_module=LinearTastesKernel(2, scale=3.0),
             learn_judge_reliability=reliable,
             approximation="ep",
             inducing_points=points,
