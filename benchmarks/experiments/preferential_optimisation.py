@@ -14,10 +14,8 @@ Reported is the regret of the current best point.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
-from benchmarks._reporting import Table
 from benchmarks.experiments._curves import plot_regret, regret_table
 from benchmarks.experiments._experiment import Experiment, Row
 from benchmarks.experiments._optimisation import optimise, utility
@@ -39,14 +37,6 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     return [optimise(utility(function), method, number, first, duels, smoke=smoke)]
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    return [regret_table("preferential_optimisation", rows, "SkewGP, UCB")]
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, rows, "duels")
-
-
 EXPERIMENT = Experiment(
     name="preferential_optimisation",
     figure="Unified framework, figure 11; preferential optimisation, figures 5 and 6",
@@ -60,6 +50,6 @@ EXPERIMENT = Experiment(
     cases=tuple({"function": function, "method": method} for function in FIRST_DUELS for method in METHODS),
     columns=("regret", "seconds_per_step"),
     trial=_trial,
-    tables=_tables,
-    plot=_plot,
+    tables=lambda rows: [regret_table("preferential_optimisation", rows, "SkewGP, UCB")],
+    plot=partial(plot_regret, xlabel="duels"),
 )
