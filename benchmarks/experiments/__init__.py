@@ -7,42 +7,27 @@ The results of each are rows of a file, and what is there is not repeated. Table
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks._reporting import RESULTS
-from benchmarks.experiments import (
-    active_learning,
-    draws_against_size,
-    fixed_hyperparameters,
-    information_scores,
-    kernels,
-    mixed_optimisation,
-    posteriors,
-    preferential_optimisation,
-    pseudo_points,
-    safe_optimisation,
-    sampling_time,
-    unknown_constraint,
-)
 from benchmarks.experiments._experiment import Experiment, run_experiment
 
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        active_learning,
-        draws_against_size,
-        fixed_hyperparameters,
-        information_scores,
-        kernels,
-        mixed_optimisation,
-        posteriors,
-        preferential_optimisation,
-        pseudo_points,
-        safe_optimisation,
-        sampling_time,
-        unknown_constraint,
-    )
-}
+NAMES = (
+    "active_learning",
+    "draws_against_size",
+    "fixed_hyperparameters",
+    "information_scores",
+    "kernels",
+    "mixed_optimisation",
+    "posteriors",
+    "preferential_optimisation",
+    "pseudo_points",
+    "safe_optimisation",
+    "sampling_time",
+    "unknown_constraint",
+)
+EXPERIMENTS: dict[str, Experiment] = {name: import_module(f"{__name__}.{name}").EXPERIMENT for name in NAMES}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ most 250 points, is the pool, as many of the rest measure accuracy. Inputs are s
 those that are constant there are left out.
 
 - `SkewGP`: 512 draws. `EP`, `Laplace`: Gaussian approximations with the same kernel, fitted to their own labels by the
-  evidence of expectation propagation, as all are, after every tenth label.
+  evidence of expectation propagation, as all are, at first, after 5 and 10 labels, then after every twentieth.
 - `random`: points of the pool at random, none again while there are others, and SkewGP's predictions.
 """
 
@@ -158,7 +158,7 @@ EXPERIMENT = Experiment(
     claim="SkewGP learns with fewer labels than Laplace's approximation and EP, and chooses more diverse points.",
     deviations=(
         "Four sets of scikit-learn and Breiman's waveforms in place of eight of UCI; 512 draws in place of 3,000; "
-        "hyperparameters after every tenth label."
+        "hyperparameters after 5 and 10 labels, then after every twentieth."
     ),
     trials=10,
     cases=tuple({"set": name, "method": method} for name in SETS for method in METHODS),

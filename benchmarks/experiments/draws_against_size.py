@@ -1,9 +1,8 @@
 """Time of 1,000 draws against the number of labels (skew Gaussian processes for classification, figure 4).
 
-Labels of a probit model at standard normal inputs in one dimension, with lengthscale 0.5 and variance 2. Elliptical
-slice sampling, which rejects, is ours around the prior: with sites of nothing, the sampler that otherwise moves around
-the Gaussian of expectation propagation. The paper prefers LIN-ESS for its speed; times alone do not tell how much a
-draw is worth, so that effective draws a second stand beside them. A trial is a data set.
+Labels of a probit model at standard normal inputs in one dimension, with lengthscale 0.5 and variance 2. The paper
+prefers LIN-ESS to elliptical slice sampling, which rejects, for its speed; times alone do not tell how much a draw is
+worth, so that effective draws a second stand beside them. A trial is a data set.
 """
 
 from __future__ import annotations

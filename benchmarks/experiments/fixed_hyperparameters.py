@@ -8,7 +8,7 @@ framework has for this function (figures 4 and 5). Five first duels, then every 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
@@ -40,10 +40,6 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [regret_table("fixed_hyperparameters", rows, METHODS[0]), steps]
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, rows, "duels")
-
-
 EXPERIMENT = Experiment(
     name="fixed_hyperparameters",
     figure="Preferential optimisation, figures 4 and 5",
@@ -54,5 +50,5 @@ EXPERIMENT = Experiment(
     columns=("regret", "seconds_per_step"),
     trial=_trial,
     tables=_tables,
-    plot=_plot,
+    plot=partial(plot_regret, xlabel="duels"),
 )

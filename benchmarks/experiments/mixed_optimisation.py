@@ -10,10 +10,8 @@ with the current best one. The questions are 60 (100 in the paper). All ask for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
-from benchmarks._reporting import Table
 from benchmarks.experiments._curves import plot_regret, regret_table
 from benchmarks.experiments._experiment import Experiment, Row
 from benchmarks.experiments._optimisation import optimise, utility
@@ -32,23 +30,15 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     return [optimise(utility(case["function"]), f"{model}, UCB", number, first, questions, smoke=smoke, **numbers)]
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    return [regret_table("mixed_optimisation", rows, "SkewGP")]
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, rows, "questions")
-
-
 EXPERIMENT = Experiment(
     name="mixed_optimisation",
     figure="Unified framework, figure 12",
     claim="With numbers and duels SkewGP finds better points than Laplace's approximation and EP.",
-    deviations="60 questions in place of 100; the incumbent and the search as in preferential optimisation; 512 draws.",
+    deviations="60 questions in place of 100; incumbent, search and fits as in preferential optimisation; 512 draws.",
     trials=20,
     cases=tuple({"function": function, "method": method} for function in FUNCTIONS for method in METHODS),
     columns=("regret", "seconds_per_step"),
     trial=_trial,
-    tables=_tables,
-    plot=_plot,
+    tables=lambda rows: [regret_table("mixed_optimisation", rows, "SkewGP")],
+    plot=partial(plot_regret, xlabel="questions"),
 )

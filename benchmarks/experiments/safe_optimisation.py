@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -182,10 +182,6 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [table]
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, rows, "evaluations")
-
-
 EXPERIMENT = Experiment(
     name="safe_optimisation",
     figure="Unified framework, figures 13 to 15",
@@ -196,5 +192,5 @@ EXPERIMENT = Experiment(
     columns=("violations", "regret", "seconds_per_step"),
     trial=_trial,
     tables=_tables,
-    plot=_plot,
+    plot=partial(plot_regret, xlabel="evaluations"),
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -126,19 +126,15 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [table, of_validity]
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_regret(figure, rows, "questions")
-
-
 EXPERIMENT = Experiment(
     name="unknown_constraint",
     figure="Preferential optimisation, figures 7 and 8",
     claim="One latent function of duels and of validity finds better points than duels with a penalty.",
-    deviations="The incumbent and the search as in preferential optimisation; 512 draws; two models are our addition.",
+    deviations="Incumbent, search and fits as in preferential optimisation; 512 draws; two models are our addition.",
     trials=20,
     cases=tuple({"method": method} for method in METHODS),
     columns=("regret", "not_valid", "seconds_per_step"),
     trial=_trial,
     tables=_tables,
-    plot=_plot,
+    plot=partial(plot_regret, xlabel="questions"),
 )

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, say
 from benchmarks.transformed.data import DOUBLE, levy, synthetic
-from botorch_skewgp.transformed import BayesianTransformedGP, TransformedTMarginals
+from botorch_skewgp.transformed import (
+    BayesianTransformedGP,
+    TransformedLogExpectedImprovement,
+    TransformedTMarginals,
+)
 from botorch_skewgp.transformed.nodes import Nodes
 
 
@@ -121,21 +125,32 @@ def _clock(run: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def timings(notes: list[str]) -> Table:
-    table = Table("transformed_timings", ("what", "seconds"), notes=[*notes, "n = 200, sinh-arcsinh, 2 inputs"])
-    data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=200)
-    ready, medians = [], []
-    test_X = torch.rand(1000, 1, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
-    for _ in range(3):
-        start = time.process_time()
+def costs(notes: list[str]) -> Table:
+    """What a model costs by default, in units of a work that does not depend on its nodes."""
+    table = Table(
+        "transformed_costs",
+        ("n", "ready", "predictions", "improvement"),
+        notes=[
+            *notes,
+            "in units of 256 log posterior densities, each of its own kernel; processor time, the least of 3",
+            "ready: nodes and weights; predictions: three quantiles at 100; improvement: with gradients at 8",
+        ],
+    )
+    levels = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
+    for n in (20, 100):
+        data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=n)
+        generator = torch.Generator().manual_seed(0)
+        test_X = torch.rand(100, 1, 2, generator=generator, dtype=DOUBLE)
         model = BayesianTransformedGP(data.X, data.Y)
-        model.log_evidence  # noqa: B018
-        ready.append(time.process_time() - start)
-        start = time.process_time()
-        with torch.no_grad():
-            _ = model.posterior(test_X).median
-        medians.append(time.process_time() - start)
-    table.notes.append("processor time, for other processes share the machine; the least of 3")
-    table.add(what="model ready", seconds=min(ready))
-    table.add(what="1,000 medians", seconds=min(medians))
+        start = model.coordinates()
+        u = start + 0.3 * torch.randn(256, len(start), generator=generator, dtype=DOUBLE)
+        X = test_X[:8].clone().requires_grad_()
+        improvement = TransformedLogExpectedImprovement(model, best_f=float(data.Y.max()))
+        unit = _clock(lambda model=model, u=u: _weigh(model, u), 3)
+        seconds = {
+            "ready": _clock(lambda data=data: BayesianTransformedGP(data.X, data.Y).log_evidence, 3),
+            "predictions": _clock(lambda model=model, X=test_X: model.posterior(X).quantile(levels), 3),
+            "improvement": _clock(lambda f=improvement, X=X: f(X).sum().backward(), 3),
+        }
+        table.add(n=n, **{name: value / unit for name, value in seconds.items()})
     return table

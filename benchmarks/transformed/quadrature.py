@@ -1,4 +1,4 @@
-"""How far probabilities, evidence and leave-one-out sums are from those of a fine reference, and what nodes cost.
+"""How far probabilities, evidence and leave-one-out sums are from those of a fine reference.
 
 The reference does not use the search for modes: importance sampling from the prior's size, adapted by kernel densities.
 """
@@ -6,7 +6,6 @@ The reference does not use the search for modes: importance sampling from the pr
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -19,10 +18,10 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, say
 from benchmarks._runs import Runs
-from benchmarks.transformed.data import DOUBLE, synthetic
+from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.transformed.nodes import Nodes
 
 PROBLEMS = (("BC", 7, 1), ("SA", 7, 1), ("SA", 10, 2), ("L-SA", 14, 2), ("SA", 30, 2))  # warping, points, inputs
@@ -151,8 +150,8 @@ class Reference:
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
 
-def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> list[Table]:
-    """Errors by problem and method, and costs."""
+def quadrature_table(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> Table:
+    """Errors by problem and method."""
     runs = Runs("transformed_quadrature_runs", ("warping", "n", "dim", "data", "method", "seed"), VALUES, folder)
     columns = (
         "warping", "n", "dim", "method", "runs", "mean_error", "coverage", "least_coverage", "evidence_rms",
@@ -190,7 +189,7 @@ def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path
     for method in METHODS:
         table.add(warping="all", method=method, **_summary(runs.rows, method))
     table.notes.append("two references differ by at most {:.4f} (F), {:.3f} (evidence), {:.3f} (sums)".format(*gaps))
-    return [table, costs(notes)]
+    return table
 
 
 def _summary(rows: list[dict[str, str]], method: str) -> dict[str, float | int]:
@@ -211,41 +210,3 @@ def _summary(rows: list[dict[str, str]], method: str) -> dict[str, float | int]:
         "refused": int(value["refused"].sum()),
         "wrong_silent": int(((value["mean_error"] > 0.02) & is_silent).sum()),
     }
-
-
-def costs(notes: list[str]) -> Table:
-    """Processor time with default settings, in units of a fixed work that does not depend on nodes."""
-    table = Table(
-        "transformed_quadrature_costs",
-        ("n", "ready", "predictions", "improvement"),
-        notes=[
-            *notes,
-            "in units of 256 log posterior densities, each of its own kernel, in the same run; the least of 3",
-            "ready: nodes and weights; predictions: three quantiles at 100; improvement: with gradients at 8",
-        ],
-    )
-    for n in (20, 100):
-        data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=n)
-        test_X = torch.rand(100, 1, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
-        least: dict[str, float] = {}
-
-        def clock(name: str, run: Callable[[], object], least: dict[str, float] = least) -> None:
-            start = time.process_time()
-            run()
-            least[name] = min(least.get(name, math.inf), time.process_time() - start)
-
-        for _ in range(3):
-            model = BayesianTransformedGP(data.X, data.Y)
-            normal = torch.randn(
-                256, len(model.coordinates()), generator=torch.Generator().manual_seed(1), dtype=DOUBLE
-            )
-            with torch.no_grad():
-                clock("unit", lambda model=model, u=normal: model.log_posterior(model.coordinates() + 0.3 * u))
-            clock("ready", lambda model=model: model.log_evidence)
-            with torch.no_grad():
-                clock("predictions", lambda model=model, X=test_X: model.posterior(X).quantile(LEVELS))
-            improvement = TransformedLogExpectedImprovement(model, best_f=float(data.Y.max()))
-            X = test_X[:8].clone().requires_grad_()
-            clock("improvement", lambda f=improvement, X=X: f(X).sum().backward())
-        table.add(n=n, **{name: least[name] / least["unit"] for name in table.columns[1:]})
-    return table

@@ -38,9 +38,8 @@ NUM_PROBES = 8  # data at which probabilities are checked, and as many points be
 CHECKED_LEVELS = (0.025, 0.5, 0.975)
 ACCEPTED_ERROR = 0.135  # of probabilities, times the root of the effective number asked for
 MAX_NODES, MIN_NODES = 512, 128  # by default
-NODES_UP_TO = 60  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
-LEFT_OUT_NODES = 8  # times as many, for the posteriors from all data but one
-LEFT_OUT_UP_TO = 20  # points; then in inverse proportion, for one of them says less
+NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
+LEFT_OUT_NODES = 8  # times as many for the posteriors from all data but one, up to the same number of points
 MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
 
@@ -155,7 +154,7 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         num_nodes, n = self.num_nodes, len(self.train_targets)
         if num_nodes is None:
             num_nodes = max(min(MAX_NODES, MAX_NODES * NODES_UP_TO // n), MIN_NODES)
-        num_nodes *= max(min(times, times * LEFT_OUT_UP_TO // n), 1)
+        num_nodes *= max(min(times, times * NODES_UP_TO // n), 1)
         return sobol_nodes(log_targets, *self._proposals, num_nodes, self.least_effective, self.seed)
 
     def _warping_nodes(self, u: Tensor) -> WarpingNodes:

@@ -95,7 +95,7 @@ class BayesianTransformedGP(IntegratedProcess):
             covar_module: The kernel, of unit variance; by default an RBF kernel whose lengthscales have a wide prior,
                 with a median of `0.3 sqrt(d)` in the unit cube.
             num_nodes: The number of quasi-Monte Carlo nodes, in four rounds that adapt; four more follow if the
-                effective number of nodes is too low. By default 512 up to 60 points, and then fewer in inverse
+                effective number of nodes is too low. By default 512 up to 30 points, and then fewer in inverse
                 proportion, but at least 128.
             input_transform: A BoTorch input transform.
             mean: The mean of the process: unknown and constant, or linear in the (transformed) inputs.

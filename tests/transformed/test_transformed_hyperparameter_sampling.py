@@ -1,11 +1,13 @@
 """The quadrature of a transformed process against Metropolis runs over all parameters, and its calibration."""
 
+import math
+
 import pytest
 import torch
 from scipy import stats
-from transformed_cases import DOUBLE, data, model
+from transformed_cases import DOUBLE, WARPINGS, data, model
 
-from benchmarks.transformed.calibration import level_of_a_draw
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.transformed.nodes import Nodes
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
@@ -53,10 +55,46 @@ def test_quantiles_agree_with_a_metropolis_run(name, generator):
     assert (error < 0.1 * theirs.mean(0).diff(dim=0).sum(0)).all()  # so that the comparison says something
 
 
+@torch.no_grad()
+def level_of_a_draw(name, generator, num_nodes):
+    """The cdf that data from the prior give to one more outcome; uniform if predictions are what they say.
+
+    Scale and mean of the process, whose priors are improper, are 1 and 0: predictions follow affine maps.
+    """
+    X = torch.rand(13, 1, generator=generator, dtype=DOUBLE)
+    prior = BayesianTransformedGP(X, X, warping=WARPINGS[name](), standardize=False)
+    for module in (prior.covar_module, prior.likelihood, prior.warping):
+        for name_of_prior, owner, law, _, setter in module.named_priors():
+            constraint = owner.constraint_for_parameter_name(
+                "raw_" + name_of_prior.split(".")[-1].removesuffix("_prior")
+            )
+            setter(owner, draw(law, -math.inf if constraint is None else float(constraint.lower_bound), generator))
+    K = prior.covar_module(X).to_dense() + prior.likelihood.noise * torch.eye(13, dtype=DOUBLE)
+    z = torch.linalg.cholesky(K) @ torch.randn(13, generator=generator, dtype=DOUBLE)
+    y = prior.warping.inverse(z).unsqueeze(-1)
+    if not bool(y.isfinite().all()) or bool(y[:-1].amax() == y[:-1].amin()):
+        return float("nan")
+    fitted = BayesianTransformedGP(
+        X[:-1], y[:-1], warping=WARPINGS[name](), standardize=False, num_nodes=num_nodes, least_effective=num_nodes / 4
+    )
+    return float(fitted.posterior(X[-1:], observation_noise=True).cdf(y[-1].item()))
+
+
+def draw(law, lower, generator):
+    """A draw of a normal or log normal prior above what the parameter's constraint admits."""
+    is_log = hasattr(law, "base_dist")
+    normal = law.base_dist if is_log else law
+    value = torch.tensor(-math.inf)
+    while not bool(value > lower):
+        value = (normal.loc + normal.scale * torch.randn((), generator=generator, dtype=DOUBLE)).double()
+        value = value.exp() if is_log else value
+    return value.reshape(1)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.QuadratureWarning")  # some data leave few nodes
 def test_ranks_of_data_from_the_prior_are_uniform():
-    levels = torch.tensor([level_of_a_draw("SA", torch.Generator().manual_seed(i), 32) for i in range(30)])
+    levels = torch.tensor([level_of_a_draw("sinh-arcsinh", torch.Generator().manual_seed(i), 32) for i in range(30)])
     levels = levels[~levels.isnan()]
     assert len(levels) > 25
     assert stats.kstest(levels.numpy(), "uniform").pvalue > 1e-3
