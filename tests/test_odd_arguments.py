@@ -127,6 +127,7 @@ QUESTIONS = [
     (r"fixed_features\[0\]", lambda: next_pair(duels(), UNIT, fixed_features={0: 7.0}, **QUICK)),
     (r"fixed_features\[1\]", lambda: recommend(duels(), UNIT, fixed_features={1: -0.1}, **QUICK)),
     (r"fixed_features\[0\]", lambda: recommend(duels(), UNIT, fixed_features={0: float("nan")}, **QUICK)),
+    (r"fixed_features\[0\]", lambda: next_pair(duels(), UNIT, discrete_dims={0: [0, 1]}, fixed_features={0: 0.4})),
     ("fixed_features", lambda: next_pair(duels(), UNIT, fixed_features=[0.5], **QUICK)),
     ("got 'a'", lambda: next_pair(duels(), UNIT, fixed_features={"a": 0.5}, **QUICK)),
     ("discrete_dims", lambda: next_pair(duels(), UNIT, discrete_dims={"a": [0, 1]}, **QUICK)),

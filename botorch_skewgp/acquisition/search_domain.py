@@ -180,6 +180,11 @@ class SearchDomain:
             values, rounding = as_tensor(value, f"fixed_features[{dim}]"), TOLERANCE * (high - low)
             if not ((low - rounding <= values) & (values <= high + rounding)).all():
                 raise InputDataError(f"fixed_features[{dim}] must be within its bounds, {low} and {high}; got {value}.")
+            of_input = (self.discrete_dims | self.cat_dims).get(dim)
+            if of_input and not bool(torch.isclose(values.unsqueeze(-1), values.new_tensor(of_input)).any(-1).all()):
+                raise InputDataError(
+                    f"fixed_features[{dim}] must be one of the input's values {of_input}; got {value}."
+                )
         return dict(given)
 
     @property
