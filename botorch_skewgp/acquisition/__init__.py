@@ -13,8 +13,9 @@
 
 `components` holds the normal components of a posterior, `questions` what look-aheads to one observation share,
 `answer_entropy` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take
-steps in `search_coordinates`, `reference_point` is the default one of hypervolumes, and `input_constructors` registers
-acquisition functions with BoTorch, and so with Ax.
+steps in `search_coordinates`, and `mixed_search` is that of inputs with lists of values and of all hosts.
+`reference_point` is the default one of hypervolumes, and `input_constructors` registers acquisition functions with
+BoTorch, and so with Ax.
 """
 
 from botorch_skewgp.acquisition import input_constructors

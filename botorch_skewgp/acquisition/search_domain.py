@@ -321,6 +321,8 @@ def _search(
     if not (domain.discrete_dims or domain.cat_dims):
         if "gen_candidates" not in options:
             options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
+        # from a maximum only rounding is left to climb: a line search without progress is no reason to begin again
+        options = {"retry_on_optimization_warning": False} | options
         points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
         assert value is not None
         return points, value
