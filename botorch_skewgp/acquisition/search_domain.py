@@ -32,7 +32,7 @@ Values = Mapping[int, Sequence[float]]
 NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
-MOST_AT_ONCE = 64  # sets of points that are evaluated together
+MAX_AT_ONCE = 64  # sets of points that are evaluated together
 # arguments of optimisers that a user may give; a generator of initial conditions may have others
 OPTIONS = {
     name
@@ -268,7 +268,7 @@ class SearchDomain:
                     "constraints; widen the bounds, or leave constraints or fixed_features out."
                 )
             with torch.no_grad():
-                values = torch.cat([acquisition(part) for part in sets.split(MOST_AT_ONCE)])
+                values = torch.cat([acquisition(part) for part in sets.split(MAX_AT_ONCE)])
             points, value = sets[values.argmax()], values.max()
         return points, value
 

@@ -32,7 +32,7 @@ from botorch_skewgp.models.inputs import (
 )
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import NEW, SHARED, judges_of
-from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
+from botorch_skewgp.models.snapshot import FantasyLevel
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 from botorch_skewgp.observations.numeric import mean_known_noise
@@ -82,7 +82,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             noise = mean_known_noise(self.observations)
         observations = as_observations(Y, noise)
         check_train_X(X, warn=False, name="X")
-        if self._fantasies or self._sampled is not None:
+        if self._fantasies:
             raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
         old = self.datapoints
         if X.shape[-1] != old.shape[-1]:
@@ -189,17 +189,15 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             The model and the values, `n x S` in units of the outcome.
 
         Raises:
-            UnsupportedError: If the model has several outputs, a batch of fantasies, or samples.
+            UnsupportedError: If the model has several outputs or a batch of fantasies.
             InputDataError: If there are no points or draws.
         """
         if self.num_outputs != 1:
             raise UnsupportedError(
                 f"condition_on_draws needs a model with one output; this one has {self.num_outputs}."
             )
-        if self.batch_shape or self._sampled is not None:
-            raise UnsupportedError(
-                "condition_on_draws needs a model without a batch of fantasies, and without samples."
-            )
+        if self.batch_shape:
+            raise UnsupportedError("condition_on_draws needs a model without a batch of fantasies.")
         X = self.checked_query(X)
         n = X.shape[-2]
         samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
@@ -211,41 +209,6 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         level = FantasyLevel(self.snapshot.inputs_at(X, self.judge_code), tuple(posterior.gains), mixture)
         new._fantasies = (*self._fantasies, level)
         return new, self.outcome_scale.unstandardize(values)
-
-    def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
-        r"""A model whose draws are joint samples of its posterior, conditioned on their values at given points.
-
-        For acquisition functions that sample new points together with a fixed baseline: draw `i` of the new model at
-        new points is the joint sample at `X` and the new points for the `i`-th row of base samples, without the cost of
-        `X`.
-
-        Args:
-            X: An `n x d` tensor of points.
-            base_samples: `k x (1 + n)` standard normal numbers, as `posterior(X).rsample_from_base_samples` takes them.
-
-        Raises:
-            UnsupportedError: If the model has several outputs, slopes, fantasies or samples.
-            InputDataError: If shapes disagree, or a base sample is not finite.
-        """
-        if self.num_outputs != 1 or self.latent_prior().has_slopes:
-            raise UnsupportedError("condition_on_samples needs a model with one output and without slopes.")
-        if self._fantasies or self._sampled is not None or (self._judge > SHARED and self.inducing is not None):
-            raise UnsupportedError(
-                "condition_on_samples needs a model of data, without fantasies or samples, and no judge with inducing "
-                "points."
-            )
-        X = self.checked_query(X)
-        if X.ndim != 2 or base_samples.ndim != 2 or base_samples.shape[-1] != 1 + X.shape[-2]:
-            raise InputDataError(
-                "X must be n x d and base_samples k x (1 + n), the first column for the draw; got shapes "
-                f"{tuple(X.shape)} and {tuple(base_samples.shape)}."
-            )
-        if not base_samples.isfinite().all():
-            raise InputDataError("base_samples must be finite standard normal numbers.")
-        mixture = mixture_of_samples(self.latent_posterior(X), base_samples.to(X))
-        new = copy(self)
-        new._sampled = SampledValues(self.snapshot.inputs_at(X, self.judge_code), mixture)
-        return new
 
 
 def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:
@@ -308,31 +271,6 @@ def draw_values(posterior: SkewGPPosterior, samples_per_draw: int, seed: int) ->
     inverse_root = torch.linalg.inv(root).mT
     repeated = posterior.mixture.repeated(means.shape[-1])
     return RepresenterMixture(representer, inverse_root, repeated.log_weights, repeated), values
-
-
-def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> RepresenterMixture:
-    """The mixture of joint samples at some points: every sample is a draw conditioned on its values there.
-
-    With `c(x, x') = k(x, x') - k(x, Z) R R^T k(Z, x')` what the data leave uncertain and `L L^T = c(B, B)`, given a
-    draw with weights `a` and the values `f(B) = m + k(B, Z) a + L e`, the mean of `f(x)` is
-    `m + k(x, Z) a + c(x, B) L^-T e`. By columns this is again one vector of weights, and the same holds for the root.
-    `base_samples` is `k x (1 + n')`.
-    """
-    before, (gain,) = posterior.mixture, posterior.gains
-    L = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance).to(before.root)
-    whitener = torch.linalg.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=L.device), upper=False).mT
-    known = before.root @ gain.to(before.root).mT
-    weights = before.weights_by_draw[before.pick(base_samples[:, 0])].mT
-    representer = whitener @ base_samples[:, 1:].to(whitener).mT
-    return RepresenterMixture(
-        weights=torch.cat([weights - known @ representer, representer]),
-        root=torch.cat(
-            [
-                torch.cat([before.root, -known @ whitener], dim=-1),
-                torch.cat([whitener.new_zeros(len(L), before.root.shape[-1]), whitener], dim=-1),
-            ]
-        ),
-    )
 
 
 def _step(log_inside: Tensor, slip: Tensor, attention: Tensor | float, uniform: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,7 +35,7 @@ from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.panel import SHARED, Panel, code_of, judge_of, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues, Snapshot
+from botorch_skewgp.models.snapshot import FantasyLevel, Snapshot
 from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.models.transforms import TransformedInputsMixin, num_appended_columns, transformed_dim
 from botorch_skewgp.observations import Observation
@@ -92,7 +92,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         self._learns_reliability = learn_judge_reliability
         self._snapshot: Snapshot | None = None
         self._fantasies: tuple[FantasyLevel, ...] = ()
-        self._sampled: SampledValues | None = None
         self._set_data(train_X, observations)
         self.to(train_X)
 
@@ -246,7 +245,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 self._original_train_inputs = points
             self._observations = tuple(entry.apply(fn) for entry in self._observations)
             self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
-            self._sampled = None if self._sampled is None else self._sampled.apply(fn)
             self._snapshot = None
         result = super()._apply(fn, *args, **kwargs)
         move_priors(self, fn)
@@ -258,9 +256,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot of the present model; a model of fantasies or samples keeps the one it was made from."""
+        """The snapshot of the present model; a model of fantasies keeps the one it was made from."""
         snapshot = self._snapshot
-        is_kept = bool(self._fantasies) or self._sampled is not None
+        is_kept = bool(self._fantasies)
         if snapshot is None or not (is_kept or snapshot.state.is_of(self, *self._settings)):
             self._snapshot = snapshot = Snapshot(self._frozen(), ModelState.of(self, *self._settings))
         return snapshot
@@ -287,7 +285,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """
         frozen = copy(self)
         frozen.__dict__["_modules"] = deepcopy(self._modules)
-        frozen._snapshot, frozen._fantasies, frozen._sampled = None, (), None
+        frozen._snapshot, frozen._fantasies = None, ()
         frozen.requires_grad_(False)
         frozen.restore_inputs()
         return frozen.eval()
@@ -485,7 +483,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 number of judges is not that of points.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
-                fantasies or samples.
+                fantasies.
         """
         X, now = self.checked_query(X), self.snapshot
         inputs = now.inputs_at(X, self.judge_code)
@@ -497,9 +495,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             )
         if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
             raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
-        if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
+        if self._num_outputs > 1 or self._fantasies:
             raise UnsupportedError(
-                "Joint utilities of judges need a model of data with one latent function, without fantasies or samples."
+                "Joint utilities of judges need a model of data with one latent function, without fantasies."
             )
         codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
         if crossed:
@@ -543,4 +541,4 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}; transform both alike, or give "
                 "train_X the columns that a transform appends to queries alone."
             )
-        return now.posterior_at(X, (self._judge,), self._num_outputs, self._fantasies, self._sampled)
+        return now.posterior_at(X, (self._judge,), self._num_outputs, self._fantasies)

@@ -318,10 +318,10 @@ class SkewGP(ConditioningMixin):
         around = None if reliability is None else reliability.around_judge(judge_of(self._judge))
         if around is None:
             predicted = likelihood(posterior, **options)
-            warn_of_sure_labels(self, predicted)
-            return predicted
-        found = [likelihood(posterior.scaled(value), **options) for value in around[0]]  # a new judge's is of 1
-        return averaged(found, around[1])
+        else:  # a new judge's is of 1
+            predicted = averaged([likelihood(posterior.scaled(value), **options) for value in around[0]], around[1])
+        warn_of_sure_labels(self, predicted)
+        return predicted
 
     @overload
     def for_judge(self, judge: int | str | None) -> Self: ...

@@ -58,29 +58,6 @@ class FantasyLevel:
         return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
 
 
-@dataclass(frozen=True, eq=False)
-class SampledValues:
-    r"""Joint samples of the values at some points, each a draw conditioned on its values there.
-
-    Args:
-        inputs: The points, `n' x d`, after input transforms.
-        mixture: The samples, over the columns of the model's points followed by those of these points.
-    """
-
-    inputs: Tensor
-    mixture: RepresenterMixture
-
-    def extend(self, prior: LatentPrior) -> LatentPrior:
-        """The prior with the value columns of these points after the others, as in the mixture."""
-        before = prior.pseudo_points
-        points = self.inputs if before is None else torch.cat([before.to(self.inputs), self.inputs])
-        return replace(prior, pseudo_points=points)
-
-    def apply(self, fn: Callable[[Tensor], Tensor]) -> SampledValues:
-        """A copy with `fn` applied to every tensor."""
-        return SampledValues(fn(self.inputs), self.mixture.apply(fn))
-
-
 class FrozenModel(Protocol):
     """What a snapshot asks of the model in it, which is in evaluation mode and does not change."""
 
@@ -229,7 +206,6 @@ class Snapshot:
         judge_codes: Sequence[int],
         num_outputs: int = 1,
         fantasies: Sequence[FantasyLevel] = (),
-        sampled: SampledValues | None = None,
     ) -> SkewGPPosterior:
         """The posterior of the latent function at points after input transforms.
 
@@ -238,8 +214,6 @@ class Snapshot:
         """
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
-        if sampled is not None:
-            prior, mixture = sampled.extend(prior), sampled.mixture
         exact = X.double()  # nearly equal points have a covariance in double precision only
         crosses, roots = [prior.cross_covariance(exact)], [mixture.levels[0].root]
         covariance = prior.covariance_at(X)

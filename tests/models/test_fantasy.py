@@ -1,7 +1,6 @@
 """Fantasies: closed-form conditioning against fresh models, gradients, the tower property."""
 
 import math
-from copy import deepcopy
 from dataclasses import replace
 
 import gpytorch
@@ -24,7 +23,6 @@ from botorch_skewgp.likelihoods import (
     ProbitLikelihood,
     ValidityLikelihood,
 )
-from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.conditioning import _draw, condition_mixture
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
@@ -599,61 +597,6 @@ def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
     _, values = model.condition_on_draws(X, samples_per_draw=16)
     deviation = model.posterior(X).variance.sqrt()
     assert bool(((values - Y).abs() < 5 * deviation + 1e-4).all())
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("has_skew_prior", [False, True])
-def test_conditioned_on_joint_samples_a_model_continues_them(has_skew_prior):
-    points, zeros = torch.tensor([[0.4], [2.0]]), torch.zeros(2)
-    skew_prior = SkewPrior(points, torch.tensor([-1.0, 1.0]), zeros) if has_skew_prior else None
-    scaled = {"input_transform": Normalize(1), "outcome_transform": Standardize(1)}
-    model = mixed(num_draws=64, skew_prior=skew_prior, **scaled)
-    new = torch.tensor([[0.7], [2.4]], dtype=torch.float64)
-    base_samples = torch.randn(8, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    shape = torch.Size([8])
-    joint = model.posterior(torch.cat([TEST_X, new])).rsample_from_base_samples(shape, base_samples)
-    conditioned = model.condition_on_samples(TEST_X, base_samples[:, :4])
-    each = torch.special.ndtri((torch.arange(8, dtype=torch.float64) + 0.5) / 8).unsqueeze(-1)
-    further = conditioned.posterior(new).rsample_from_base_samples(shape, torch.cat([each, base_samples[:, 4:]], -1))
-    torch.testing.assert_close(further, joint[:, 3:], rtol=1e-8, atol=1e-8)
-    there = conditioned.posterior(TEST_X)
-    torch.testing.assert_close(there.component_means.mT, joint[:, :3].squeeze(-1), rtol=1e-6, atol=1e-6)
-    assert there.gaussian_variance.max() < 1e-6 * model.posterior(TEST_X).gaussian_variance.min()
-    one = conditioned.posterior(new[:1]).rsample_from_base_samples(shape, torch.cat([each, base_samples[:, 4:5]], -1))
-    torch.testing.assert_close(one, joint[:, 3:4], rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("X", "base_samples", "message"),
-    [
-        (UNIT_X, torch.zeros(8, 3), "first column for the draw"),
-        (UNIT_X.unsqueeze(0), torch.zeros(8, 4), "n x d"),
-        (UNIT_X, torch.full((8, 4), math.nan), "finite"),
-    ],
-)
-def test_bad_samples_are_refused(X, base_samples, message):
-    labels = SkewGP(UNIT_X, Binary([1, 0, 1]))
-    with pytest.raises(InputDataError, match=message):
-        labels.condition_on_samples(X, base_samples)
-
-
-@torch.no_grad()
-def test_a_model_of_samples_keeps_them():
-    model = mixed(num_draws=16)
-    base_samples = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    conditioned = model.condition_on_samples(TEST_X, base_samples)
-    before = conditioned.posterior(TEST_X).mean
-    single = deepcopy(conditioned).float().posterior(TEST_X.float()).mean
-    torch.testing.assert_close(single.double(), before, rtol=1e-3, atol=1e-3)
-    model.covar_module.outputscale = 9.0
-    assert torch.equal(conditioned.posterior(TEST_X).mean, before)
-    for change in (
-        lambda: conditioned.condition_on_samples(TEST_X, base_samples),
-        lambda: conditioned.condition_on_draws(TEST_X),
-        lambda: conditioned.condition_on_observations(TEST_X, torch.zeros(3, 1, dtype=torch.float64)),
-    ):
-        with pytest.raises(UnsupportedError, match="fantas"):
-            change()
 
 
 def test_gradients_in_points_of_duels_come_as_often_as_asked_for():

@@ -68,9 +68,6 @@ def test_moments_and_samples(models):
     [
         lambda model, x: model.condition_on_observations(x.unsqueeze(0), x.new_tensor([[[0.5]]])),
         lambda model, x: model.condition_on_draws(x)[0],
-        lambda model, x: model.condition_on_samples(
-            x, torch.randn(16, 2, generator=torch.Generator().manual_seed(0)).to(x)
-        ),
     ],
 )
 def test_what_is_conditioned(models, condition):
