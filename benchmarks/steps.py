@@ -154,13 +154,23 @@ def duel_step(
     return stages(X, functools.partial(build, X, pairs), best_pair, q=2, clock=clock)
 
 
-def label_step(n: int, device: torch.device = CPU, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
-    """Seconds of a step with `n` labels."""
+def label_data(n: int, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+    """Points and their labels."""
     X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
-    labels = torch.sin(4 * X).sum(-1) > 2
+    return X, torch.sin(4 * X).sum(-1) > 2
+
+
+def label_step(
+    n: int,
+    device: torch.device = CPU,
+    clock: Callable[[], float] = time.process_time,
+    inducing_points: int | None = None,
+) -> dict[str, float]:
+    """Seconds of a step with `n` labels."""
+    X, labels = label_data(n, device)
 
     def build() -> Model:
-        return _fitted(SkewGP(X, Binary(labels)))
+        return _fitted(SkewGP(X, Binary(labels), inducing_points=inducing_points))
 
     return stages(X, build, SkewBayesianActiveLearningByDisagreement, q=1, clock=clock)
 

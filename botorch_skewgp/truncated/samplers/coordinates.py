@@ -123,8 +123,9 @@ def _sparse(
     """A sparse matrix and its transpose, by the places and values of entries; as many rows as first ones if `None`."""
     places = torch.stack([row.flatten(), column.flatten()])
     shape = (len(row) if num_rows is None else num_rows, num_columns)
-    matrix = torch.sparse_coo_tensor(places, values.flatten(), shape, check_invariants=True).coalesce()
-    return matrix, matrix.mT.coalesce()
+    with torch.sparse.check_sparse_tensor_invariants():  # torch warns where nobody said whether it should check
+        matrix = torch.sparse_coo_tensor(places, values.flatten(), shape).coalesce()
+        return matrix, matrix.mT.coalesce()
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
