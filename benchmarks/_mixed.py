@@ -68,6 +68,21 @@ def _bowls(tops: Mapping[str, tuple[float, float, int, float, float]], crashes: 
     return MixedProblem({"x": FLOAT, "y": FLOAT, "k": Parameter(1, 6, is_whole=True), "c": THREE}, regret, crashes)
 
 
+BRANIN_OF_TWO = 0.397887  # the minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
+
+
+def _branin_of_two(params: Params) -> float:
+    return float(Branin()(torch.tensor([15 * params["x0"] - 5, 15 * params["x1"]], dtype=torch.double))) - BRANIN_OF_TWO
+
+
+def _crashes(params: Params) -> bool:
+    """A region that has one of Branin's three minima, and reaches to within 0.07 of another."""
+    return params["x0"] > 0.61 or (params["x0"] - 0.5) ** 2 + (params["x1"] - 0.6) ** 2 < 0.1
+
+
+CRASH_REGION = MixedProblem({"x0": FLOAT, "x1": FLOAT}, _branin_of_two, _crashes)
+
+
 def _second_input(k: Any, category: str) -> Any:
     return 2.0 + 11.0 * k / 15.0 + {"a": 0.0, "b": 2.0, "c": -2.0}[category]
 

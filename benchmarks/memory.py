@@ -9,10 +9,6 @@ duels of new points; the draws are the default ones. Megabytes are 1e6 bytes.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import time
 import types
 import warnings
@@ -24,85 +20,48 @@ from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._process import apart
+from benchmarks._race import Race
+from benchmarks._reporting import Cell
 from benchmarks.steps import DIMENSION, NOISE
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Preference
 
-LABELS, DUELS = (500, 1000, 2000), (1000,)
+CASES = [*({"data": "labels", "size": size} for size in (500, 1000, 2000)), {"data": "duels", "size": 1000}]
+MEASURES = ("kept_mb", "fit_peak_mb", "draws_peak_mb", "draws_over_kept", "fit_s", "draws_s", "thinning")
 SMALL = 10  # rows of the model that loads and compiles everything
 MEGABYTE = 1e6
-RESULT = "RESULT "
 NO_PARTS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, str, bytes, int, float)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--labels", type=int, nargs="*", default=list(LABELS), help="numbers of labels")
-    parser.add_argument("--duels", type=int, nargs="*", default=list(DUELS), help="numbers of duels")
-    parser.add_argument("--no-fit", action="store_true", help="draws under the hyperparameters of the start")
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is to measure
+def _run(data: str, size: int, seed: int) -> dict[str, Cell]:
+    fit = apart(measure, data, size, None)
+    draws = apart(measure, data, size, fit["parameters"])
+    return {
+        "fit_peak_mb": fit["peak_mb"], "fit_s": fit["seconds"], "kept_mb": draws["kept_mb"],
+        "draws_peak_mb": draws["peak_mb"], "draws_s": draws["seconds"], "thinning": draws["thinning"],
+        "draws_over_kept": draws["peak_mb"] / draws["kept_mb"],
+    }  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    if options.one is not None:
-        torch.set_num_threads(1)
-        print(RESULT + json.dumps(_measure(*json.loads(options.one))))
-        return
-    folder = prepare(options)
-    table = Table(
-        "memory",
-        ("data", "size", "kept_mb", "fit_peak_mb", "draws_peak_mb", "draws_over_kept", "fit_s", "draws_s", "thinning"),
-        notes=[environment(), f"load average at the start {load_average()}"],
-    )
-    cases = [("labels", n) for n in options.labels] + [("duels", m) for m in options.duels]
-    for data, size in cases[:1] if options.quick else cases:
-        row: dict[str, Any] = {}
-        parameters: dict[str, Any] = {}
-        if not options.no_fit:
-            fit = _in_a_process(data, size, None)
-            parameters = fit["parameters"]
-            row |= {"fit_peak_mb": fit["peak_mb"], "fit_s": fit["seconds"]}
-        draws = _in_a_process(data, size, parameters)
-        row |= {"kept_mb": draws["kept_mb"], "draws_peak_mb": draws["peak_mb"], "draws_s": draws["seconds"]}
-        row |= {"draws_over_kept": draws["peak_mb"] / draws["kept_mb"], "thinning": draws["thinning"]}
-        table.add(data=data, size=size, **row)
-        say(f"{size} {data}: {row}")
-    table.notes.append(f"load average at the end {load_average()}")
-    publish([table] if table.rows else [], folder)
-
-
-def _in_a_process(data: str, size: int, parameters: dict[str, Any] | None) -> dict[str, Any]:
-    """What a fresh process measures: a fit without parameters, the draws with them."""
-    command = [sys.executable, "-m", "benchmarks", "memory", "--one", json.dumps([data, size, parameters])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
-    if not lines:
-        raise RuntimeError(f"The process for {size} {data} ended without a result:\n{done.stderr[-2000:]}")
-    return json.loads(lines[-1].removeprefix(RESULT))
-
-
-def _measure(data: str, size: int, parameters: dict[str, Any] | None) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        small, X = _model(data, SMALL)
-        _fit(small)
-        _ask(small, X)
-        model, X = _model(data, size)
-        if parameters:
-            like = model.state_dict()
-            values = {name: torch.tensor(value, dtype=like[name].dtype) for name, value in parameters.items()}
-            model.load_state_dict(values)
-        before, began = _resident("VmRSS"), time.process_time()
-        if parameters is None:
-            _fit(model)
-        else:
-            _ask(model, X)
-        ended, peak = time.process_time(), _resident("VmHWM")
-        found = {"seconds": ended - began, "peak_mb": (peak - before) / MEGABYTE}
+def measure(data: str, size: int, parameters: dict[str, Any] | None) -> dict[str, Any]:
+    """A fit without parameters, the draws with them."""
+    warnings.simplefilter("ignore")
+    small, X = _model(data, SMALL)
+    _fit(small)
+    _ask(small, X)
+    model, X = _model(data, size)
+    if parameters:
+        like = model.state_dict()
+        model.load_state_dict({name: torch.tensor(value).to(like[name]) for name, value in parameters.items()})
+    before, began = _resident("VmRSS"), time.process_time()
+    if parameters is None:
+        _fit(model)
+    else:
+        _ask(model, X)
+    ended, peak = time.process_time(), _resident("VmHWM")
+    found = {"seconds": ended - began, "peak_mb": (peak - before) / MEGABYTE}
     if parameters is None:
         return found | {"parameters": {name: value.tolist() for name, value in model.state_dict().items()}}
     return found | {"kept_mb": sum(_storages(model).values()) / MEGABYTE, "thinning": model.draws.thinning}
@@ -152,3 +111,6 @@ def _storages(model: SkewGP) -> dict[int, int]:
             ahead += entry
         ahead += getattr(entry, "__dict__", {}).values()
     return found
+
+
+RACES = (Race("memory", CASES, [{}], range(1), _run, MEASURES),)

@@ -12,27 +12,21 @@ three classes; the last two lower the function by up to .4 and .6.
 
 Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
 Where `judges err` judgements have a noise of three tenths and the budgets of `3:1:1` and `10:1:2` are 60 and 80, for
-two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its
-points by information too, and `mixed, errors expected` has a prior of the noise of judgements whose density is largest
-at a tenth of the variance of numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are
-`next_question` with one kind; those with `told` know the noise of numbers and of judgements (not for warped numbers);
-`next_pair` asks duels as it does by default. Models are fitted after every third answer, from the last hyperparameters,
-with 512 draws. Runs of one seed are compared in pairs, told ones with told ones.
-Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
+two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, and there also `mixed, errors
+expected`, which has a prior of the noise of judgements whose density is largest at a tenth of the variance of numbers,
+LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one kind; those with
+`told` know the noise of numbers and of judgements. Models are fitted after every third answer, from the last
+hyperparameters, with 512 draws. Runs of one seed are compared in pairs, told ones with told ones. Seconds are those of
+the processor, on one thread.
 """
 
 from __future__ import annotations
 
-import argparse
-import functools
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
@@ -40,11 +34,12 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Race, add_race_arguments, grid
-from benchmarks._reporting import Table, environment, prepare, publish
+from benchmarks._race import Group, Names, Race, grid, mean_and_error
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
 from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import next_pair, next_question, recommend
+from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.fitting import warm_start
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE
@@ -65,12 +60,10 @@ KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 LONG_TAILED = ("rosenbrock5",)
 METHODS: dict[str, dict[str, Any]] = {
     "mixed": {"kinds": KINDS},
-    "mixed, information": {"kinds": KINDS, "method": "information"},
     "mixed, errors expected": {"kinds": KINDS, "errors_expected": True},
     "numbers": {"kinds": (Numeric,)},
     "duels": {"kinds": (Preference,)},
     "grades": {"kinds": (Ordinal,)},
-    "next_pair": {"kinds": (Preference,), "method": "next_pair"},
     "mixed, told": {"kinds": KINDS, "told": True},
     "numbers, told": {"kinds": (Numeric,), "told": True},
     "duels, told": {"kinds": (Preference,), "told": True},
@@ -177,16 +170,18 @@ def _likelihood(answers: _Answers, observations: Sequence[Observation], method: 
     return default_likelihood(observations, factories=factories)
 
 
-def _run(prices: str, function: str, method: str, seed: int, budget: float | None) -> Any:
+def _run(
+    prices: str, function: str, method: str, seed: int, budget: float | None = None
+) -> dict[str, Cell] | list[Names]:
     """One run; its traces are money spent and regret after each answer."""
-    if "told" in METHODS[method] and function in LONG_TAILED:
+    told = METHODS[method]
+    errs = prices.endswith(ERRING)
+    if (errs and method == "grades") or ("," in method and not errs):
         return []
     budget = BUDGETS[prices] if budget is None else budget
     utility, values = _utility(function)
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
-    told = METHODS[method]
-    how = told.get("method", "knowledge_gradient")
-    answers = _start(utility, values, ERRING_NOISE if prices.endswith(ERRING) else NOISE, seed)
+    answers = _start(utility, values, ERRING_NOISE if errs else NOISE, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
@@ -215,13 +210,9 @@ def _run(prices: str, function: str, method: str, seed: int, budget: float | Non
         if spent + min(cost[kind] for kind in told["kinds"]) > budget:
             break
         kinds = [kind for kind in told["kinds"] if spent + cost[kind] <= budget]
-        if how == "next_pair":
-            X, _ = next_pair(model, bounds, num_restarts=4, raw_samples=64, **values)
-            kind = kinds[0]
-        else:
-            found = next_question(model, bounds, kinds, cost, method=how, seed=step, **values)
-            X, kind = found.X, found.question.kind
-        answers.ask(kind, X.detach())
+        found = next_question(model, bounds, kinds, cost, method="knowledge_gradient", seed=step, **values)
+        kind = found.question.kind
+        answers.ask(kind, found.X.detach())
         asked.append(kind.__name__[0])
         spent, step = spent + cost[kind], step + 1
     seconds = (time.process_time() - began) / max(step, 1)
@@ -229,131 +220,54 @@ def _run(prices: str, function: str, method: str, seed: int, budget: float | Non
     return dict(zip(VALUES, ("".join(asked), seconds, *traces), strict=True))
 
 
-def _numbers(row: dict[str, Any], column: str) -> np.ndarray:
-    return np.array([float(value) for value in row[column].split()])
+def _regret(row: Row, column: str, money: Tensor) -> Tensor:
+    """Regret when so much was spent."""
+    spent, regret = (torch.tensor([float(x) for x in row[name].split()]).double() for name in ("money", column))
+    return regret[torch.searchsorted(spent, money + 1e-9, right=True) - 1]
 
 
-def _at(row: dict[str, Any], column: str, money: float) -> float:
-    """Regret when this much was spent."""
-    return float(_numbers(row, column)[_numbers(row, "money") <= money + 1e-9][-1])
+def _medians(runs: Group) -> dict[str, Cell]:
+    """Regret at shares of the budget, and how many of each kind were asked."""
+    row: dict[str, Cell] = {"seeds": len(runs)}
+    money = BUDGETS[str(runs.names["prices"])] * torch.tensor(SHARES).double()
+    for name in ("domain", "asked"):
+        regrets = torch.stack([_regret(run, f"{name}_regret", money) for run in runs.rows]).quantile(0.5, dim=0)
+        row |= {f"{name}_{share:g}": float(regret) for share, regret in zip(SHARES, regrets, strict=True)}
+    for letter in "NPO":
+        row[letter] = sum(run["asked"].count(letter) for run in runs.rows) / len(runs)
+    return {**row, "seconds": runs.median("seconds_per_question")}
 
 
-def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
-    """Regret at shares of the budget, and paired differences to each single kind."""
-    columns = [f"{name}_{share:g}" for name in ("domain", "asked") for share in SHARES]
-    told = "medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run"
-    notes = [environment(), told]
-    medians = Table("questions", ("function", "prices", "method", "seeds", *columns, "N", "P", "O", "seconds"), notes)
-    paired = Table(
-        "questions_paired",
-        (
-            "function",
-            "prices",
-            "method",
-            "against",
-            "seeds",
-            "median",
-            "of_other",
-            "log10_difference",
-            "standard_error",
-            "of_averages",
-            "error",
-        ),
-        [
-            "medians of the recommended point's regret in the domain at the end of the budget, and log10 of a method's "
-            "less the other's, paired by seed (negative: mixing is ahead) and floored at 1e-6: at the end, over the "
-            "course"
-        ],
-    )
-    for function, prices in sorted({(row["function"], row["prices"]) for row in rows}):
-        here = [row for row in rows if (row["function"], row["prices"]) == (function, prices)]
-        last = max(float(_numbers(row, "money")[-1]) for row in here)
-        course = np.linspace(0, last, 21)
-        ends: dict[str, dict[int, tuple[float, float]]] = {}
-        for name in METHODS:
-            mine = [row for row in here if row["method"] == name]
-            if not mine:
-                continue
-            cells: dict[str, Any] = {"function": function, "prices": prices, "method": name, "seeds": len(mine)}
-            for column in ("domain", "asked"):
-                for share in SHARES:
-                    found = [_at(row, f"{column}_regret", share * last) for row in mine]
-                    cells[f"{column}_{share:g}"] = float(np.median(found))
-            for letter in "NPO":
-                cells[letter] = float(np.mean([row["asked"].count(letter) for row in mine]))
-            cells["seconds"] = float(np.median([float(row["seconds_per_question"]) for row in mine]))
-            medians.add(**cells)
-            logs = [np.log10(np.maximum([_at(row, "domain_regret", m) for m in course], 1e-6)) for row in mine]
-            ends[name] = {
-                int(row["seed"]): (float(log[-1]), float(log.mean())) for row, log in zip(mine, logs, strict=True)
-            }
-        for name in (name for name in ends if name.startswith("mixed")):
-            told = "told" in METHODS[name]
-            singles = (which for which in ends if not which.startswith("mixed") and ("told" in METHODS[which]) == told)
-            for which in singles:
-                seeds = sorted(ends[name].keys() & ends[which].keys())
-                if len(seeds) < 2:
-                    continue
-                mine, others = (np.array([ends[one][seed] for seed in seeds]) for one in (name, which))
-                difference = mine - others
-                error = difference.std(0, ddof=1) / math.sqrt(len(seeds))
-                paired.add(
-                    function=function, prices=prices, method=name, against=which.removesuffix(", told"),
-                    seeds=len(seeds), median=float(np.median(10 ** mine[:, 0])),
-                    of_other=float(np.median(10 ** others[:, 0])),
-                    log10_difference=float(difference[:, 0].mean()), standard_error=float(error[0]),
-                    of_averages=float(difference[:, 1].mean()), error=float(error[1]),
-                )  # fmt: skip
-    return [medians, paired]
+def _paired(runs: Group) -> list[Names]:
+    """Of mixed questions beside each single kind, told or not like them, in the domain."""
+    name, budget = str(runs.names["method"]), BUDGETS[str(runs.names["prices"])]
+    course, rows = torch.linspace(0, budget, 21).double(), list[Names]()
+    suffix = ", told" if "told" in METHODS[name] else ""
+    for kind in ("numbers", "duels", "grades") if name.startswith("mixed") else ():
+        pairs = runs.pairs(method=kind + suffix)
+        if len(pairs) < 2:
+            continue
+        mine, others = (
+            torch.stack([_regret(pair[i], "domain_regret", course) for pair in pairs]).clamp(min=1e-6).log10()
+            for i in (0, 1)
+        )
+        (end, its_error), (average, error) = (
+            mean_and_error((mine - others)[:, -1]),
+            mean_and_error((mine - others).mean(-1)),
+        )
+        rows.append({
+            "against": kind, "seeds": len(pairs), "median": float((10 ** mine[:, -1]).quantile(0.5)),
+            "of_other": float((10 ** others[:, -1]).quantile(0.5)), "log10_difference": end,
+            "standard_error": its_error, "of_averages": average, "error": error,
+        })  # fmt: skip
+    return rows
 
 
-def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Median regret against money, a panel for every function and table of prices."""
-    from matplotlib.figure import Figure
-
-    cases = sorted(
-        {(row["prices"], row["function"]) for row in rows}, key=lambda case: (case[0].endswith(ERRING), *case)
-    )
-    columns = len({function for _, function in cases})
-    figure = Figure(figsize=(3.4 * columns, 2.8 * -(-len(cases) // columns)), layout="constrained")
-    panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flatten()
-    lines: dict[str, Any] = {}
-    for panel, (prices, function) in zip(panels, cases, strict=False):
-        here = [row for row in rows if (row["prices"], row["function"]) == (prices, function)]
-        course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
-        for name in METHODS:
-            colour = f"C{list(METHODS).index(name.removesuffix(', told'))}"
-            style = "--" if "told" in METHODS[name] else "-"
-            traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
-            if traces:
-                (lines[name],) = panel.semilogy(
-                    course, np.maximum(np.median(traces, axis=0), 1e-6), style, color=colour
-                )
-        panel.set(title=f"{function}, {prices}", xlabel="money", ylabel="median regret")
-    for panel in panels[len(cases) :]:
-        panel.set_axis_off()
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5)
-    figure.savefig(path, dpi=90)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=10)
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
-    parser.add_argument("--prices", nargs="+", choices=list(PRICES), default=list(PRICES))
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--budget", type=float, help="the money of a run; the prices' own if not given")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    cases = grid(prices=options.prices, function=options.functions)
-    if options.quick:
-        cases, options.seeds, options.budget = [{"prices": "1:1:1", "function": "camel"}], 1, 2.0
-    race = Race("questions", cases, grid(method=options.methods), range(options.seeds),
-                functools.partial(_run, budget=options.budget), VALUES, lambda runs: {})  # fmt: skip
-    rows = race.hold(folder, options.processes, options.seconds)
-    publish(_tables(rows), folder)
-    if folder is not None:
-        _plot(rows, folder / "questions.png")
+CASES = [*grid(prices=[prices for prices in PRICES if ERRING not in prices], function=FUNCTIONS),
+         *grid(prices=[prices for prices in PRICES if ERRING in prices], function=("camel", "mixed5"))]  # fmt: skip
+RACES = (
+    Race("questions", CASES, grid(method=METHODS), range(10), _run, VALUES, _medians,
+         ["medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run; "
+          "paired: log10 of the regret in the domain less the other's (negative: mixing is ahead), floored at 1e-6: at "
+          "the end, over the course"], {"questions_paired": _paired}, quick={"budget": 2.0}),
+)  # fmt: skip

@@ -11,8 +11,6 @@ consistent, and that both want the same; others learn all that. Seconds are thos
 
 from __future__ import annotations
 
-import argparse
-import functools
 import math
 import time
 from typing import Any
@@ -22,7 +20,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
+from benchmarks._race import Group, Race, grid
 from benchmarks._reporting import Cell
 from benchmarks._utilities import find_utility
 from botorch_skewgp import SkewGP
@@ -33,7 +31,6 @@ from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
-FUNCTIONS = ("camel", "hartmann3")
 NOISE, PRICE, REFIT, STARTS = (0.01, 0.5), (4.0, 1.0), 3, 6
 ASKED = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
 CASES = {"": (False, 30.0), ", told": (True, 30.0), ", told, 60": (True, 60.0)}  # whether told, and the budget
@@ -42,30 +39,10 @@ HALF, END, COURSE = "regret_half", "regret", "log10_course"
 MEASURED = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=10)
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
-    names = list(METHODS)
-    parser.add_argument("--methods", nargs="+", choices=names, default=names, help="in pairs with both of their case")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    functions, seeds = (["camel"], 1) if options.quick else (options.functions, options.seeds)
-    race = Race(
-        "questions_panel", grid(function=functions), grid(method=options.methods), range(seeds),
-        functools.partial(_run, quick=options.quick), MEASURED, _columns, ["regrets are medians, all else means"],
-    )  # fmt: skip
-    hold_and_publish(options, race)
-
-
 def _columns(runs: Group) -> dict[str, Cell]:
     both = f"both{METHODS[str(runs.names['method'])][1]}"
-    ends = [values.clamp(min=1e-6).log10() for values in runs.beside(END, method=both)]
-    courses = runs.beside(COURSE, method=both)
-    less, error = mean_and_error(ends[0] - ends[1])
-    course, its_error = mean_and_error(courses[0] - courses[1])
+    less, error = runs.less(END, 1e-6, method=both)
+    course, its_error = runs.less(COURSE, method=both)
     return {
         "seeds": len(runs), **{name: runs.mean(name) for name in MEASURED}, HALF: runs.median(HALF),
         END: runs.median(END), "log10_less_than_both": less, "error": error, "course_less_than_both": course,
@@ -83,10 +60,10 @@ def _model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
     return model
 
 
-def _run(function: str, method: str, seed: int, quick: bool) -> dict[str, Cell]:
+def _run(function: str, method: str, seed: int, budget: float | None = None) -> dict[str, Cell]:
     who, case = METHODS[method]
-    told, budget = CASES[case]
-    budget = 4.0 if quick else budget
+    told, money_of_case = CASES[case]
+    budget = money_of_case if budget is None else budget
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     deviation = float(utility.values().std())
@@ -131,3 +108,9 @@ def _run(function: str, method: str, seed: int, quick: bool) -> dict[str, Cell]:
     course = sum(math.log10(max(regret, 1e-6)) for regret in at) / len(at)
     asked_of = [judges[2 * STARTS :].count(judge) for judge in (0, 1)]
     return dict(zip(MEASURED, (at[int(budget) // 2], regrets[-1], course, *asked_of, seconds), strict=True))
+
+
+RACES = (
+    Race("questions_panel", grid(function=("camel", "hartmann3")), grid(method=METHODS), range(10), _run, MEASURED,
+         _columns, ["regrets are medians, all else means"], quick={"budget": 4.0}),
+)  # fmt: skip

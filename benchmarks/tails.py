@@ -6,55 +6,43 @@ less likely side of zero at a point.
 
 from __future__ import annotations
 
-import argparse
+from typing import Literal
 
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish
-from benchmarks.real import clustered_error
+from benchmarks._race import Group, Names, Race
+from benchmarks._reporting import Cell
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Binary
 
 DIM, NUM_LABELS, NUM_POINTS = 2, 10, 40
 SCALE, LENGTHSCALE = 10.0, 0.4  # of the function, in units of the labels' noise and of the unit square
-EDGES = (0.01, 0.03, 0.1)
+BINS = [{"least": low, "most": high} for low, high in ((0.0, 0.01), (0.01, 0.03), (0.03, 0.1))]
+SAID = ("said_by_ep", "said_by_exact", "true")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--functions", type=int, default=400, help="functions drawn from the prior")
+def _run(least: float, most: float, seed: int) -> list[Names]:
+    """How many points are in each bin of EP's probabilities, and sums of what is said of them and true."""
+    ep, exact, true = _case(seed)
+    rows: list[Names] = []
+    for bin_ in BINS:
+        here = (ep >= bin_["least"]) & (ep < bin_["most"])
+        sums = (float(values[here].sum()) for values in (ep, exact, true))
+        rows.append({**bin_, "points": int(here.sum()), **dict(zip(SAID, sums, strict=True))})
+    return rows
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    cases = [_case(seed) for seed in range(20 if options.quick else options.functions)]
-    ep, exact, true = torch.stack(cases, dim=1).flatten(1)
-    which = torch.arange(len(cases)).repeat_interleave(ep.numel() // len(cases))
-    table = Table(
-        "tails",
-        ("least", "most", "points", "said_by_ep", "said_by_exact", "true", "error"),
-        notes=[
-            environment(),
-            f"{len(cases)} functions, {NUM_LABELS} labels each; by EP's probability; errors by function",
-        ],
-    )
-    for low, high in zip((0.0, *EDGES), EDGES, strict=False):
-        here = (ep >= low) & (ep < high)
-        table.add(
-            least=low, most=high, points=int(here.sum()), said_by_ep=float(ep[here].mean()),
-            said_by_exact=float(exact[here].mean()), true=float(true[here].mean()),
-            error=clustered_error(true[here], which[here]),
-        )  # fmt: skip
-    publish([table], folder)
+def _columns(runs: Group) -> dict[str, Cell]:
+    shares = {name: runs.ratio(name, "points") for name in SAID}
+    points = int(runs.values("points").sum())
+    return {"points": points, **{name: share for name, (share, _) in shares.items()}, "error": shares["true"][1]}
 
 
 def _case(seed: int) -> Tensor:
-    """Probabilities of both sides of zero by EP and by the exact posterior, and which it was; `3 x 2 points`."""
+    """Probabilities of both sides of zero by EP and by the exact posterior, and which it was; `3 x points`."""
     generator = torch.Generator().manual_seed(seed)
     points = torch.rand(NUM_LABELS + NUM_POINTS, DIM, dtype=torch.double, generator=generator)
     normal = torch.randn(len(points) + NUM_LABELS, dtype=torch.double, generator=generator)
@@ -62,13 +50,10 @@ def _case(seed: int) -> Tensor:
     values = (torch.linalg.cholesky(covariance) @ normal[: len(points)]).detach()
     labels = Binary(values[:NUM_LABELS] + normal[len(points) :] > 0)
     said = []
-    for approximation in ("ep", None):
+    approximations: tuple[Literal["ep"] | None, ...] = ("ep", None)
+    for approximation in approximations:
         model = SkewGP(
-            points[:NUM_LABELS],
-            labels,
-            covar_module=_kernel(),
-            mean_module=ZeroMean(),
-            approximation=approximation,  # type: ignore[arg-type]
+            points[:NUM_LABELS], labels, covar_module=_kernel(), mean_module=ZeroMean(), approximation=approximation
         )
         with torch.no_grad():
             posterior = model.eval().latent_posterior(points[NUM_LABELS:].unsqueeze(-2))
@@ -82,3 +67,11 @@ def _kernel() -> ScaleKernel:
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.outputscale, kernel.base_kernel.lengthscale = SCALE, LENGTHSCALE
     return kernel
+
+
+RACES = (
+    Race(
+        "tails", [{}], BINS[:1], range(400), _run, ("points", *SAID), _columns,
+        [f"{NUM_LABELS} labels each; by EP's probability; errors by function"],
+    ),
+)  # fmt: skip

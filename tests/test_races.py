@@ -68,7 +68,7 @@ def test_verdicts_are_level_within_two_errors():
     assert mean_and_error(torch.tensor([1.0, 3.0])) == (2.0, 1.0)
 
 
-@pytest.mark.parametrize("name", ["items --parts race", "questions_panel"])
+@pytest.mark.parametrize("name", ["items --only items_race", "questions_panel"])
 def test_tables_are_those_of_the_stored_runs(name, tmp_path):
     """Of races that tables on the pages are of."""
     command, *arguments = name.split()
