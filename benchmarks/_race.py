@@ -19,17 +19,8 @@ import joblib
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import (
-    Cell,
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-    shown,
-)
+from benchmarks._reporting import Cell as Cell
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say, shown
 from benchmarks._runs import Row, Runs
 
 Names = Mapping[str, Cell]  # what a case or a method is called, by column
@@ -108,7 +99,7 @@ class Group:
         """A sum over the sum of numbers, whose runs are independent, and the standard error."""
         sums, numbers = self.values(measure), self.values(number)
         value = sums.sum() / numbers.sum()
-        return float(value), len(self) * mean_and_error(sums - value * numbers)[1] / float(numbers.sum())
+        return float(value), float(len(self) * mean_and_error(sums - value * numbers)[1] / numbers.sum())
 
     def less(self, measure: str, floor: float | None = None, **rival: Cell) -> tuple[float, float]:
         """A measure, or the decimal logarithm with this floor, less the rival's, in pairs, and the standard error."""
@@ -235,8 +226,8 @@ class Race:
             commits = dict.fromkeys(commit for row in group.rows for commit in row["commit"].split())
             for cells in _listed(columns(group)):
                 found.append({**group.names, **cells, "commit": " ".join(commits)})
-        used = tuple(dict.fromkeys(column for cells in found for column in cells))
-        table = Table(name, used, [environment(), f"load average at the end {load_average()}", *self.notes])
+        used = sorted(dict.fromkeys(column for cells in found for column in cells), key=lambda name: name == "commit")
+        table = Table(name, tuple(used), [environment(), f"load average at the end {load_average()}", *self.notes])
         for cells in found:
             table.add(**cells)
         return table

@@ -62,17 +62,11 @@ def shown(cell: Cell) -> str:
 
 @dataclass
 class Table:
-    """Rows of named cells.
+    """Rows of named cells."""
 
-    Args:
-        name: The name of the CSV file.
-        columns: The names of the columns.
-        notes: Lines in the head of the table and of its file.
-    """
-
-    name: str
+    name: str  # of the CSV file
     columns: tuple[str, ...]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # lines in the head of the table and of its file
     rows: list[dict[str, Cell]] = field(default_factory=list)
 
     def add(self, **cells: Cell) -> dict[str, Cell]:

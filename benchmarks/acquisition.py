@@ -25,8 +25,7 @@ from gpytorch.mlls import MarginalLogLikelihood
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference

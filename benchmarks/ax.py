@@ -47,8 +47,7 @@ from benchmarks._mixed import (
     Parameter,
     Params,
 )
-from benchmarks._race import Group, Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp.ax import attach_comparison, get_best_arm, skewgp_generation_strategy
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 

@@ -38,8 +38,7 @@ from scipy.stats import f as fisher
 from torch import Tensor
 
 from benchmarks._kinds import Noise, likelihood_of, rbf_kernel
-from benchmarks._race import Names, Race
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Names, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning
 from botorch_skewgp.observations import (

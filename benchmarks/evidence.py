@@ -18,8 +18,7 @@ from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLik
 from gpytorch.mlls import MarginalLogLikelihood
 
 from benchmarks._problems import Duels, classification, duel_data
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference

@@ -15,8 +15,7 @@ from optuna.trial import TrialState, create_trial
 from torch.quasirandom import SobolEngine
 
 from benchmarks._mixed import FLOAT, THREE, MixedProblem, Parameter, Params
-from benchmarks._race import Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Names, Race, grid
 from benchmarks.ax import OURS, client_of
 from benchmarks.optuna import SAMPLERS, distributions
 

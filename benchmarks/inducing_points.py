@@ -13,8 +13,7 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
-from benchmarks._race import Race
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import check_inducing_points
 from botorch_skewgp.observations import Binary

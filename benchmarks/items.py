@@ -26,8 +26,7 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid, mean_and_error
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws

@@ -10,8 +10,7 @@ from __future__ import annotations
 import torch
 from scipy.stats import chisquare
 
-from benchmarks._race import Group, Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models import default_covar_module

@@ -20,8 +20,7 @@ from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

@@ -18,8 +18,7 @@ from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._problems import duel_data
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
@@ -64,15 +63,14 @@ def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
     return X, items.gather(-1, noisy.argsort(-1, descending=True))
 
 
-def _items(n: int, m: int) -> SkewGP:
+def _items(n: int, m: int, **settings: Any) -> SkewGP:
     X, items = _answers(n, 2, m)
-    return SkewGP(X, Preference(items))
+    return SkewGP(X, Preference(items), **settings)
 
 
 def _slips(n: int, m: int) -> SkewGP:
-    X, items = _answers(n, 2, m)
     settings = DrawSettings(sampler="hamiltonian")
-    return SkewGP(X, Preference(items), PreferenceLikelihood(slip=0.05), draw_settings=settings)
+    return _items(n, m, likelihood=PreferenceLikelihood(slip=0.05), draw_settings=settings)
 
 
 def _choices(n: int, m: int) -> SkewGP:

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from benchmarks._problems import duel_data
 from benchmarks._process import apart
-from benchmarks._race import Race
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Race
 from benchmarks.steps import DIMENSION, NOISE
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

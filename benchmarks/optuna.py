@@ -34,8 +34,7 @@ from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 from torch import tensor
 
 from benchmarks._mixed import BATCH, CRASH_REGION, FLOAT, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
-from benchmarks._race import Group, Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30

@@ -42,8 +42,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor
 
 from benchmarks._problems import squared_exponential
-from benchmarks._race import Group, Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid
 from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
 from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP

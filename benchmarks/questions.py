@@ -34,8 +34,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Group, Names, Race, grid, mean_and_error
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid, mean_and_error
 from benchmarks._runs import Row
 from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP

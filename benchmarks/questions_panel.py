@@ -20,8 +20,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from benchmarks._utilities import find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend

@@ -25,8 +25,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from benchmarks._problems import squared_exponential
-from benchmarks._race import Group, Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp

@@ -35,8 +35,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._process import apart
-from benchmarks._race import Names, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Names, Race, grid
 
 LENGTHSCALES, VARIANCE = (0.2, 0.3, 0.6), 2.0
 NUM_TEST = 2000

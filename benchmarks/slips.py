@@ -23,8 +23,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.items import default_item_covar_module, item_points

@@ -13,8 +13,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._race import Group, Names, Race
-from benchmarks._reporting import Cell
+from benchmarks._race import Cell, Group, Names, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Binary
 

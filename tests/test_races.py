@@ -2,27 +2,24 @@
 
 import argparse
 import csv
+import importlib
 import shutil
+import subprocess
+from dataclasses import replace
 
 import pytest
 import torch
 
 from benchmarks import load
-from benchmarks._race import Group, Race, grid, mean_and_error, verdict
+from benchmarks._process import apart
+from benchmarks._race import Contest, Group, Race, grid, mean_and_error, verdict
 from benchmarks._reporting import RESULTS
 from benchmarks.pairs import Problem
 
 
 def columns(runs: Group) -> dict:
-    mine, theirs = runs.beside("error", method="plain")
-    less, se = mean_and_error(mine - theirs)
-    return {
-        "runs": len(runs),
-        "error": runs.mean("error"),
-        "median": runs.median("error"),
-        "less": less,
-        "se": se,
-    }
+    less, se = runs.less("error", method="plain")
+    return {"runs": len(runs), "error": runs.mean("error"), "median": runs.median("error"), "less": less, "se": se}
 
 
 def race(ran: list, seeds: range = range(2), methods: tuple = ("plain", "clever")) -> Race:
@@ -48,6 +45,65 @@ def test_runs_are_stored_and_told_in_pairs(tmp_path):
     again: list = []
     assert race(again, seeds=range(3), methods=("plain",)).hold(tmp_path)[: len(rows)] == rows
     assert again == [(1, "plain", 2), (3, "plain", 2)]
+
+
+def options_of(contest: Contest, *arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    contest.add_arguments(parser)
+    return parser.parse_args([*arguments, f"--threads={torch.get_num_threads()}"])
+
+
+def test_one_command_line_selects_races_cases_and_methods(tmp_path):
+    ran: list = []
+    contest = Contest([race(ran), replace(race(ran), name="other")])
+    contest.run(options_of(contest, "--only", "small", "1", "plain", "--seeds=1", f"--output={tmp_path}"))
+    assert ran == [(1, "plain", 0)]
+    assert {path.name for path in tmp_path.iterdir()} == {"small.csv", "small_runs.csv"}
+    contest.run(options_of(contest, "--only", "clever", "--quick"))
+    assert ran[1:] == 2 * [(1, "clever", 0)]
+    with pytest.raises(SystemExit):
+        options_of(contest, "--only", "stupid")
+
+
+def test_small_runs_have_arguments_of_their_own():
+    def run(method: str, seed: int, trials: int = 80) -> dict:
+        return {"trials": trials}
+
+    plain = Race("small", [{}], grid(method=["plain"]), range(3), run, ("trials",), quick={"trials": 2})
+    (row,) = plain.small().hold(None)
+    assert (row["trials"], row["seed"]) == ("2", "0")
+
+
+def test_several_tables_of_the_same_runs_and_of_pooled_ones():
+    def pairs(runs: Group) -> list:
+        return [{"of": seed, "error": pair[0]["error"]} for seed, pair in enumerate(runs.pairs(method="plain"))]
+
+    def pooled(rows: list) -> list:
+        return [*rows, *({**row, "size": "all", "seed": f"{row['size']} {row['seed']}"} for row in rows)]
+
+    two = replace(race([]), others={"pairs": pairs}, told=pooled)
+    first, second = two.tables(two.hold(None))
+    assert [row["runs"] for row in first.rows if row["size"] == "all"] == [4, 2]
+    assert [(row["size"], row["of"]) for row in second.rows] == [("1", 0), ("1", 1), ("all", 0), ("all", 1)]
+    assert first.columns[-1] == second.columns[-1] == "commit"
+    (row,) = (
+        replace(race([], methods=("plain",), seeds=range(1)), cases=grid(size=[1]), columns=None)
+        .table(race([], methods=("plain",), seeds=range(1)).hold(None)[:1])
+        .rows
+    )
+    assert row["error"] == 10
+
+
+def test_a_ratio_of_sums_has_the_error_of_independent_runs(generator):
+    numbers = torch.randint(1, 9, (400,), generator=generator).double()
+    sums = 0.3 * numbers + 0.5 * torch.randn(400, generator=generator, dtype=torch.double)
+    rows = {
+        str(i): {"sum": str(float(a)), "number": str(float(b))}
+        for i, (a, b) in enumerate(zip(sums, numbers, strict=True))
+    }
+    value, error = Group({"size": 1}, {("1",): rows}).ratio("sum", "number")
+    assert value == pytest.approx(float(sums.sum() / numbers.sum()))
+    assert error == pytest.approx(0.5 * 400**0.5 / float(numbers.sum()), rel=0.1)
 
 
 def test_nothing_begins_after_the_time(tmp_path):
@@ -103,3 +159,24 @@ def test_moved_functions_keep_their_known_maximum():
     problem = Problem("10", 2, 0)
     assert problem.name == "standard 10"
     assert min(abs(problem.best - known) for known in (0.0, 391.6616570377142)) < 1e-6  # of Levy and Styblinski-Tang
+
+
+def test_a_process_of_its_own_tells_what_it_found_and_why_no_more(tmp_path, monkeypatch):
+    (tmp_path / "apart_cases.py").write_text(
+        "from benchmarks._process import tell\n"
+        "def double(number): return {'found': 2 * number}\n"
+        "def fails(number):\n    tell({'found': number})\n    raise ValueError('no more')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cases = importlib.import_module("apart_cases")
+    assert apart(cases.double, 3) == {"found": 6}
+    assert apart(cases.fails, 3) == {"found": 3, "why": "ValueError: no more"}
+
+
+def test_a_process_that_takes_too_long_has_told_something(monkeypatch):
+    def takes_too_long(command: list, timeout: float, **kwargs) -> None:
+        raise subprocess.TimeoutExpired(command, timeout, output=b'RESULT {"found": 3}\n')
+
+    monkeypatch.setattr(subprocess, "run", takes_too_long)
+    assert apart(race, 3, limit=20) == {"found": 3, "why": "not done in 20 s"}

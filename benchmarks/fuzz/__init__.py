@@ -1,7 +1,7 @@
 """Random inputs of every kind and mixture against an independent reference, thousands of them.
 
 Input number `i` is the same in every run. What has been done is kept in a file of progress, so that a run that was cut
-short goes on where it stopped; `--again` forgets it. Inputs from number 1,000,000 on are of one corner that had been
+short goes on where it stopped. Inputs from number 1,000,000 on are of one corner that had been
 wrong: a skew prior against data that are all but impossible under it, at points that nearly coincide. Those from
 2,000,000 on are of another: pseudo-points that nearly coincide and must differ, beside numbers that contradict each
 other, mostly in single precision.
@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="processes of one thread each")
     parser.add_argument("--limit", type=int, default=20, help="seconds of processor time after which an input hangs")
     parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
-    parser.add_argument("--again", action="store_true", help="forget what was done before")
     parser.add_argument("--quick", action="store_true", help="100 inputs; nothing is stored")
     parser.add_argument("--output", type=Path, help="folder for tables; benchmarks/results unless --quick is given")
     parser.set_defaults(threads=1)
@@ -45,8 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    if options.again:
-        options.progress.unlink(missing_ok=True)
     wanted = range(options.first, options.first + (100 if options.quick else options.num))
     done = {entry["number"]: entry for entry in _read(options.progress)}
     left = [number for number in wanted if number not in done]
@@ -58,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
             file.flush()
             if entry["status"] in ("wrong", "crash", "hang"):
                 say(f"{entry['number']}: {entry['status']}, {entry['kinds']}: {entry['why']}")
-    publish(tables([done[number] for number in wanted]), folder)
+    publish([table([done[number] for number in wanted])], folder)
 
 
 def _read(path: Path) -> Iterator[dict]:
@@ -77,13 +74,8 @@ def examine(number: int) -> dict:
     case = numbered_case(number)
     began = time.process_time()
     verdict = check(case, twice=number % 8 == 0)
-    return {
-        "number": number,
-        "status": verdict.status,
-        "why": verdict.why,
-        "kinds": case.kinds(),
-        "seconds": round(time.process_time() - began, 2),
-    }
+    seconds = round(time.process_time() - began, 2)
+    return {"number": number, "status": verdict.status, "why": verdict.why, "kinds": case.kinds(), "seconds": seconds}
 
 
 def _work(connection: Connection, limit: int) -> None:
@@ -98,13 +90,7 @@ def _work(connection: Connection, limit: int) -> None:
 
 
 def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
-    """The verdicts on inputs, as they come.
-
-    Args:
-        numbers: Of the inputs.
-        processes: How many to run.
-        limit: Seconds of processor time for an input.
-    """
+    """The verdicts on inputs, as they come, each within a limit of seconds of processor time."""
     from benchmarks.fuzz.cases import numbered_case
 
     context = multiprocessing.get_context("spawn")
@@ -146,11 +132,8 @@ def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
                 busy[connection] = (process, following)
 
 
-# Tables
-
-
-def tables(entries: list[dict]) -> list[Table]:
-    """The table of verdicts by kind, that of refusals by message, and whatever is wrong, one by one."""
+def table(entries: list[dict]) -> Table:
+    """The verdicts by kind."""
     notes = [environment(), f"inputs {min(e['number'] for e in entries)} to {max(e['number'] for e in entries)}"]
     by_kind = Table("fuzz", ("kind", "inputs", *STATUSES), notes=notes)
     kinds = sorted({kind for entry in entries for kind in entry["kinds"].removesuffix(" (skew prior)").split(" + ")})
@@ -160,12 +143,4 @@ def tables(entries: list[dict]) -> list[Table]:
     for kind, group in groups.items():
         found = Counter(entry["status"] for entry in group)
         by_kind.add(kind=kind, inputs=len(group), **{status: found[status] for status in STATUSES})
-    refusals = Table("fuzz_refusals", ("status", "inputs", "message"), notes=notes)
-    messages = Counter((e["status"], e["why"]) for e in entries if e["why"] and e["status"] in ("refused", "right"))
-    for (status, why), number in messages.most_common():
-        refusals.add(status=status, inputs=number, message=why)
-    found_table = Table("fuzz_found", ("number", "status", "kinds", "why"), notes=notes)
-    for entry in entries:
-        if entry["status"] in ("wrong", "crash", "hang", "warned"):
-            found_table.add(**{name: entry[name] for name in ("number", "status", "kinds", "why")})
-    return [by_kind, refusals, found_table]
+    return by_kind

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import resource
-import subprocess
-import sys
 import time
 import warnings
 from dataclasses import replace
@@ -14,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from botorch.fit import fit_gpytorch_mll
 
+from benchmarks._process import apart, tell
 from benchmarks._reporting import Table, environment, load_average, say
 from benchmarks.real.data import DATA, Choices
 from benchmarks.real.ours import MOST_POINTS, observations_of, scaled
@@ -23,21 +21,13 @@ from botorch_skewgp.observations import Choice, Preference
 
 
 class Case(NamedTuple):
-    """The first answers of a data set.
-
-    Args:
-        data: The name of the set.
-        answers: How many.
-        inducing: Whether there are inducing points, of distinct options up to `MOST_POINTS`.
-        judges: Whether the model is told who answered.
-        bar: What was asked for, in seconds.
-    """
+    """The first answers of a data set."""
 
     data: str
     answers: int
-    inducing: bool
-    judges: bool
-    bar: str
+    inducing: bool  # whether there are inducing points, of distinct options up to `MOST_POINTS`
+    judges: bool  # whether the model is told who answered
+    bar: str  # what was asked for, in seconds
 
 
 CASES = (
@@ -52,8 +42,9 @@ CASES = (
 )
 
 
-def measure(case: Case) -> None:
-    """Print what has been found so far after each step, as a line of JSON."""
+def measure(number: int) -> dict[str, Any]:
+    """Tell what has been found so far after each step."""
+    case = CASES[number]
     answers = DATA[case.data]()
     assert isinstance(answers, Choices)
     answers = answers.take(torch.arange(case.answers))
@@ -73,7 +64,7 @@ def measure(case: Case) -> None:
     def done(name: str, began: float) -> None:
         found[name] = time.process_time() - began
         found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-        print(json.dumps(found), flush=True)
+        tell(found)
 
     if not case.judges:  # what is loaded or compiled on first use
         small = SkewGP(points[:4], replace(entry, **{_field(entry): torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
@@ -95,6 +86,7 @@ def measure(case: Case) -> None:
     found |= {"sampler": model.draws.sampler, "effective": float(model.draws.effective_size.min())}
     found["evaluations"] = model.draws.num_evaluations * model.draws.thinning
     done("draws", began)
+    return found
 
 
 def _field(entry: Choice | Preference) -> str:
@@ -117,18 +109,8 @@ def seconds(limit: float) -> Table:
         ],
     )  # fmt: skip
     for i, case in enumerate(CASES):
-        command = [sys.executable, "-m", "benchmarks", "real", "--one", json.dumps({"seconds": i})]
-        why = None
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-            printed = done.stdout
-            if done.returncode:
-                why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]
-        except subprocess.TimeoutExpired as error:
-            printed, why = (error.stdout or b"").decode(), f"not done in {limit:g} s"
-        lines = [line for line in printed.splitlines() if line.startswith("{")]
-        found = json.loads(lines[-1]) if lines else {}
+        found = apart(measure, i, limit=limit)
         name = f"{case.data}, {case.answers}" + ", judges" * case.judges
-        table.add(case=name, data=case.data, answers=case.answers, judges=case.judges, bar=case.bar, why=why, **found)
-        say(f"{case}: {found} {why or ''}")
+        table.add(case=name, data=case.data, answers=case.answers, judges=case.judges, bar=case.bar, **found)
+        say(f"{case}: {found}")
     return table

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 import torch
 
-from benchmarks.fuzz import STATUSES, examine, results, tables
+from benchmarks.fuzz import STATUSES, examine, results, table
 from benchmarks.fuzz import checks as fuzz_checks
 from benchmarks.fuzz.cases import CORNER, PULLED_APART, Case, Noise, Seen, model_of, numbered_case, random_case
 from benchmarks.fuzz.checks import check
@@ -99,21 +99,18 @@ def test_numbered_inputs_repeat():
     assert {random_case(Random(i)).kinds() for i in range(50)} > {"Numeric", "Binary"}
 
 
-def test_tables_count_every_kind():
+def test_a_table_counts_every_kind():
     entries = [
         {"number": i, "status": status, "why": "because", "kinds": kinds, "seconds": 1.0}
         for i, (status, kinds) in enumerate(
             [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
         )
     ]
-    by_kind, refusals, found = tables(entries)
-    rows = {row["kind"]: row for row in by_kind.rows}
+    rows = {row["kind"]: row for row in table(entries).rows}
     assert rows["all"]["inputs"] == 4
     assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
     assert rows["with a skew prior"]["inputs"] == 1
     assert all(sum(row[status] for status in STATUSES) == row["inputs"] for row in rows.values())
-    assert {(row["status"], row["inputs"]) for row in refusals.rows} == {("right", 1), ("refused", 1)}
-    assert {row["number"] for row in found.rows} == {2, 3}
 
 
 @pytest.mark.parametrize("number", [6603, 6948, 8818])
