@@ -84,9 +84,9 @@ class Group:
         return float(self.values(measure).quantile(0.5))
 
     def cell(self, measure: str) -> Cell:
-        """The mean of a measure, or the first of its texts."""
+        """The mean of a measure, or the first of its texts; nothing if it was not measured."""
         try:
-            return self.mean(measure)
+            return self.mean(measure) if any(row[measure] for row in self.rows) else None
         except ValueError:
             return self.rows[0][measure]
 
@@ -158,6 +158,11 @@ class Race:
     told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
     quick: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def names(self) -> set[str]:
+        """What its cases and methods are called."""
+        return {shown(name) for entry in (*self.cases, *self.methods) for name in entry.values()} - {""}
+
     def only(self, names: Sequence[str]) -> Race:
         """The race of cases and methods that have one of the names in every column to which one of them belongs."""
 
@@ -168,7 +173,10 @@ class Race:
                     found = [entry for entry in found if shown(entry[column]) in wanted]
             return found
 
-        return replace(self, cases=chosen(self.cases), methods=chosen(self.methods))
+        cases, methods = chosen(self.cases), chosen(self.methods)
+        if not cases or not methods:
+            raise ValueError(f"Nothing in the race {self.name!r} has all of the names {', '.join(names)}.")
+        return replace(self, cases=cases, methods=methods)
 
     def small(self) -> Race:
         """One small run of each method in the first case."""
@@ -252,20 +260,16 @@ class Contest:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Options of a module that has races."""
         add_race_arguments(parser, seeds=None)
-        names = {race.name for race in self.races}
-        names |= {
-            shown(name) for race in self.races for entry in (*race.cases, *race.methods) for name in entry.values()
-        }
-        help_text = "races, cases and methods by their names: " + "; ".join(sorted(filter(None, names))).replace(
-            "%", "%%"
-        )
-        parser.add_argument("--only", nargs="+", choices=sorted(names), default=[], metavar="NAME", help=help_text)
+        names = sorted({race.name for race in self.races}.union(*(race.names for race in self.races)))
+        listing = "races, cases and methods by their names: " + "; ".join(names).replace("%", "%%")
+        parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME", help=listing)
 
     def run(self, options: argparse.Namespace) -> None:
         """Hold those that are asked for, and publish what there is of each."""
         folder = prepare(options)
-        named = [race for race in self.races if race.name in options.only]
-        for race in named or self.races:
+        wanted = {*options.only}
+        named = [race for race in self.races if race.name in wanted]
+        for race in named or [race for race in self.races if not wanted or race.names & wanted]:
             chosen = race.only(options.only)
             if options.seeds is not None:
                 chosen = replace(chosen, seeds=range(options.seeds))

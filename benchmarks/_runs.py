@@ -39,8 +39,9 @@ class Runs:
 
     def add(self, *rows: Mapping[str, Cell]) -> None:
         """Keep rows, and store them at once, so that a run that is cut off leaves either all or none."""
-        made_at = commit()
-        self.rows += [{name: shown(cell) for name, cell in {**row, "commit": made_at}.items()} for row in rows]
+        for row in rows:
+            cells = {**dict.fromkeys(self.columns, ""), **row, "commit": commit()}
+            self.rows.append({name: shown(cell) for name, cell in cells.items()})
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from benchmarks._race import Cell, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import check_inducing_points
@@ -49,8 +49,7 @@ def _data(dim: int, lengthscale: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _model(X: Tensor, labels: Tensor, lengthscale: float, points: int | None) -> SkewGP:
-    kernel = ScaleKernel(RBFKernel(ard_num_dims=X.shape[-1])).double()
-    kernel.base_kernel.lengthscale, kernel.outputscale = lengthscale, VARIANCE
+    kernel = rbf_kernel(VARIANCE, lengthscale)
     return SkewGP(X, Binary(labels), covar_module=kernel, inducing_points=points).eval()
 
 

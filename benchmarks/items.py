@@ -61,7 +61,7 @@ class League:
         return [Preference(self.wins, judge=who[0]), *ties]
 
 
-def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: str, seed: int) -> League:
+def _league(seed: int, items: int, votes: int, features: int = 0, ties: bool = False, bad_judge: str = "") -> League:
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     F = torch.rand(items, features, **kind) if features else None
     utility = torch.randn(items, **kind)
@@ -85,14 +85,13 @@ def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: st
     return League(utility, F, answered[~tied], asked[tied], judges)
 
 
-def _fitted(league: League, features: bool = True, approximation: Any = None) -> SkewGP:
-    F = league.features if features else None
-    model = item_model(len(league.utility), league.observations, F, approximation=approximation)
+def _fitted(league: League, features: bool = True) -> SkewGP:
+    model = item_model(len(league.utility), league.observations, league.features if features else None)
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model
 
 
-def _truth(league: League, ties: bool) -> tuple[Tensor, Tensor]:
+def _truth(league: League, ties: bool = False) -> tuple[Tensor, Tensor]:
     """All pairs, and the true probability that the first wins given that there is no tie."""
     pairs = torch.combinations(torch.arange(len(league.utility)))
     gap = league.utility[pairs[:, 0]] - league.utility[pairs[:, 1]]
@@ -145,16 +144,14 @@ def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "20 items": {"items": 20, "votes": 200, "features": 0, "ties": False, "bad_judge": ""},
-    "100 items": {"items": 100, "votes": 1000, "features": 0, "ties": False, "bad_judge": ""},
-    "20 items, features": {"items": 20, "votes": 200, "features": 8, "ties": False, "bad_judge": ""},
-    "100 items, features": {"items": 100, "votes": 1000, "features": 8, "ties": False, "bad_judge": ""},
-    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True, "bad_judge": ""},
-    "20 items, a bad judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "random"},
-    "20 items, a biased judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "biased"},
+    "20 items": {"items": 20, "votes": 200},
+    "100 items": {"items": 100, "votes": 1000},
+    "20 items, features": {"items": 20, "votes": 200, "features": 8},
+    "100 items, features": {"items": 100, "votes": 1000, "features": 8},
+    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True},
+    "20 items, a bad judge": {"items": 20, "votes": 300, "bad_judge": "random"},
+    "20 items, a biased judge": {"items": 20, "votes": 300, "bad_judge": "biased"},
 }
-
-
 OF_FEATURES = ("with_half", "with_all", "without")
 MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "divergence", "seconds", "choix",
             "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")  # fmt: skip
@@ -163,7 +160,7 @@ MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "div
 def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     """What is measured of one league."""
     design = KINDS[kind]
-    league = make_league(**design, seed=seed)
+    league = _league(seed, **design)
     began = time.process_time()
     model = _fitted(league)
     board = leaderboard(model).sort_index()
@@ -174,7 +171,7 @@ def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     drawn = ranks_of(utility_draws(model, 4096, 1, "items"))
     mass = ((low <= drawn) & (drawn <= high)).double().mean()
     in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
-    pairs, law = _truth(league, design["ties"])
+    pairs, law = _truth(league, "ties" in design)
     found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
     found += [_divergence(law, _ours(model, pairs)), seconds]
     if importlib.util.find_spec("choix") is None:
@@ -208,9 +205,9 @@ def _leagues(runs: Group) -> dict[str, Cell]:
 
 def _of_features(votes: int, seed: int) -> dict[str, Cell]:
     """Divergences with features and half the votes, with features, and without them."""
-    full = make_league(100, votes, 8, False, "", seed)
+    full = _league(seed, 100, votes, features=8)
     half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
-    pairs, law = _truth(full, False)
+    pairs, law = _truth(full)
     models = (_fitted(half), _fitted(full), _fitted(full, features=False))
     return dict(zip(OF_FEATURES, (_divergence(law, _ours(model, pairs)) for model in models), strict=True))
 

@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 import torch
 from botorch.fit import fit_gpytorch_mll
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from benchmarks._problems import duel_data
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import best_pair
@@ -96,10 +96,8 @@ def _narrow(n: int) -> SkewGP:
 
 
 def _equal(n: int, variance: float) -> SkewGP:
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale = variance
-    answers = Binary([1], index=[0], count=n)
-    return SkewGP(torch.full((1, 1), 0.2).double(), answers, covar_module=kernel, mean_module=ZeroMean())
+    X, answers = torch.full((1, 1), 0.2).double(), Binary([1], index=[0], count=n)
+    return SkewGP(X, answers, covar_module=rbf_kernel(variance, 1.0), mean_module=ZeroMean())
 
 
 def _objective(model: SkewGP) -> Measured:

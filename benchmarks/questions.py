@@ -18,10 +18,19 @@ LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `
 `told` know the noise of numbers and of judgements. Models are fitted after every third answer, from the last
 hyperparameters, with 512 draws. Runs of one seed are compared in pairs, told ones with told ones. Seconds are those of
 the processor, on one thread.
+
+`questions_panel`: duels of two judges, a good and dear one and a cheap and noisy one, by `next_question`, or of one of
+them alone. All methods start with the same six duels of Sobol points by each judge, which are free. Both judges want
+the same; the noise of an item is a hundredth of the function's standard deviation over the domain for the good judge,
+and half of it for the cheap one. A duel costs 4 and 1, and a run 30, or 60 where the method says so. Reported is the
+simple regret of the point of largest posterior mean in the domain, against money, at the end and at half of it, with
+logarithms floored at 1e-6. "Told" models know the reliabilities, that the good judge is consistent, and that both want
+the same; others learn all that.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,10 +49,12 @@ from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.fitting import warm_start
+from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
@@ -169,6 +180,18 @@ def _likelihood(answers: _Answers, observations: Sequence[Observation], method: 
     return default_likelihood(observations, factories=factories)
 
 
+def _fitted(model: SkewGP, earlier: SkewGP | None, step: int) -> SkewGP:
+    """The last model that was fitted, whose hyperparameters this one has; every third one is."""
+    if earlier is not None:
+        warm_start(model, earlier)
+    if step % REFIT:
+        model.eval()
+        return earlier or model
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+    return model.eval()
+
+
 def _run(
     prices: str, function: str, method: str, seed: int, budget: float | None = None
 ) -> dict[str, Cell] | list[Names]:
@@ -188,19 +211,10 @@ def _run(
     while True:
         observations = answers.observations(told.get("told", False))
         model = SkewGP(
-            answers.points,
-            observations,
-            _likelihood(answers, observations, told),
-            outcome_transform=Standardize(m=1),
-            draw_settings=DrawSettings(num_draws=512),
-        )
-        if fitted is not None:
-            warm_start(model, fitted)
-        if step % REFIT == 0:
-            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
-            fitted = model
-        model.eval()
+            answers.points, observations, _likelihood(answers, observations, told),
+            outcome_transform=Standardize(m=1), draw_settings=DrawSettings(num_draws=512),
+        )  # fmt: skip
+        fitted = _fitted(model, fitted, step)
         best, _ = recommend(model, bounds, **SEARCH, **values)
         known, _ = recommend(model, X_candidates=answers.points)
         money.append(spent)
@@ -250,16 +264,86 @@ def _paired(runs: Group) -> list[Names]:
             torch.stack([_regret(pair[i], "domain_regret", course) for pair in pairs]).clamp(min=1e-6).log10()
             for i in (0, 1)
         )
-        (end, its_error), (average, error) = (
-            mean_and_error((mine - others)[:, -1]),
-            mean_and_error((mine - others).mean(-1)),
-        )
+        end, its_error = mean_and_error((mine - others)[:, -1])
+        average, error = mean_and_error((mine - others).mean(-1))
         rows.append({
             "against": kind, "seeds": len(pairs), "median": float((10 ** mine[:, -1]).quantile(0.5)),
             "of_other": float((10 ** others[:, -1]).quantile(0.5)), "log10_difference": end,
             "standard_error": its_error, "of_averages": average, "error": error,
         })  # fmt: skip
     return rows
+
+
+# Judges
+
+NOISES, PRICE, STARTS = (NOISE, 0.5), (4.0, 1.0), 6
+ASKED = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
+KNOWING = {"": (False, 30.0), ", told": (True, 30.0), ", told, 60": (True, 60.0)}  # whether told, and the budget
+POLICIES = {name + case: (who, case) for case in KNOWING for name, who in ASKED.items()}
+HALF, END, COURSE = "regret_half", "regret", "log10_course"
+OF_PANEL = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
+
+
+def _of_panel(runs: Group) -> dict[str, Cell]:
+    both = f"both{POLICIES[str(runs.names['method'])][1]}"
+    less, error = runs.less(END, 1e-6, method=both)
+    course, its_error = runs.less(COURSE, method=both)
+    return {
+        "seeds": len(runs), **{name: runs.mean(name) for name in OF_PANEL}, HALF: runs.median(HALF),
+        END: runs.median(END), "log10_less_than_both": less, "error": error, "course_less_than_both": course,
+        "its_error": its_error,
+    }  # fmt: skip
+
+
+def _panel_model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
+    known: dict[str, Any] = {"learn_judge_reliability": True, "draw_settings": DrawSettings(num_draws=512)}
+    if not told:
+        return SkewGP(X, answers, **known)
+    known["covar_module"] = default_covar_module(X.shape[-1], answers, judge="consistent")
+    model = SkewGP(X, answers, judge_covar_module=LinearTastesKernel(0), **known)
+    model.judge_reliability.initialize(logarithm=-torch.tensor(NOISES).log()).requires_grad_(False)
+    return model
+
+
+def _ask_panel(function: str, method: str, seed: int, budget: float | None = None) -> dict[str, Cell]:
+    who, case = POLICIES[method]
+    told, money_of_case = KNOWING[case]
+    budget = money_of_case if budget is None else budget
+    utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    deviation = float(utility.values().std())
+
+    def winner_first(pair: Tensor, judge: int) -> Tensor:
+        noise = torch.randn(2, dtype=torch.float64, generator=generator)
+        return pair[(utility.evaluate(pair) + NOISES[judge] * deviation * noise).argsort(descending=True)]
+
+    X = draw_sobol_samples(bounds, n=4 * STARTS, q=1, seed=seed).squeeze(-2).view(-1, 2, utility.dim)
+    judges = [i % 2 for i in range(len(X))]
+    duels = [winner_first(pair, judge) for pair, judge in zip(X, judges, strict=True)]
+    regrets, money, spent = [], [], 0.0
+    fitted: SkewGP | None = None
+    began, step = time.process_time(), 0
+    while True:
+        points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
+        model = _panel_model(points, Preference(place.view(-1, 2), judge=judges), told)
+        fitted = _fitted(model, fitted, step)
+        best, _ = recommend(model, bounds, **SEARCH)
+        regrets.append(utility.best - float(utility.evaluate(best)))
+        money.append(spent)
+        affordable = {judge: PRICE[judge] for judge in who if spent + PRICE[judge] <= budget}
+        if not affordable:
+            break
+        asked = next_question(model, bounds, [Preference], judges=affordable, seed=step)
+        assert isinstance(asked.judge, int)
+        duels.append(winner_first(asked.X.detach(), asked.judge))
+        judges.append(asked.judge)
+        spent, step = spent + asked.cost, step + 1
+    seconds = (time.process_time() - began) / max(step, 1)
+    paid = torch.tensor(money)
+    at = [regrets[int((paid <= m).sum()) - 1] for m in range(int(budget) + 1)]
+    course = sum(math.log10(max(regret, 1e-6)) for regret in at) / len(at)
+    asked_of = [judges[2 * STARTS :].count(judge) for judge in (0, 1)]
+    return dict(zip(OF_PANEL, (at[int(budget) // 2], regrets[-1], course, *asked_of, seconds), strict=True))
 
 
 CASES = [*grid(prices=[prices for prices in PRICES if ERRING not in prices], function=FUNCTIONS),
@@ -269,4 +353,6 @@ RACES = (
          ["medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run; "
           "paired: log10 of the regret in the domain less the other's (negative: mixing is ahead), floored at 1e-6: at "
           "the end, over the course"], {"questions_paired": _paired}, quick={"budget": 2.0}),
+    Race("questions_panel", grid(function=("camel", "hartmann3")), grid(method=POLICIES), range(10), _ask_panel,
+         OF_PANEL, _of_panel, ["regrets are medians, all else means"], quick={"budget": 4.0}),
 )  # fmt: skip

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
@@ -49,12 +49,6 @@ def _answer(f: Tensor, pairs: Tensor, slips: Tensor, g: torch.Generator) -> Tens
     return torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1))
 
 
-def _kernel(outputscale: float) -> ScaleKernel:
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = outputscale, 0.2
-    return kernel
-
-
 def _log_loss(p: Tensor, truth: Tensor) -> float:
     p = p.clamp(1e-9, 1 - 1e-9)
     return -float((truth * p.log() + (1 - truth) * (1 - p).log()).mean())
@@ -68,7 +62,7 @@ def _coverage(draws: Tensor, truth: Tensor) -> float:
 def _of_duels(outputscale: float, slip: float, duels: int, model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     X = torch.rand(NUM_POINTS, 1, dtype=torch.double, generator=g)
-    K = _kernel(outputscale)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
+    K = rbf_kernel(outputscale, 0.2)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
     f = torch.linalg.cholesky(K) @ torch.randn(NUM_POINTS, dtype=torch.double, generator=g)
     pairs = _pairs(duels, NUM_POINTS, g)
     slips = torch.rand(len(pairs), generator=g) < slip
@@ -76,8 +70,8 @@ def _of_duels(outputscale: float, slip: float, duels: int, model: str, seed: int
     ignores = model == "exact, no slips"
     likelihood, began = PreferenceLikelihood(slip=0.0 if ignores else slip), time.process_time()
     fitted = SkewGP(
-        X, Preference(answers), likelihood=likelihood, covar_module=_kernel(outputscale), mean_module=ConstantMean(),
-        approximation="ep" if model == "EP" else None,
+        X, Preference(answers), likelihood=likelihood, covar_module=rbf_kernel(outputscale, 0.2),
+        mean_module=ConstantMean(), approximation="ep" if model == "EP" else None,
     ).eval()  # fmt: skip
     with torch.no_grad():
         samples = fitted.posterior(X).rsample(torch.Size([2048])).squeeze(-1)
@@ -117,8 +111,7 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     f = SPREAD * torch.randn(ITEMS, dtype=torch.double, generator=g)
     pairs, judge = _pairs(MEMBERS * VOTES, ITEMS, g), torch.arange(MEMBERS * VOTES) % MEMBERS
     duels = _answer(f, pairs, judge >= MEMBERS - RANDOM, g)
-    personal = ScaleKernel(RBFKernel()).requires_grad_(False)  # members differ in their slips alone
-    personal.outputscale = 1e-6
+    personal = rbf_kernel(1e-6, 1.0).requires_grad_(False)  # members differ in their slips alone
     began = time.process_time()
     fitted = SkewGP(
         item_points(torch.arange(ITEMS)),

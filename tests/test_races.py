@@ -63,6 +63,13 @@ def test_one_command_line_selects_races_cases_and_methods(tmp_path):
     assert ran[1:] == 2 * [(1, "clever", 0)]
     with pytest.raises(SystemExit):
         options_of(contest, "--only", "stupid")
+    other = Race("large", grid(size=[9]), grid(method=["plain"]), range(1), lambda size, method, seed: {}, ())
+    contest = Contest([race(ran), other])
+    contest.run(options_of(contest, "--only", "9", "--quick"))
+    assert len(ran) == 3
+    small = replace(race(ran), cases=[{"size": 1, "kind": "a"}, {"size": 2, "kind": "b"}])
+    with pytest.raises(ValueError, match="Nothing in the race 'small' has all of the names 1, b"):
+        small.only(["1", "b"])
 
 
 def test_small_runs_have_arguments_of_their_own():
@@ -70,8 +77,18 @@ def test_small_runs_have_arguments_of_their_own():
         return {"trials": trials}
 
     plain = Race("small", [{}], grid(method=["plain"]), range(3), run, ("trials",), quick={"trials": 2})
-    (row,) = plain.small().hold(None)
+    (row,) = rows = plain.small().hold(None)
     assert (row["trials"], row["seed"]) == ("2", "0")
+    assert plain.table(rows).rows[0]["trials"] == 2
+
+
+def test_what_was_not_measured_stays_empty():
+    def run(seed: int) -> dict:
+        return {"found": 1.0, "note": "slow"}
+
+    not_all = Race("small", [{}], [{}], range(2), run, ("found", "missing", "note"))
+    (row,) = not_all.table(not_all.hold(None)).rows
+    assert (row["found"], row["missing"], row["note"]) == (1.0, None, "slow")
 
 
 def test_several_tables_of_the_same_runs_and_of_pooled_ones():
@@ -124,7 +141,7 @@ def test_verdicts_are_level_within_two_errors():
     assert mean_and_error(torch.tensor([1.0, 3.0])) == (2.0, 1.0)
 
 
-@pytest.mark.parametrize("name", ["items --only items_race", "questions_panel"])
+@pytest.mark.parametrize("name", ["items --only items_race", "questions --only questions_panel"])
 def test_tables_are_those_of_the_stored_runs(name, tmp_path):
     """Of races that tables on the pages are of."""
     command, *arguments = name.split()

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks._reporting import Table, environment, prepare, publish, say
+from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 
 STATUSES = ("right", "refused", "warned", "no reference", "wrong", "crash", "hang")
 PROGRESS = Path(".fuzz_progress.jsonl")
@@ -31,14 +31,13 @@ PROGRESS = Path(".fuzz_progress.jsonl")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.set_defaults(threads=1)
     parser.add_argument("--num", type=int, default=10_000, help="number of inputs")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="processes of one thread each")
     parser.add_argument("--limit", type=int, default=20, help="seconds of processor time after which an input hangs")
     parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
-    parser.add_argument("--quick", action="store_true", help="100 inputs; nothing is stored")
-    parser.add_argument("--output", type=Path, help="folder for tables; benchmarks/results unless --quick is given")
-    parser.set_defaults(threads=1)
 
 
 def run(options: argparse.Namespace) -> None:

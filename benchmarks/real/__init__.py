@@ -2,8 +2,8 @@
 
 `docs/real_data.md` tells the protocol, and which wheels hold the data. Each model of each fold runs in a process of
 its own, with one thread and a limit of seconds; what has been done is kept in a file of progress, so that a run that
-was cut short goes on where it stopped. Stored rows of models that are not in it stay; every row
-has the commit that it was made at.
+was cut short goes on where it stopped. Stored rows of models that are not in it stay; every row has the commit that it
+was made at.
 """
 
 from __future__ import annotations
@@ -36,17 +36,7 @@ from benchmarks._reporting import (
     say,
     shown,
 )  # fmt: skip
-from benchmarks.real.data import (
-    DATA,
-    SPLITS,
-    Answers,
-    Choices,
-    Grades,
-    Readings,
-    missing_wheels,
-    mode_canada_pairs,
-)  # fmt: skip
-from benchmarks.real.seconds import seconds
+from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
 
 PROGRESS = Path(".real_progress.jsonl")
 PAIRS = "ModeCanada, pairs"
@@ -176,7 +166,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common_arguments(parser)
     parser.add_argument("--data", nargs="+", choices=[*DATA, PAIRS], default=[*DATA, PAIRS], metavar="NAME")
     parser.add_argument("--splits", nargs="+", metavar="NAME", help="known, new, last; by default all that suit")
-    parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers"])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
@@ -194,10 +183,6 @@ def run(options: argparse.Namespace) -> None:
     if missing := missing_wheels():
         raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
     folder = prepare(options)
-    if "seconds" in options.parts and not options.list:
-        publish([seconds(options.limit)], folder)
-    if "answers" not in options.parts:
-        return
     done = {_key(entry): entry for entry in _read(options.progress)}
     jobs = [] if options.list else [job for job in _jobs(options) if job not in done]
     say(f"{len(jobs)} to do, {len(done)} done before")

@@ -87,16 +87,26 @@ def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, floa
     return known, test, float(scale)
 
 
-def skew_gp(known: Answers, test: Answers, approximation: Literal["ep"] | None = "ep") -> Predictions:
-    """A SkewGP of the kind of the answers, by its exact posterior or expectation propagation's."""
+def skew_gp(
+    known: Answers, test: Answers, approximation: Literal["ep"] | None = "ep", inducing: bool = False,
+    by_person: bool = False,
+) -> Predictions:  # fmt: skip
+    """A default SkewGP of the kind of the answers, by its exact posterior or expectation propagation's.
+
+    Perhaps with inducing points, which are all points if they are few, and with a part of everybody's own; people who
+    are new are new judges then.
+    """
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
+    distinct = (points[known.available.flatten()] if isinstance(known, Choices) else points).unique(dim=0)
+    at = (distinct if len(distinct) <= MOST_POINTS else MOST_POINTS) if inducing else None
+    observations, number = _of_people(known) if by_person else (observations_of(known), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = SkewGP(points, observations_of(known), approximation=approximation)
+        model = SkewGP(points, observations, inducing_points=at, approximation=approximation)
         fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return _predictions(model.eval(), Z, test, unit)
+        return _predictions(model.eval(), Z, test, unit, number)
 
 
 def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predictions:
@@ -168,25 +178,6 @@ def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
     mass = _cdf(predicted, upper) - _cdf(predicted, lower)
     density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None]) / unit
     return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
-
-
-def skew_gp_of_people(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
-    """A default SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
-
-    What is shared has inducing points: all points if they are few. People who are new are new judges.
-    """
-    X, Z = scaled(known, test)
-    known, test, unit = _standardised(known, test)
-    points = X.flatten(0, 1) if isinstance(known, Choices) else X
-    real = points[known.available.flatten()] if isinstance(known, Choices) else points
-    distinct = real.unique(dim=0)
-    observations, number = _of_people(known) if by_person else (observations_of(known), None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        few = len(distinct) <= MOST_POINTS
-        model = SkewGP(points, observations, inducing_points=distinct if few else MOST_POINTS, approximation="ep")
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return _predictions(model.eval(), Z, test, unit, number)
 
 
 @torch.no_grad()
@@ -282,10 +273,10 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
     "SkewGP, exact": partial(skew_gp, approximation=None),
     "SkewGP, linear + RBF, EP": skew_gp_of_recipe,
-    "SkewGP, all answers, EP": partial(skew_gp_of_people, by_person=False),
+    "SkewGP, all answers, EP": partial(skew_gp, inducing=True),
     "SkewGP, all answers, linear + RBF, EP": partial(panel, by_person=False),
 }
 JUDGES: dict[str, Callable[..., Predictions]] = {
-    "SkewGP, judges, EP": skew_gp_of_people,
+    "SkewGP, judges, EP": partial(skew_gp, inducing=True, by_person=True),
     "SkewGP, panel, EP": panel,
 }
