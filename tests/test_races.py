@@ -6,11 +6,13 @@ import importlib
 import shutil
 import subprocess
 from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
 
 from benchmarks import load
+from benchmarks._mixed import MIXED_PROBLEMS, Parameter
 from benchmarks._process import apart
 from benchmarks._race import Contest, Group, Race, grid, mean_and_error, verdict
 from benchmarks._reporting import RESULTS
@@ -176,6 +178,36 @@ def test_moved_functions_keep_their_known_maximum():
     problem = Problem("10", 2, 0)
     assert problem.name == "standard 10"
     assert min(abs(problem.best - known) for known in (0.0, 391.6616570377142)) < 1e-6  # of Levy and Styblinski-Tang
+
+
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [
+        ("bowls", {"x": 0.65, "y": 0.35, "k": 4, "c": "b"}),
+        ("deceptive", {"x": 0.65, "y": 0.35, "k": 4, "c": "b"}),
+        ("branin", {"x": 0.12707, "k": 11, "c": "b"}),
+        ("network", {"learning_rate": 1e-2, "dropout": 0.5, "layers": 5, "optimizer": "momentum"}),
+        ("hartmann", {"x": 0.19472, "y": 0.15074, "z": 0.49018, "i": 2, "j": 3, "c": "c"}),
+    ],
+)
+def test_mixed_problems_have_a_minimum_of_nothing(name, best):
+    problem, draws = MIXED_PROBLEMS[name], Random(0)
+
+    def draw(entry: Parameter) -> object:
+        if entry.categories:
+            return draws.choice(entry.categories)
+        if entry.is_whole:
+            return draws.randint(int(entry.low), int(entry.high))
+        return (
+            entry.low * (entry.high / entry.low) ** draws.random()
+            if entry.is_log
+            else draws.uniform(entry.low, entry.high)
+        )
+
+    assert 0 <= problem.regret(best) < 1e-5
+    assert not problem.crashes(best)
+    regrets = [problem.regret({key: draw(entry) for key, entry in problem.parameters.items()}) for _ in range(2000)]
+    assert min(regrets) > 0
 
 
 def test_a_process_of_its_own_tells_what_it_found_and_why_no_more(tmp_path, monkeypatch):
