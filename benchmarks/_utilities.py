@@ -30,10 +30,9 @@ class Utility:
         bounds = torch.tensor([[0.0] * self.dim, [1.0] * self.dim], dtype=torch.float64)
         return self.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2))
 
-    def quantiles(self) -> tuple[float, float]:
-        """The standard deviation over the domain, and the value that one point in a hundred exceeds."""
-        values = self.values()
-        return float(values.std()), float(values.quantile(0.99))
+    def deviation(self) -> float:
+        """The standard deviation over the domain."""
+        return float(self.values().std())
 
 
 def _scaled(name: str, function: Any, bounds: Tensor | None = None) -> Utility:

@@ -189,17 +189,16 @@ MODELS_OF_DUELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # ->
 def _duels(function: Utility, noise: float, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Pairs of new points, `num x 2 x d`, and which of the two won."""
     pairs = torch.rand(num, 2, function.dim, generator=generator, dtype=torch.float64)
-    deviation, _ = function.quantiles()
-    seen = function.evaluate(pairs) + noise * deviation * torch.randn(num, 2, generator=generator, dtype=torch.float64)
+    seen = function.evaluate(pairs) + noise * function.deviation() * torch.randn(
+        num, 2, generator=generator, dtype=torch.float64
+    )
     return pairs, seen.argmax(-1)
 
 
 def _of_duels(noise: float, duels: int, method: str, seed: int) -> dict[str, Cell]:
     """The mean log density of one data set's held-out duels; the seed counts the data sets of all functions in turn."""
-    name, generator = (
-        TEST_FUNCTIONS[seed % len(TEST_FUNCTIONS)],
-        torch.Generator().manual_seed(1000 + seed // len(TEST_FUNCTIONS)),
-    )
+    data_set, number = divmod(seed, len(TEST_FUNCTIONS))
+    name, generator = TEST_FUNCTIONS[number], torch.Generator().manual_seed(1000 + data_set)
     known, winners = _duels(find_utility(name), noise, duels, generator)
     test, test_winners = _duels(find_utility(name), noise, HELD_OUT, generator)
     pairs = torch.stack([winners, 1 - winners], dim=-1) + 2 * torch.arange(duels).unsqueeze(-1)
@@ -249,7 +248,7 @@ class Data(NamedTuple):
 
 def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> Data:
     generator = torch.Generator().manual_seed(seed)
-    deviation = noise * utility.quantiles()[0]
+    deviation = noise * utility.deviation()
 
     def see(values: Tensor) -> Tensor:
         return values + deviation * torch.randn(values.shape, generator=generator, dtype=values.dtype)
@@ -267,7 +266,7 @@ def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -
     return Data(points, observations, test, truth, see(truth))
 
 
-def _densities(method: str, data: Data, deviation: float) -> tuple[float, float]:
+def _densities(method: str, data: Data, deviation: float) -> tuple[float, float | None]:
     """Mean log densities of held-out numbers, and of duels if there are any."""
     numbers = data.observations[0]
     assert isinstance(numbers, Numeric)
@@ -278,7 +277,7 @@ def _densities(method: str, data: Data, deviation: float) -> tuple[float, float]
         fit_gpytorch_mll(ExactMarginalLogLikelihood(reference.likelihood, reference))
         with torch.no_grad():
             posterior = reference.posterior(X, observation_noise=True)
-        return _normal_density(posterior.mean, posterior.variance, data.seen[:, 0], deviation), math.nan
+        return _normal_density(posterior.mean, posterior.variance, data.seen[:, 0], deviation), None
     seen = data.observations if method == "default" else []
     model = SkewGP(
         data.points, data.observations, covar_module=default_covar_module(data.points.shape[-1], seen),
@@ -290,7 +289,7 @@ def _densities(method: str, data: Data, deviation: float) -> tuple[float, float]
         target = data.truth[:, 0] if with_duels else data.seen[:, 0]
         density = _normal_density(ours.mean, ours.variance, target, deviation)
         if not with_duels:
-            return density, math.nan
+            return density, None
         judge = model.likelihood.for_kind(Preference)
         p = judge(model.posterior(data.test), scale=model.outcome_scale).probs.flatten()
         first_wins = data.seen[:, 0] > data.seen[:, 1]
@@ -302,21 +301,20 @@ def _normal_density(mean: Tensor, variance: Tensor, target: Tensor, deviation: f
     return float(distribution.log_prob(target / deviation).clamp(min=LEAST).mean())
 
 
-def _of_numbers(
-    numbers: int, duels: int, noise: float, told: str, method: str, seed: int
-) -> dict[str, Cell] | list[Names]:
-    """The mean log density of one data set; the seed counts the data sets of all functions in turn."""
-    if (told == "duels" and not duels) or (duels and method == "SingleTaskGP"):
+def _of_numbers(numbers: int, duels: int, noise: float, told: str, method: str, seed: int) -> list[Names]:
+    """The mean log densities of one data set; the seed counts the data sets of all functions in turn."""
+    if duels and method == "SingleTaskGP":
         return []
-    name = [*FUNCTIONS][seed % len(FUNCTIONS)]
-    utility = FUNCTIONS[name]()
-    data = _data(utility, numbers, duels, noise, 1000 + seed // len(FUNCTIONS))
-    of_numbers, of_duels = _densities(method, data, float(utility.quantiles()[0]))
-    return {"function": name, "log_density": of_duels if told == "duels" else of_numbers}
+    data_set, number = divmod(seed, len(FUNCTIONS))
+    utility = [*FUNCTIONS.values()][number]()
+    data = _data(utility, numbers, duels, noise, 1000 + data_set)
+    densities = zip((told, "duels"), _densities(method, data, utility.deviation()), strict=True)
+    return [{"told": kind, "function": utility.name, "log_density": density}
+            for kind, density in densities if density is not None]  # fmt: skip
 
 
 OF_NUMBERS = [{"numbers": numbers, "duels": duels, **case}
-              for numbers, duels in SIZES for case in grid(noise=(0.01, 0.3), told=("numbers", "duels"))]  # fmt: skip
+              for numbers, duels in SIZES for case in grid(noise=(0.01, 0.3), told=["numbers"])]  # fmt: skip
 NOTES = [f"{HELD_OUT} held out for each data set; difference: of the default to the method, paired by data set"]
 MEASURES = ("function", "log_density")
 RACES = (

@@ -311,7 +311,7 @@ def _ask_panel(function: str, method: str, seed: int, budget: float | None = Non
     budget = money_of_case if budget is None else budget
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
-    deviation = float(utility.values().std())
+    deviation = utility.deviation()
 
     def winner_first(pair: Tensor, judge: int) -> Tensor:
         noise = torch.randn(2, dtype=torch.float64, generator=generator)

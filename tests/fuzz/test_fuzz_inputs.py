@@ -1,5 +1,6 @@
 """Random inputs: nothing wrong in silence, no error without words; and the checks themselves turn red."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -7,7 +8,17 @@ import torch
 
 from benchmarks.fuzz import STATUSES, examine, results, table
 from benchmarks.fuzz import checks as fuzz_checks
-from benchmarks.fuzz.cases import CORNER, PULLED_APART, Case, Noise, Seen, model_of, numbered_case, random_case
+from benchmarks.fuzz.cases import (
+    CORNER,
+    PULLED_APART,
+    Case,
+    Noise,
+    Seen,
+    in_single_precision,
+    model_of,
+    numbered_case,
+    random_case,
+)
 from benchmarks.fuzz.checks import check
 from botorch_skewgp.exceptions import ContradictionWarning, ConvergenceWarning
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -20,6 +31,7 @@ LABELS = Case(
     queries=[[0.1], [0.7]],
     noise=Noise(labels=0.3),
 )
+NUMBERS = {"values": [0.1], "noise": [0.01], "index": [2]}
 
 
 @pytest.mark.parametrize("number", range(300, 308))
@@ -139,6 +151,16 @@ def test_sites_that_found_no_fixed_point_take_no_place_of_rows():
 def test_a_wedge_of_comparisons_leaves_room_for_trajectories():
     draws = model_of(numbered_case(3864), num_draws=64).draws
     assert draws.num_evaluations < 100  # reflections; thousands, where rows 12 standard deviations out were kept
+
+
+def test_single_precision_rounds_every_number_and_keeps_noise_above_it():
+    case = in_single_precision(
+        replace(LABELS, lengthscale=0.1, noise=Noise(labels=1e-3), seen=[*LABELS.seen, Seen("Numeric", NUMBERS)])
+    )
+    assert case.points[0][0] == float(torch.tensor(0.1, dtype=torch.float32)) == case.lengthscale != 0.1
+    assert case.noise.labels == 0.0625
+    assert case.seen[1].arguments == {**NUMBERS, "values": [case.lengthscale], "noise": [0.0625]}
+    assert case.single_precision
 
 
 def test_an_input_is_examined_by_number():
