@@ -82,6 +82,7 @@ class Observer:
         return true_threshold(self.function, AT, self.seed)
 
 
+UNIT = "par_type = continuous\nlower_bound = 0\nupper_bound = 1"
 CONFIGURATION = f"""
 [common]
 parnames = [frequency, level]
@@ -91,14 +92,10 @@ target = {LEVEL}
 strategy_names = [first, rest]
 
 [frequency]
-par_type = continuous
-lower_bound = 0
-upper_bound = 1
+{UNIT}
 
 [level]
-par_type = continuous
-lower_bound = 0
-upper_bound = 1
+{UNIT}
 
 [first]
 generator = ManualGenerator

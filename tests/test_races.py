@@ -3,6 +3,7 @@
 import argparse
 import csv
 import importlib
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,7 +12,7 @@ from random import Random
 import pytest
 import torch
 
-from benchmarks import load
+from benchmarks import descriptions, load
 from benchmarks._mixed import MIXED_PROBLEMS, Parameter
 from benchmarks._process import apart
 from benchmarks._race import Contest, Group, Race, grid, mean_and_error, verdict
@@ -123,6 +124,22 @@ def test_a_ratio_of_sums_has_the_error_of_independent_runs(generator):
     value, error = Group({"size": 1}, {("1",): rows}).ratio("sum", "number")
     assert value == pytest.approx(float(sums.sum() / numbers.sum()))
     assert error == pytest.approx(0.5 * 400**0.5 / float(numbers.sum()), rel=0.1)
+
+
+def test_commands_on_the_pages_are_ones_there_are():
+    root = RESULTS.parents[1]
+    paths = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "docs/measurements").glob("*.md")]
+    texts = [path.read_text() for path in (*paths, *(root / "tutorials").glob("*.ipynb"))]
+    found = sorted(set(re.findall(r"`python -m benchmarks (\w+)([^`]*)`", " ".join(texts))))
+    assert len(found) > 20
+    assert {name for name, _ in found} <= descriptions().keys()
+    for name, arguments in found:
+        if "--only" in arguments:
+            if name in ("ax", "optuna"):
+                pytest.importorskip(name)
+            contest, parser = load(name), argparse.ArgumentParser()
+            contest.add_arguments(parser)
+            parser.parse_args(arguments.split())
 
 
 def test_nothing_begins_after_the_time(tmp_path):
