@@ -1,32 +1,33 @@
 """Random inputs of every kind and mixture against an independent reference, thousands of them.
 
 Input number `i` is the same in every run. What has been done is kept in a file of progress, so that a run that was cut
-short goes on where it stopped. Inputs from number 1,000,000 on are of one corner that had been
-wrong: a skew prior against data that are all but impossible under it, at points that nearly coincide. Those from
-2,000,000 on are of another: pseudo-points that nearly coincide and must differ, beside numbers that contradict each
-other, mostly in single precision.
+short goes on where it stopped. Inputs from number 1,000,000 on are of one corner that had been wrong: a skew prior
+against data that are all but impossible under it, at points that nearly coincide. Those from 2,000,000 on are of
+another: pseudo-points that nearly coincide and must differ, beside numbers that contradict each other, mostly in single
+precision.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import resource
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import torch
-
+from benchmarks._process import apart, tell
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 
 STATUSES = ("right", "refused", "warned", "no reference", "wrong", "crash", "hang")
 PROGRESS = Path(".fuzz_progress.jsonl")
+CHUNK = 100  # inputs of a process
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,10 +63,7 @@ def _read(path: Path) -> Iterator[dict]:
         yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
-# Processes: one that runs out of processor time is ended by the kernel, and a fresh one takes its place
-
-
-def examine(number: int) -> dict:
+def examine(number: int) -> dict[str, Any]:
     """The verdict on an input, as a line of the file of progress."""
     from benchmarks.fuzz.cases import numbered_case
     from benchmarks.fuzz.checks import check
@@ -77,58 +75,43 @@ def examine(number: int) -> dict:
     return {"number": number, "status": verdict.status, "why": verdict.why, "kinds": case.kinds(), "seconds": seconds}
 
 
-def _work(connection: Connection, limit: int) -> None:
-    torch.set_num_threads(1)
+def examine_all(numbers: list[int], limit: int) -> dict[str, Any]:
+    """Verdicts, told as they come: the kernel ends a process that runs out of processor time."""
     warnings.simplefilter("ignore")
     examine(0)  # imports and compiled code
-    connection.send(None)
-    while (number := connection.recv()) is not None:
+    entries: list[dict[str, Any]] = []
+    tell({"entries": entries})
+    for number in numbers:
         used = int(time.process_time()) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (used + limit, resource.RLIM_INFINITY))
-        connection.send(examine(number))
+        entries.append(examine(number))
+        tell({"entries": entries})
+    return {"entries": entries}
 
 
-def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
+def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict[str, Any]]:
     """The verdicts on inputs, as they come, each within a limit of seconds of processor time."""
+    chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
+    with ThreadPoolExecutor(processes) as pool:
+        for entries in pool.map(partial(_examined, limit=limit), chunks):
+            yield from entries
+
+
+def _examined(numbers: list[int], limit: int) -> list[dict[str, Any]]:
+    """The verdicts of fresh processes, the next of which goes on behind an input that ended the last one."""
     from benchmarks.fuzz.cases import numbered_case
 
-    context = multiprocessing.get_context("spawn")
-    queue = list(reversed(numbers))
-    busy: dict[Connection, tuple] = {}  # process and the number that it works on; None while it starts
-
-    def start() -> None:
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, limit), daemon=True)
-        process.start()
-        theirs.close()
-        busy[ours] = (process, None)
-
-    for _ in range(min(processes, len(queue))):
-        start()
-    while busy:
-        for connection in wait(list(busy)):
-            assert isinstance(connection, Connection)
-            process, number = busy.pop(connection)
-            try:
-                entry = connection.recv()
-            except EOFError:
-                process.join()
-                if number is None:
-                    raise RuntimeError("A process of the fuzzer ended before it began.") from None
-                kinds = numbered_case(number).kinds()
-                why = f"over {limit} s" if process.exitcode == -24 else f"exit code {process.exitcode}"
-                yield {"number": number, "status": "hang", "why": why, "kinds": kinds, "seconds": float(limit)}
-                if queue:
-                    start()
-                continue
-            if entry is not None:
-                yield entry
-            following = queue.pop() if queue else None
-            connection.send(following)
-            if following is None:
-                process.join()
-            else:
-                busy[connection] = (process, following)
+    done: list[dict[str, Any]] = []
+    while left := numbers[len(done) :]:
+        found = apart(examine_all, left, limit)
+        if "entries" not in found:
+            raise RuntimeError(f"A process of the fuzzer ended before it began: {found['why']}")
+        done += found["entries"]
+        if len(done) < len(numbers):
+            number, why = numbers[len(done)], f"{found['why']}, of {limit} s"
+            kinds = numbered_case(number).kinds()
+            done.append({"number": number, "status": "hang", "why": why, "kinds": kinds, "seconds": float(limit)})
+    return done
 
 
 def table(entries: list[dict]) -> Table:

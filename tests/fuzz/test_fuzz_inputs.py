@@ -6,6 +6,7 @@ from random import Random
 import pytest
 import torch
 
+from benchmarks import fuzz
 from benchmarks.fuzz import STATUSES, examine, results, table
 from benchmarks.fuzz import checks as fuzz_checks
 from benchmarks.fuzz.cases import (
@@ -104,6 +105,26 @@ def test_an_error_in_words_is_a_refusal():
     verdict = check(case)
     assert verdict.status == "refused"
     assert "must be # or #" in verdict.why
+
+
+def test_an_input_that_ends_its_process_hangs_and_the_next_ones_go_on(monkeypatch):
+    asked: list = []
+
+    def apart(function, numbers, limit):
+        asked.append(numbers)
+        entries = [{"number": number, "status": "right"} for number in numbers]
+        return {"entries": entries} if 7 not in numbers else {"entries": entries[: numbers.index(7)], "why": "killed"}
+
+    monkeypatch.setattr(fuzz, "apart", apart)
+    monkeypatch.setattr(fuzz, "CHUNK", 3)
+    found = list(results([5, 6, 7, 8, 9], processes=1, limit=20))
+    assert [entry["number"] for entry in found] == [5, 6, 7, 8, 9]
+    assert [entry["status"] for entry in found] == ["right", "right", "hang", "right", "right"]
+    assert found[2]["why"] == "killed, of 20 s"
+    assert asked == [[5, 6, 7], [8, 9]]
+    monkeypatch.setattr(fuzz, "apart", lambda *arguments: {"why": "no module"})
+    with pytest.raises(RuntimeError, match="ended before it began: no module"):
+        list(results([5], processes=1, limit=20))
 
 
 def test_numbered_inputs_repeat():
