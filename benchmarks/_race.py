@@ -128,35 +128,24 @@ Columns = Callable[[Group], Found]
 
 @dataclass(frozen=True)
 class Race:
-    """Every method runs in every case with every seed, from which all that is random comes.
+    """Every method runs in every case with every seed, from which all that is random comes."""
 
-    Args:
-        name: Of the table; rows are kept in the file `name_runs`.
-        cases: What runs are about.
-        methods: What is compared.
-        seeds: The seeds.
-        run: Measures of a run by the names of its case and method and by `seed`; several rows if they have names of
-            their own, none where the method does not apply.
-        measures: Their names.
-        columns: The cells of a case and method in the table, or of several rows of it, from their runs; means of the
-            measures if not given.
-        notes: In the head of the table.
-        others: The columns of further tables of the same runs, by their names.
-        told: The rows that tables are of, from those of the runs.
-        quick: Arguments of small runs.
-    """
-
-    name: str
+    name: str  # of the table; rows are kept in the file `name_runs`
     cases: Sequence[Names]
     methods: Sequence[Names]
     seeds: Sequence[int]
+    # Measures of a run by the names of its case and method and by `seed`; several rows if they have names of their own,
+    # none where the method does not apply.
     run: Run
     measures: tuple[str, ...]
+    # The cells of a case and method in the table, or of several rows of it, from their runs; means if not given.
     columns: Columns | None = None
-    notes: Sequence[str] = ()
-    others: Mapping[str, Columns] = field(default_factory=dict)
-    told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
-    quick: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # in the head of the table
+    others: Mapping[str, Columns] = field(default_factory=dict)  # columns of further tables of the same runs, by name
+    told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: (
+        rows
+    )  # rows that tables are of, from those of the runs
+    quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
 
     @property
     def names(self) -> set[str]:

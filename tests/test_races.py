@@ -3,6 +3,7 @@
 import argparse
 import csv
 import importlib
+import math
 import re
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ def test_runs_are_stored_and_told_in_pairs(tmp_path):
     assert clever["less"] == pytest.approx(-(10 + 11) / 4)
     assert clever["se"] == pytest.approx(0.25)  # of differences -5 and -5.5
     assert (other["size"], other["method"], other["median"]) == ("3", "plain", 30.5)
+    floored = replace(race([]), columns=lambda runs: {"less": runs.less("error", 8.0, method="plain")[0]})
+    assert floored.table(rows).rows[1]["less"] == pytest.approx((math.log10(8 / 10) + math.log10(8 / 11)) / 2)
     again: list = []
     assert race(again, seeds=range(3), methods=("plain",)).hold(tmp_path)[: len(rows)] == rows
     assert again == [(1, "plain", 2), (3, "plain", 2)]
