@@ -142,9 +142,8 @@ class Race:
     columns: Columns | None = None
     notes: Sequence[str] = ()  # in the head of the table
     others: Mapping[str, Columns] = field(default_factory=dict)  # columns of further tables of the same runs, by name
-    told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: (
-        rows
-    )  # rows that tables are of, from those of the runs
+    # The rows that tables are of, from those of the runs.
+    told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
     quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
 
     @property
