@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
     wanted = range(options.first, options.first + (100 if options.quick else options.num))
-    done = {entry["number"]: entry for entry in _read(options.progress)}
+    with options.progress.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        done = {entry["number"]: entry for entry in map(json.loads, file)}
     left = [number for number in wanted if number not in done]
     say(f"{len(wanted) - len(left)} of {len(wanted)} inputs were done before")
     with options.progress.open("a", encoding="utf-8") as file:
@@ -56,11 +58,6 @@ def run(options: argparse.Namespace) -> None:
             if entry["status"] in ("wrong", "crash", "hang"):
                 say(f"{entry['number']}: {entry['status']}, {entry['kinds']}: {entry['why']}")
     publish([table([done[number] for number in wanted])], folder)
-
-
-def _read(path: Path) -> Iterator[dict]:
-    if path.exists():
-        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def examine(number: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import json
 import math
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,7 @@ from benchmarks._reporting import (
 from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
 
 PROGRESS = Path(".real_progress.jsonl")
+JOB = ("data", "split", "model", "fold", "size")
 PAIRS = "ModeCanada, pairs"
 NUM_FOLDS = {"known": 4, "new": 5}
 ALL_FOLDS = ("wine", "soup", "NH4", "HC", "Heating", "Affairs")  # too few answers for one fold to say much
@@ -183,19 +184,18 @@ def run(options: argparse.Namespace) -> None:
     if missing := missing_wheels():
         raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
     folder = prepare(options)
-    done = {_key(entry): entry for entry in _read(options.progress)}
+    with options.progress.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        done = {tuple(entry[key] for key in JOB): entry for entry in map(json.loads, file)}
     jobs = [] if options.list else [job for job in _jobs(options) if job not in done]
     say(f"{len(jobs)} to do, {len(done)} done before")
     with options.progress.open("a", encoding="utf-8") as file, ThreadPoolExecutor(options.processes) as pool:
         for job, found in zip(jobs, pool.map(lambda job: apart(measure, *job, limit=options.limit), jobs), strict=True):
-            name, split, model, fold, size = job
-            entry = {"data": name, "split": split, "model": model, "fold": fold, "size": size, **found}
-            entry["commit"] = commit()
-            done[job] = entry
-            file.write(json.dumps(entry) + "\n")
+            done[job] = {**dict(zip(JOB, job, strict=True)), **found, "commit": commit()}
+            file.write(json.dumps(done[job]) + "\n")
             file.flush()
             nats = -sum(found["log_density"]) / len(found["log_density"]) if "log_density" in found else math.nan
-            say(f"{name}, {split}, {model}, fold {fold}, size {size}: {nats:.4f} {found.get('why', '')}")
+            say(f"{', '.join(map(str, job))}: {nats:.4f} {found.get('why', '')}")
     entries = list(done.values())
     tables = [_with_stored(results(entries), folder), _with_stored(reliability(entries), folder)]
     publish(tables, folder)
@@ -227,15 +227,6 @@ def _folds(name: str, split: str, size: int | None) -> int:
     """One fold says little of models that learn from few answers, and of people who are new."""
     few = name in ALL_FOLDS or (size is not None and size <= FEW) or (split == "new" and size is None)
     return NUM_FOLDS[split] if few and split in NUM_FOLDS else 1
-
-
-def _key(entry: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(entry[key] for key in ("data", "split", "model", "fold", "size"))
-
-
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 # Tables
@@ -295,7 +286,8 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
         values, person = _pooled(group, "log_density"), _pooled(group, "person")
         for (gap, error), models in BESIDE.items():
             rival = next((groups[key] for each in models if (key := (name, split, each, size)) in groups), [])
-            if rival is not group and _comparable(rival, group):
+            folds = [entry["fold"] for entry in rival if "why" not in entry]
+            if rival is not group and folds == [entry["fold"] for entry in group]:
                 ahead = _pooled(rival, "log_density") - values
                 row |= {gap: float(ahead.mean()), error: clustered_error(ahead, person)}
         table.add(
@@ -336,11 +328,6 @@ def _with_stored(table: Table, folder: Path | None) -> Table:
 
     table.rows.sort(key=place)
     return table
-
-
-def _comparable(rival: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
-    folds = [entry["fold"] for entry in rival if "why" not in entry]
-    return folds == [entry["fold"] for entry in group]
 
 
 def bins_of(group: Sequence[dict[str, Any]]) -> list[tuple[int, int, float, float, float]]:
