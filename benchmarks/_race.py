@@ -262,8 +262,11 @@ class Contest:
             if options.seeds is not None:
                 chosen = replace(chosen, seeds=range(options.seeds))
             chosen = chosen.small() if options.quick else chosen
-            tables = chosen.tables(chosen.hold(folder, options.processes, options.seconds))
-            publish([table for table in tables if table.rows], folder)
+            rows = chosen.hold(folder, options.processes, options.seconds)
+            tables = [table for table in chosen.tables(rows) if table.rows]
+            for table in tables:
+                table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
+            publish(tables, folder)
 
 
 def _listed(found: Found) -> Sequence[Names]:

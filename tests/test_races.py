@@ -78,6 +78,18 @@ def test_one_command_line_selects_races_cases_and_methods(tmp_path):
         small.only(["1", "b"])
 
 
+def test_stored_rows_of_what_did_not_run_stay(tmp_path):
+    (tmp_path / "small.csv").write_text(
+        "# run at commit aaaaaaa\nsize,method,error,gone\n1,plain,9,1\n1,old,7,1\n3,plain,8,1\n"
+    )
+    contest = Contest([race([])])
+    contest.run(options_of(contest, "--only", "1", "plain", "--seeds=1", f"--output={tmp_path}"))
+    lines = [line for line in (tmp_path / "small.csv").read_text().splitlines() if line[0] != "#"]
+    found = [[row[name] for name in ("size", "method", "error")] for row in csv.DictReader(lines)]
+    assert found == [["1", "plain", "10"], ["1", "old", "7"], ["3", "plain", "8"]]
+    assert lines[-1].endswith(",aaaaaaa")
+
+
 def test_small_runs_have_arguments_of_their_own():
     def run(method: str, seed: int, trials: int = 80) -> dict:
         return {"trials": trials}

@@ -9,7 +9,6 @@ was made at.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import resource
@@ -306,25 +305,15 @@ def _commits(group: Sequence[dict[str, Any]]) -> str:
 
 def _with_stored(table: Table, folder: Path | None) -> Table:
     """A table with the stored rows of what it lacks, in the order of data and models."""
-    path = None if folder is None else folder / f"{table.name}.csv"
-    if path is None or not path.exists():
-        return table
-
-    def key(row: Mapping[str, Cell]) -> list[str]:
-        return [shown(row[column]) for column in ("data", "split", "learnt", "model")]
-
-    made = {tuple(key(row)) for row in table.rows}
-    lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    for row in csv.DictReader(lines):
-        if tuple(key(row)) not in made:
-            table.add(**row)
+    table.keep_stored(folder, ("data", "split", "learnt", "model"))
     names = [*DATA, PAIRS]
     order = {name: list(_models(name)) for name in {str(row["data"]) for row in table.rows}}
 
     def place(row: Mapping[str, Cell]) -> tuple[int, str, int, int]:
-        name, split, learnt, model = key(row)
-        models = order[name]  # rows of models that are no more stay, as records of their commits
-        return names.index(name), split, int(learnt), models.index(model) if model in models else len(models)
+        name, model = str(row["data"]), str(row["model"])
+        models = order[name]
+        at = models.index(model) if model in models else len(models)
+        return names.index(name), str(row["split"]), int(row["learnt"] or 0), at
 
     table.rows.sort(key=place)
     return table
