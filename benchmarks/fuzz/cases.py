@@ -126,8 +126,7 @@ def _value(rng: Random, sd: float) -> float:
 
 def _numeric(rng: Random, n: int, sd: float) -> dict[str, Any]:
     m = rng.randint(1, 5)
-    values = [_value(rng, sd) for _ in range(m)]
-    arguments: dict[str, Any] = {"values": values, "index": _index(rng, n, m)}
+    arguments: dict[str, Any] = {"values": [_value(rng, sd) for _ in range(m)], "index": _index(rng, n, m)}
     if rng.random() < 0.4:
         arguments["noise"] = [0.0 if rng.random() < 0.04 else _variance(rng) for _ in range(m)]
     return arguments
@@ -219,13 +218,12 @@ def _labels(rng: Random, n: int) -> dict[str, Any]:
     num_labels, m = rng.randint(2, 3), rng.randint(1, 6)
     event = sorted(rng.randrange(m) for _ in range(m))
     where = {e: rng.randrange(n) for e in event}
-    pairs, kept = [], []
+    pairs = []
     for e in event:  # within one event no preference contradicts another
         order = Random(e).sample(range(num_labels), num_labels)
         a, b = sorted(rng.sample(range(num_labels), 2), key=order.index)
         pairs.append([a, b])
-        kept.append(e)
-    return {"labels": pairs, "num_labels": num_labels, "index": [where[e] for e in kept], "event": kept}
+    return {"labels": pairs, "num_labels": num_labels, "index": [where[e] for e in event], "event": event}
 
 
 def random_case(rng: Random) -> Case:
