@@ -149,7 +149,7 @@ def test_commands_on_the_pages_are_ones_there_are():
     assert len(found) > 20
     assert {name for name, _ in found} <= descriptions().keys()
     for name, arguments in found:
-        if "--only" in arguments:
+        if arguments:
             if name in ("ax", "optuna"):
                 pytest.importorskip(name)
             contest, parser = load(name), argparse.ArgumentParser()
