@@ -19,7 +19,7 @@ import torch
 
 Cell = str | float | int | bool | None
 RESULTS = Path(__file__).parent / "results"
-COMMIT = re.compile(r"\b[0-9a-f]{7}\b")
+COMMIT = re.compile(r"\b[0-9a-f]{7,10}\b")
 
 
 def environment(devices: Sequence[torch.device] = ()) -> str:
