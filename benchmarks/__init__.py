@@ -1,7 +1,7 @@
 """Benchmarks: `python -m benchmarks` lists them, `python -m benchmarks NAME --help` tells what one takes.
 
 A benchmark is a module of this package whose name does not start with an underscore. The first line of its docstring is
-its description, and it has two functions:
+its description, and it has races, `RACES: tuple[Race, ...]`, whose options are shared; or two functions:
 
     add_arguments(parser: argparse.ArgumentParser) -> None    declares its options
     run(options: argparse.Namespace) -> None                  runs it
@@ -45,10 +45,14 @@ def load(name: str) -> Benchmark:
     """Import a benchmark.
 
     Raises:
-        TypeError: If the module lacks `add_arguments` or `run`.
+        TypeError: If the module has neither races nor `add_arguments` and `run`.
     """
     module = importlib.import_module(f"{__name__}.{name}")
+    if hasattr(module, "RACES"):
+        return importlib.import_module(f"{__name__}._race").Contest(module.RACES)
     for function in ("add_arguments", "run"):
         if not callable(getattr(module, function, None)):
-            raise TypeError(f"benchmarks/{name}.py must define {function}(); see the docstring of the package.")
+            raise TypeError(
+                f"benchmarks/{name}.py must define RACES or {function}(); see the docstring of the package."
+            )
     return cast(Benchmark, module)

@@ -1,10 +1,7 @@
 r"""Gibbs sampling of the rows, one coordinate after another.
 
-References:
-
-.. [Geweke1991efficient]
-    J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions subject to
-    linear constraints. Computing Science and Statistics, 23, 1991.
+.. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
+   subject to linear constraints. Computing Science and Statistics, 23, 1991.
 """
 
 from __future__ import annotations
@@ -25,15 +22,6 @@ class GibbsSampler(RowSampler):
     every draw needs the one before it. Chains are drawn together.
 
     `P` is built, whatever the prior.
-
-    Args:
-        distribution: The truncated normal to draw from.
-
-    Example:
-        >>> sampler = GibbsSampler(distribution)
-        >>> state = sampler.init(feasible_start(distribution, num_chains=16, generator=generator))
-        >>> state, positions, info = sampler.run(state, num_steps=100, generator=generator)
-        >>> rows = sampler.rows(positions)
     """
 
     def __init__(self, distribution: TruncatedNormal) -> None:

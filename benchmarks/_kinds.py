@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import torch
@@ -22,7 +21,6 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
     VoteLikelihood,
 )
-from botorch_skewgp.observations import Observation
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,8 @@ class Noise:
         return replace(self, **{name: factor * getattr(self, name) for name in variances})
 
 
-def likelihood_of(
-    noise: Noise, num_labels: int = 1, kinds: Collection[type[Observation]] | None = None
-) -> RowLikelihood:
-    """Likelihoods of these kinds, all but class labels if not told; of class labels alone if there are several."""
+def likelihood_of(noise: Noise, num_labels: int = 1) -> RowLikelihood:
+    """Likelihoods of all kinds but class labels; of class labels alone if there are several."""
 
     def tensor(*values: float) -> torch.Tensor:
         return torch.tensor(values[0] if len(values) == 1 else values, dtype=torch.float64)
@@ -65,7 +61,7 @@ def likelihood_of(
     duels = PreferenceLikelihood(items, tie_width=width, ties_allowed=noise.ties_allowed, num_strengths=num_strengths)
     if num_strengths > 1:
         duels.strength_gaps = tensor(*noise.strengths).diff()
-    every: tuple[RowLikelihood, ...] = (
+    return MixedLikelihood(
         NumericLikelihood(noise=tensor(noise.numbers), learn_noise=False),
         ProbitLikelihood(noise=tensor(noise.labels)),
         OrdinalLikelihood(
@@ -77,9 +73,6 @@ def likelihood_of(
         SlopeLikelihood(tensor(noise.slopes)),
         ProbitAffineLikelihood(),
     )
-    if kinds is None:
-        return MixedLikelihood(*every)
-    return MixedLikelihood(*(one for one in every if set(kinds).intersection(one.observation_types)))
 
 
 def rbf_kernel(outputscale: float, lengthscale: float) -> ScaleKernel:

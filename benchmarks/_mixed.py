@@ -11,6 +11,8 @@ from botorch.test_functions.synthetic import Branin, Hartmann
 
 Params = Mapping[str, Any]
 TRIALS, BATCH, CLOSE = 24, 3, 1e-3
+BRANIN_MINIMUM = 0.4176429498967167  # with a whole input, from a grid of 15,001 values of the other
+HARTMANN_MAXIMUM = 3.122003008462722  # by searches over the free inputs at each combination of the others
 
 
 class Parameter(NamedTuple):
@@ -68,6 +70,21 @@ def _bowls(tops: Mapping[str, tuple[float, float, int, float, float]], crashes: 
     return MixedProblem({"x": FLOAT, "y": FLOAT, "k": Parameter(1, 6, is_whole=True), "c": THREE}, regret, crashes)
 
 
+BRANIN_OF_TWO = 0.397887  # the minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
+
+
+def _branin_of_two(params: Params) -> float:
+    return float(Branin()(torch.tensor([15 * params["x0"] - 5, 15 * params["x1"]], dtype=torch.double))) - BRANIN_OF_TWO
+
+
+def _crashes(params: Params) -> bool:
+    """A region that has one of Branin's three minima, and reaches to within 0.07 of another."""
+    return params["x0"] > 0.61 or (params["x0"] - 0.5) ** 2 + (params["x1"] - 0.6) ** 2 < 0.1
+
+
+CRASH_REGION = MixedProblem({"x0": FLOAT, "x1": FLOAT}, _branin_of_two, _crashes)
+
+
 def _second_input(k: Any, category: str) -> Any:
     return 2.0 + 11.0 * k / 15.0 + {"a": 0.0, "b": 2.0, "c": -2.0}[category]
 
@@ -76,10 +93,6 @@ def _branin(params: Params) -> float:
     """Branin with one whole input, moved and raised by the category."""
     inputs = torch.tensor([-5 + 15 * params["x"], _second_input(params["k"], params["c"])], dtype=torch.double)
     return float(Branin()(inputs)) - BRANIN_MINIMUM + {"a": 5.0, "b": 0.0, "c": 10.0}[params["c"]]
-
-
-_grid = torch.cartesian_prod(torch.linspace(-5, 10, 15001), _second_input(torch.arange(16.0), "b")).double()
-BRANIN_MINIMUM = float(Branin()(_grid).min())
 
 
 def _network(params: Params) -> float:
@@ -104,25 +117,6 @@ def _hartmann(params: Params) -> float:
     return HARTMANN_MAXIMUM - float(Hartmann(6, negate=True)(torch.tensor(values, dtype=torch.double)))
 
 
-def _best_of_hartmann() -> float:
-    """The largest value by a search over free inputs at each combination of the others."""
-    hartmann, values = Hartmann(6, negate=True), [k / 8 for k in range(9)]
-    grid = torch.cartesian_prod(*(torch.tensor(v, dtype=torch.double) for v in (values, values, [*CORNERS.values()])))
-    free = torch.tensor([0.20, 0.15, 0.477], dtype=torch.double).repeat(len(grid), 1).requires_grad_()
-    optimizer = torch.optim.LBFGS([free], max_iter=200, line_search_fn="strong_wolfe")
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = -hartmann(torch.cat([free.clamp(0, 1), grid], -1)).sum()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    with torch.no_grad():
-        return float(hartmann(torch.cat([free.clamp(0, 1), grid], -1)).max())
-
-
-HARTMANN_MAXIMUM = _best_of_hartmann()
 EIGHTHS = Parameter(0, 8, is_whole=True)
 
 MIXED_PROBLEMS: dict[str, MixedProblem] = {

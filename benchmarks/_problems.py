@@ -13,17 +13,10 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 @dataclass(frozen=True)
 class Problem:
-    """A truncated normal with a name.
-
-    Args:
-        name: What tables call it.
-        kind: `"classification"` or `"duels"`.
-        size: The number of rows.
-        distribution: The truncated normal.
-    """
+    """A truncated normal with so many rows and the name that tables have."""
 
     name: str
-    kind: str
+    kind: str  # "classification" or "duels"
     size: int
     distribution: TruncatedNormal
 
@@ -63,31 +56,18 @@ def classification(n: int, seed: int = 0, d: int = 3) -> Problem:
 
 @dataclass(frozen=True)
 class Duels:
-    """Points and the duels between them.
+    """Points and the duels between them."""
 
-    Args:
-        X: The points, `n x d`.
-        pairs: Winner and loser of every duel, `m x 2`.
-        difference: The duels as rows over the points, winner less loser, `m x n`.
-        covariance: The kernel matrix of the points.
-    """
-
-    X: Tensor
-    pairs: Tensor
-    difference: Tensor
-    covariance: Tensor
+    X: Tensor  # n x d
+    pairs: Tensor  # winner and loser, m x 2
+    difference: Tensor  # the duels as rows over the points, winner less loser, m x n
+    covariance: Tensor  # the kernel matrix of the points
 
 
 def duel_data(m: int, noise: float, d: int, items: int | None = None, lengthscale: float = 0.5, seed: int = 3) -> Duels:
-    """Duels of a draw from a Gaussian process of unit variance on the unit cube.
+    """Duels of a draw from a Gaussian process of unit variance on the unit cube; noise is that of each of two values.
 
-    Args:
-        m: The number of duels.
-        noise: The standard deviation of the noise that is added to each of a duel's two values.
-        d: The dimension.
-        items: The number of points, duels being between random ones; `2 m` points, each in one duel, if `None`.
-        lengthscale: The lengthscale of the squared exponential kernel.
-        seed: Of the generator.
+    They are between so many random points (`items`), or each between two new ones.
     """
     generator = torch.Generator().manual_seed(seed)
     double = torch.float64

@@ -1,4 +1,7 @@
-"""A race: methods on the same cases and seeds, every run a stored row, and a table of what comes of them."""
+"""A race: methods on the same cases and seeds, every run a stored row, and a table of what comes of them.
+
+A module that has `RACES` is a benchmark; its options are those of `Contest`.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,23 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import joblib
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import (
-    Cell,
-    Table,
-    add_common_arguments,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-    shown,
-)
+from benchmarks._reporting import Cell as Cell
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say, shown
 from benchmarks._runs import Row, Runs
 
 Names = Mapping[str, Cell]  # what a case or a method is called, by column
 Key = tuple[str, ...]
-Run = Callable[..., Mapping[str, Cell] | Sequence[Mapping[str, Cell]]]
+Found = Mapping[str, Cell] | Sequence[Mapping[str, Cell]]
+Run = Callable[..., Found]
 
 
 def grid(**values: Iterable[Cell]) -> list[dict[str, Cell]]:
@@ -86,41 +83,92 @@ class Group:
         """The median of a measure, between the middle two of an even number."""
         return float(self.values(measure).quantile(0.5))
 
-    def beside(self, measure: str, **rival: Cell) -> tuple[Tensor, Tensor]:
-        """A measure of this group and of the one with other names, of the seeds that both have; none beside itself."""
+    def cell(self, measure: str) -> Cell:
+        """The mean of a measure, or the first of its texts; nothing if it was not measured."""
+        try:
+            return self.mean(measure) if any(row[measure] for row in self.rows) else None
+        except ValueError:
+            return self.rows[0][measure]
+
+    def total(self, measure: str) -> Cell:
+        """The sum of a measure, if every run has it."""
+        total = float(self.values(measure).sum())
+        return total if total == total else None
+
+    def ratio(self, measure: str, number: str) -> tuple[float, float]:
+        """A sum over the sum of numbers, whose runs are independent, and the standard error."""
+        sums, numbers = self.values(measure), self.values(number)
+        value = sums.sum() / numbers.sum()
+        return float(value), float(len(self) * mean_and_error(sums - value * numbers)[1] / numbers.sum())
+
+    def less(self, measure: str, floor: float | None = None, **rival: Cell) -> tuple[float, float]:
+        """A measure, or the decimal logarithm with this floor, less the rival's, in pairs, and the standard error."""
+        mine, theirs = self.beside(measure, **rival)
+        if floor is not None:
+            mine, theirs = (values.clamp(min=floor).log10() for values in (mine, theirs))
+        return mean_and_error(mine - theirs)
+
+    def pairs(self, **rival: Cell) -> list[tuple[Row, Row]]:
+        """The rows of this group and of the one with other names, of the seeds that both have; none beside itself."""
         names = {**self.names, **rival}
         others = {} if names == self.names else self._of(names)
-        both = [(row, others[seed]) for seed, row in self._rows.items() if seed in others]
+        return [(row, others[seed]) for seed, row in self._rows.items() if seed in others]
+
+    def beside(self, measure: str, **rival: Cell) -> tuple[Tensor, Tensor]:
+        """A measure of such pairs."""
         mine, theirs = (
-            torch.tensor([float(pair[i][measure] or "nan") for pair in both], dtype=torch.float64) for i in range(2)
+            torch.tensor([float(pair[i][measure] or "nan") for pair in self.pairs(**rival)], dtype=torch.float64)
+            for i in range(2)
         )
         return mine, theirs
 
 
+Columns = Callable[[Group], Found]
+
+
 @dataclass(frozen=True)
 class Race:
-    """Every method runs in every case with every seed, from which all that is random comes.
+    """Every method runs in every case with every seed, from which all that is random comes."""
 
-    Args:
-        name: Of the table; rows are kept in the file `name_runs`.
-        cases: What runs are about.
-        methods: What is compared.
-        seeds: The seeds.
-        run: Measures of a run by the names of its case and method and by `seed`; several rows if they have names of
-            their own, none where the method does not apply.
-        measures: Their names.
-        columns: The cells of a case and method in the table, from their runs.
-        notes: In the head of the table.
-    """
-
-    name: str
+    name: str  # of the table; rows are kept in the file `name_runs`
     cases: Sequence[Names]
     methods: Sequence[Names]
     seeds: Sequence[int]
+    # Measures of a run by the names of its case and method and by `seed`; several rows if they have names of their own,
+    # none where the method does not apply.
     run: Run
     measures: tuple[str, ...]
-    columns: Callable[[Group], dict[str, Cell]]
-    notes: list[str] = field(default_factory=list)
+    # The cells of a case and method in the table, or of several rows of it, from their runs; means if not given.
+    columns: Columns | None = None
+    notes: Sequence[str] = ()  # in the head of the table
+    others: Mapping[str, Columns] = field(default_factory=dict)  # columns of further tables of the same runs, by name
+    # The rows that tables are of, from those of the runs.
+    told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
+    quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
+
+    @property
+    def names(self) -> set[str]:
+        """What its cases and methods are called."""
+        return {shown(name) for entry in (*self.cases, *self.methods) for name in entry.values()} - {""}
+
+    def only(self, names: Sequence[str]) -> Race:
+        """The race of cases and methods that have one of the names in every column to which one of them belongs."""
+
+        def chosen(entries: Sequence[Names]) -> list[Names]:
+            found = [*entries]
+            for column in entries[0]:
+                if wanted := {shown(entry[column]) for entry in entries} & {*names}:
+                    found = [entry for entry in found if shown(entry[column]) in wanted]
+            return found
+
+        cases, methods = chosen(self.cases), chosen(self.methods)
+        if not cases or not methods:
+            raise ValueError(f"Nothing in the race {self.name!r} has all of the names {', '.join(names)}.")
+        return replace(self, cases=cases, methods=methods)
+
+    def small(self) -> Race:
+        """One small run of each method in the first case."""
+        return replace(self, cases=self.cases[:1], seeds=self.seeds[:1], run=partial(self.run, **self.quick))
 
     def hold(self, folder: Path | None, processes: int = 1, seconds: float | None = None) -> list[Row]:
         """Run what is not in the folder yet, seeds first, so that a race that is stopped has pairs; all rows there are.
@@ -150,27 +198,38 @@ class Race:
         return runs.rows
 
     def table(self, rows: Sequence[Row]) -> Table:
+        """The first of its tables."""
+        return self.tables(rows)[0]
+
+    def tables(self, rows: Sequence[Row]) -> list[Table]:
         """The columns of all cases and methods that have rows, those of the race first."""
         names = (*self.cases[0], *self.methods[0])
         by_names: dict[Key, dict[str, Row]] = {}
         for case, method in itertools.product(self.cases, self.methods):
             by_names[tuple(map(shown, {**case, **method}.values()))] = {}
-        for row in rows:
+        for row in self.told(rows):
             by_names.setdefault(tuple(row[name] for name in names), {})[row["seed"]] = row
+        groups = [Group(dict(zip(names, key, strict=True)), by_names) for key in by_names]
+        columns = self.columns or (lambda group: {measure: group.cell(measure) for measure in self.measures})
+        return [
+            self._table(name, of_group, [group for group in groups if len(group)])
+            for name, of_group in {self.name: columns, **self.others}.items()
+        ]
+
+    def _table(self, name: str, columns: Columns, groups: Sequence[Group]) -> Table:
         found = []
-        for key in by_names:
-            if len(group := Group(dict(zip(names, key, strict=True)), by_names)):
-                commits = dict.fromkeys(commit for row in group.rows for commit in row["commit"].split())
-                cells = {**dict(zip(names, key, strict=True)), **self.columns(group)}
-                found.append({**cells, "commit": " ".join(commits)})
-        columns = tuple(dict.fromkeys(name for cells in found for name in cells)) or names
-        table = Table(self.name, columns, [environment(), f"load average at the end {load_average()}", *self.notes])
+        for group in groups:
+            commits = dict.fromkeys(commit for row in group.rows for commit in row["commit"].split())
+            for cells in _listed(columns(group)):
+                found.append({**group.names, **cells, "commit": " ".join(commits)})
+        used = sorted(dict.fromkeys(column for cells in found for column in cells), key=lambda name: name == "commit")
+        table = Table(name, tuple(used), [environment(), f"load average at the end {load_average()}", *self.notes])
         for cells in found:
             table.add(**cells)
         return table
 
 
-def add_race_arguments(parser: argparse.ArgumentParser, seeds: int) -> None:
+def add_race_arguments(parser: argparse.ArgumentParser, seeds: int | None) -> None:
     """Options that all races share."""
     add_common_arguments(parser)
     parser.set_defaults(threads=1)
@@ -179,11 +238,39 @@ def add_race_arguments(parser: argparse.ArgumentParser, seeds: int) -> None:
     parser.add_argument("--seconds", type=float, help="nothing begins later than this; 0 makes tables of what is there")
 
 
-def hold_and_publish(options: argparse.Namespace, *races: Race) -> None:
-    """Hold races one after another, each with its table."""
-    folder = prepare(options)
-    for race in races:
-        publish([race.table(race.hold(folder, options.processes, options.seconds))], folder)
+class Contest:
+    """Races, one after another, each with its tables."""
+
+    def __init__(self, races: Sequence[Race]) -> None:
+        """The races that a module has."""
+        self.races = races
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Options of a module that has races."""
+        add_race_arguments(parser, seeds=None)
+        names = sorted({race.name for race in self.races}.union(*(race.names for race in self.races)))
+        listing = "races, cases and methods by their names: " + "; ".join(names).replace("%", "%%")
+        parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME", help=listing)
+
+    def run(self, options: argparse.Namespace) -> None:
+        """Hold those that are asked for, and publish what there is of each."""
+        folder = prepare(options)
+        wanted = {*options.only}
+        named = [race for race in self.races if race.name in wanted]
+        for race in named or [race for race in self.races if not wanted or race.names & wanted]:
+            chosen = race.only(options.only)
+            if options.seeds is not None:
+                chosen = replace(chosen, seeds=range(options.seeds))
+            chosen = chosen.small() if options.quick else chosen
+            rows = chosen.hold(folder, options.processes, options.seconds)
+            tables = [table for table in chosen.tables(rows) if table.rows]
+            for table in tables:
+                table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
+            publish(tables, folder)
+
+
+def _listed(found: Found) -> Sequence[Names]:
+    return [found] if isinstance(found, Mapping) else found
 
 
 def _measured(run: Run, cell: Names, threads: int) -> list[Names]:
@@ -191,5 +278,4 @@ def _measured(run: Run, cell: Names, threads: int) -> list[Names]:
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
         torch.manual_seed(int(cell["seed"] or 0))
-        found = run(**cell)
-    return [{**cell, **row} for row in ([found] if isinstance(found, Mapping) else found)]
+        return [{**cell, **row} for row in _listed(run(**cell))]

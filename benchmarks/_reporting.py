@@ -8,6 +8,7 @@ import functools
 import io
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import torch
 
 Cell = str | float | int | bool | None
 RESULTS = Path(__file__).parent / "results"
+COMMIT = re.compile(r"\b[0-9a-f]{7,10}\b")
 
 
 def environment(devices: Sequence[torch.device] = ()) -> str:
@@ -62,17 +64,11 @@ def shown(cell: Cell) -> str:
 
 @dataclass
 class Table:
-    """Rows of named cells.
+    """Rows of named cells."""
 
-    Args:
-        name: The name of the CSV file.
-        columns: The names of the columns.
-        notes: Lines in the head of the table and of its file.
-    """
-
-    name: str
+    name: str  # of the CSV file
     columns: tuple[str, ...]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # lines in the head of the table and of its file
     rows: list[dict[str, Cell]] = field(default_factory=list)
 
     def add(self, **cells: Cell) -> dict[str, Cell]:
@@ -96,6 +92,21 @@ class Table:
             first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             lines.append("  ".join([first.strip().ljust(widths[0]), *rest]))
         return "\n".join(line.rstrip() for line in lines)
+
+    def keep_stored(self, folder: Path | None, keys: Sequence[str]) -> None:
+        """Append the stored rows whose keys this table lacks, as records of the commits that they were made at."""
+        path = None if folder is None else folder / f"{self.name}.csv"
+        if path is None or not path.exists():
+            return
+        lines = path.read_text(encoding="utf-8").splitlines()
+        stored = [*csv.DictReader(line for line in lines if line[:1] != "#")]
+        keys = [key for key in keys if stored and key in stored[0]]
+        made = {tuple(shown(row[key]) for key in keys) for row in self.rows}
+        commits = " ".join(COMMIT.findall(" ".join(line for line in lines if line[:1] == "#")))
+        for row in stored:
+            if tuple(row[key] for key in keys) not in made:
+                cells = {"commit": commits, **row}
+                self.add(**{name: cells[name] for name in self.columns if name in cells})
 
     def store(self, folder: Path) -> Path:
         """Write `name.csv` into a folder; the notes are comment lines, and the commit, unless rows have their own."""

@@ -15,12 +15,6 @@ class Runs:
     """Rows by key, in a CSV file if there is a folder; delete the file, or rows of it, to run them again.
 
     A key may have several rows. Every row has the commit that it was made at, as far as that is known.
-
-    Args:
-        name: The name of the file.
-        keys: The columns of the key.
-        values: The other columns.
-        folder: Where the file is, if anywhere.
     """
 
     def __init__(self, name: str, keys: Sequence[str], values: Sequence[str], folder: Path | None) -> None:
@@ -45,8 +39,9 @@ class Runs:
 
     def add(self, *rows: Mapping[str, Cell]) -> None:
         """Keep rows, and store them at once, so that a run that is cut off leaves either all or none."""
-        made_at = commit()
-        self.rows += [{name: shown(cell) for name, cell in {**row, "commit": made_at}.items()} for row in rows]
+        for row in rows:
+            cells = {**dict.fromkeys(self.columns, ""), **row, "commit": commit()}
+            self.rows.append({name: shown(cell) for name, cell in cells.items()})
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,12 +52,7 @@ class Runs:
             writer.writerows(self.rows)
 
     def get(self, key: Sequence[Cell], make: Callable[[], Sequence[float]]) -> tuple[float, ...]:
-        """The numbers of a key, made and stored if they are not known.
-
-        Args:
-            key: The key.
-            make: Makes the numbers.
-        """
+        """The numbers of a key, made and stored if they are not known."""
         if key not in self:
             self.add(dict(zip((*self.keys, *self.values), (*key, *make()), strict=True)))
         (row,) = self.of(key)

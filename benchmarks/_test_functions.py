@@ -23,13 +23,7 @@ from torch import Tensor
 
 
 class CosineExponential(SyntheticTestFunction):
-    r"""The one-dimensional function of [Benavoli2021preferential]_, on `[-2.6, 2.6]`; it is *maximised*.
-
-        f(x) = cos(5 x) + exp(-x^2 / 2)
-
-    f has one global maximum, `f(0) = 2`, between two local ones. As for BoTorch's `Cosine8`,
-    `is_minimization_problem` is false, and `negate=True` turns it into a minimisation.
-    """
+    """That of [Benavoli2021preferential]_, *maximised*, as BoTorch's `Cosine8` is."""
 
     dim = 1
     continuous_inds = list(range(dim))
@@ -44,12 +38,7 @@ class CosineExponential(SyntheticTestFunction):
 
 
 class Forrester(SyntheticTestFunction):
-    r"""The one-dimensional function of [Forrester2008engineering]_, on `[0, 1]`.
-
-        f(x) = (6 x - 2)^2 sin(12 x - 4)
-
-    f has one global minimum, `f(0.757249) = -6.020740`.
-    """
+    """That of [Forrester2008engineering]_."""
 
     dim = 1
     continuous_inds = list(range(dim))
@@ -63,13 +52,7 @@ class Forrester(SyntheticTestFunction):
 
 
 class GoldsteinPrice(SyntheticTestFunction):
-    r"""Goldstein and Price's two-dimensional function, on `[-2, 2]^2` [Surjanovic2013virtual]_.
-
-        f(x) = (1 + (x_1 + x_2 + 1)^2 (19 - 14 x_1 + 3 x_1^2 - 14 x_2 + 6 x_1 x_2 + 3 x_2^2))
-             * (30 + (2 x_1 - 3 x_2)^2 (18 - 32 x_1 + 12 x_1^2 + 48 x_2 - 36 x_1 x_2 + 27 x_2^2))
-
-    f has one global minimum, `f(0, -1) = 3`, and values up to a million.
-    """
+    """Goldstein and Price's, with values up to a million [Surjanovic2013virtual]_."""
 
     dim = 2
     continuous_inds = list(range(dim))
@@ -85,13 +68,7 @@ class GoldsteinPrice(SyntheticTestFunction):
 
 
 class Langermann(SyntheticTestFunction):
-    r"""Langermann's two-dimensional function with its five usual terms, on `[0, 10]^2` [Surjanovic2013virtual]_.
-
-        f(x) = sum_i c_i exp(-||x - a_i||^2 / pi) cos(pi ||x - a_i||^2)
-
-    f has one global minimum, `f(2.793402, 1.597233) = -4.155809`. Some authors give the sum the opposite sign;
-    their minimum of -5.162 is the maximum of this function.
-    """
+    """With five terms [Surjanovic2013virtual]_; where the sum has the opposite sign, -5.162 is this one's maximum."""
 
     dim = 2
     continuous_inds = list(range(dim))
@@ -107,13 +84,7 @@ class Langermann(SyntheticTestFunction):
 
 
 class Colville(SyntheticTestFunction):
-    r"""Colville's four-dimensional function, on `[-10, 10]^4` [Surjanovic2013virtual]_.
-
-        f(x) = 100 (x_1^2 - x_2)^2 + (x_1 - 1)^2 + (x_3 - 1)^2 + 90 (x_3^2 - x_4)^2
-             + 10.1 ((x_2 - 1)^2 + (x_4 - 1)^2) + 19.8 (x_2 - 1) (x_4 - 1)
-
-    f has one global minimum, `f(1, 1, 1, 1) = 0`.
-    """
+    """[Surjanovic2013virtual]_."""
 
     dim = 4
     continuous_inds = list(range(dim))

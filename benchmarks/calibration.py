@@ -16,6 +16,10 @@ The functionals watched are values at points with data, at one without, and diff
 Those of one replicate depend on each other, so that spread and shrinkage are averaged over them first, and replicates
 are what is counted.
 
+`judges_calibration`: of several judges, with hyperparameters that are known or fitted; where the true difference of two
+new items' utilities ranks among its draws, for what all share, for a judge, and for his taste in the first input; and
+the error of the predicted share of the population that would choose one over the other.
+
 .. [Talts2018validating] S. Talts, M. Betancourt, D. Simpson, A. Vehtari, A. Gelman. Validating Bayesian inference
    algorithms with simulation-based calibration. arXiv 1804.06788, 2018.
 .. [Modrak2023simulation] M. Modrák, A. H. Moon, S. Kim, P. Bürkner, N. Huurre, K. Faltejsková, A. Gelman, A. Vehtari.
@@ -25,11 +29,11 @@ are what is counted.
 
 from __future__ import annotations
 
-import argparse
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import gpytorch
 import torch
@@ -38,9 +42,12 @@ from scipy.stats import f as fisher
 from torch import Tensor
 
 from benchmarks._kinds import Noise, likelihood_of, rbf_kernel
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning
+from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.models import default_covar_module
+from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -72,11 +79,9 @@ LEAST_P_VALUE = 1e-4  # of ranks and of moments: a right posterior is refused on
 REPLICATES_OF_PAIRS = 50
 
 
-# How each kind of observation comes about
+# How each kind of observation comes about: from a function at the points, or its slopes, of classes a column for each
 
-
-def _index(size: int, generator: torch.Generator) -> Tensor:
-    return torch.randint(len(POINTS), (size,), generator=generator)
+Simulator = Callable[[Tensor, int, torch.Generator], list[Observation]]
 
 
 def _read(f: Tensor, index: Tensor, variance: float, generator: torch.Generator) -> Tensor:
@@ -84,121 +89,72 @@ def _read(f: Tensor, index: Tensor, variance: float, generator: torch.Generator)
     return values + math.sqrt(variance) * torch.randn(values.shape, dtype=f.dtype, generator=generator)
 
 
-def _groups(size: int, k: int, generator: torch.Generator) -> Tensor:
-    """Sets of `k` different points."""
-    return torch.stack([torch.randperm(len(POINTS), generator=generator)[:k] for _ in range(size)])
+def _at_points(noise: str, make: Callable[[Tensor, Tensor], Observation]) -> Simulator:
+    """What is made of noisy values and the numbers of their points."""
+
+    def simulate(f: Tensor, size: int, generator: torch.Generator) -> list[Observation]:
+        index = torch.randint(len(POINTS), (size,), generator=generator)
+        return [make(_read(f, index, getattr(TRUTH, noise), generator), index)]
+
+    return simulate
 
 
-def numbers(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Numbers."""
-    index = _index(size, generator)
-    return [Numeric(_read(f, index, p.numbers, generator), index=index)]
+def _of_items(k: int, make: Callable[[Tensor, Tensor], list[Observation]]) -> Simulator:
+    """What is made of `k` different points, the best first, and of their values."""
+
+    def simulate(f: Tensor, size: int, generator: torch.Generator) -> list[Observation]:
+        items = torch.stack([torch.randperm(len(POINTS), generator=generator)[:k] for _ in range(size)])
+        values, order = _read(f, items, TRUTH.items, generator).sort(-1, descending=True)
+        return make(items.gather(-1, order), values)
+
+    return simulate
 
 
-def labels(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Yes or no."""
-    index = _index(size, generator)
-    return [Binary(_read(f, index, p.labels, generator) > 0, index=index)]
-
-
-def grades(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Grades."""
-    index = _index(size, generator)
-    values = _read(f, index, p.grades, generator)
-    edges = torch.tensor(TRUTH.cutpoints, dtype=f.dtype)
-    return [Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(TRUTH.cutpoints) + 1, index=index)]
-
-
-def censored(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
+def _censored(values: Tensor, index: Tensor) -> Observation:
     """Readings of a scale that shows whole units from -1 to 1, and only whether it is beyond them."""
-    index = _index(size, generator)
-    values = _read(f, index, p.numbers, generator)
-    lower, upper = values.floor(), values.floor() + 1
-    lower, upper = (
-        lower.where(values > -1, values.new_tensor(-torch.inf)),
-        upper.where(values > -1, values.new_tensor(-1.0)),
-    )
-    lower, upper = (
-        lower.where(values < 1, values.new_tensor(1.0)),
-        upper.where(values < 1, values.new_tensor(torch.inf)),
-    )
-    return [Censored(lower, upper, index=index)]
+    inside = (values > -1) & (values < 1)
+    lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, 1.0))
+    upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -1.0, torch.inf))
+    return Censored(lower, upper, index=index)
 
 
-def duels(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Duels that have a winner."""
-    pairs = _groups(size, 2, generator)
-    order = _read(f, pairs, p.items, generator).argsort(-1, descending=True)
-    return [Preference(pairs.gather(-1, order))]
-
-
-def duels_with_ties(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Duels that may end in a tie."""
-    pairs = _groups(size, 2, generator)
-    values, order = _read(f, pairs, p.items, generator).sort(-1, descending=True)
+def _duels_with_ties(pairs: Tensor, values: Tensor) -> list[Observation]:
     tied = values[:, 0] - values[:, 1] <= TRUTH.tie_width
-    won = Preference(pairs.gather(-1, order)[~tied])
-    return [entry for entry in (won, Tie(pairs[tied])) if len(entry.pairs)]
+    return [entry for entry in (Preference(pairs[~tied]), Tie(pairs[tied])) if len(entry.pairs)]
 
 
-def choices(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """The best of three."""
-    options = _groups(size, 3, generator)
-    order = _read(f, options, p.items, generator).argsort(-1, descending=True)
-    return [Choice(options.gather(-1, order))]
-
-
-def rankings(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Four points in order."""
-    items = _groups(size, 4, generator)
-    order = _read(f, items, p.items, generator).argsort(-1, descending=True)
-    return [Ranking(items.gather(-1, order))]
-
-
-def validity(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Trials that work or fail."""
-    index = _index(size, generator)
-    return [Validity(_read(f, index, p.validity, generator) > TRUTH.threshold, index=index)]
-
-
-def slopes(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Whether the function rises or falls; `f` holds its slopes."""
-    index = _index(size, generator)
-    return [Slope(0, torch.where(_read(f, index, p.slopes, generator) > 0, 1, -1), index=index)]
-
-
-def affine(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
+def _affine(f: Tensor, size: int, generator: torch.Generator) -> list[Observation]:
     """Weighted sums with correlated noise, each known to a unit."""
-    weight = torch.randn(size, len(POINTS), dtype=f.dtype, generator=generator) / 2
-    root = (
-        torch.eye(size, dtype=f.dtype) + 0.5 * torch.randn(size, size, dtype=f.dtype, generator=generator) / size**0.5
-    )
-    noise = root @ root.mT
-    values = weight @ f + math.sqrt(p.affine) * root @ torch.randn(size, dtype=f.dtype, generator=generator)
-    return [AffineProbit(weight, torch.zeros_like(values), noise, values.floor(), values.floor() + 1)]
+    kind: dict[str, Any] = {"dtype": f.dtype, "generator": generator}
+    weight = torch.randn(size, len(POINTS), **kind) / 2
+    root = torch.eye(size, dtype=f.dtype) + 0.5 * torch.randn(size, size, **kind) / size**0.5
+    values = weight @ f + math.sqrt(TRUTH.affine) * root @ torch.randn(size, **kind)
+    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, values.floor(), values.floor() + 1)]
 
 
-def classes(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
-    """Class labels; `f` has one column for each."""
-    index = _index(size, generator)
-    return [LabelPreference.from_classes(_read(f, index, p.classes, generator).argmax(-1), NUM_LABELS, index=index)]
+def _grades(values: Tensor, index: Tensor) -> Observation:
+    edges = torch.tensor(TRUTH.cutpoints, dtype=values.dtype)
+    return Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(edges) + 1, index=index)
 
 
-Simulator = Callable[[Tensor, Noise, int, torch.Generator], list[Observation]]
+def _classes(values: Tensor, index: Tensor) -> Observation:
+    return LabelPreference.from_classes(values.argmax(-1), NUM_LABELS, index=index)
+
+
 # with numbers of observations that let the posterior show a noise variance wrong by a third
 KINDS: dict[str, tuple[Simulator, int]] = {
-    "Numeric": (numbers, 60),
-    "Binary": (labels, 90),
-    "Ordinal": (grades, 80),
-    "Censored": (censored, 80),
-    "Preference": (duels, 90),
-    "Preference, Tie": (duels_with_ties, 80),
-    "Choice": (choices, 50),
-    "Ranking": (rankings, 24),
-    "Validity": (validity, 90),
-    "Slope": (slopes, 90),
-    "AffineProbit": (affine, 100),
-    "LabelPreference": (classes, 70),
+    "Numeric": (_at_points("numbers", lambda values, index: Numeric(values, index=index)), 60),
+    "Binary": (_at_points("labels", lambda values, index: Binary(values > 0, index=index)), 90),
+    "Ordinal": (_at_points("grades", _grades), 80),
+    "Censored": (_at_points("numbers", _censored), 80),
+    "Preference": (_of_items(2, lambda pairs, _: [Preference(pairs)]), 90),
+    "Preference, Tie": (_of_items(2, _duels_with_ties), 80),
+    "Choice": (_of_items(3, lambda options, _: [Choice(options)]), 50),
+    "Ranking": (_of_items(4, lambda items, _: [Ranking(items)]), 24),
+    "Validity": (_at_points("validity", lambda values, index: Validity(values > TRUTH.threshold, index=index)), 90),
+    "Slope": (_at_points("slopes", lambda values, index: Slope(0, torch.where(values > 0, 1, -1), index=index)), 90),
+    "AffineProbit": (_affine, 100),
+    "LabelPreference": (_at_points("classes", _classes), 70),
 }
 # a noise variance wrong by a third, in the direction in which this many data show it first
 WRONG = {name: 4 / 3 if name == "Numeric" else 2 / 3 for name in KINDS}
@@ -232,19 +188,14 @@ def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: i
     """The model of simulated data."""
     # an affine observation brings its noise with it
     observations = [
-        entry
-        if not isinstance(entry, AffineProbit)
-        else AffineProbit(entry.weight, entry.bias, p.affine * entry.covariance, entry.lower, entry.upper)
+        replace(entry, covariance=p.affine * entry.covariance) if isinstance(entry, AffineProbit) else entry
         for entry in observations
     ]
+    num_labels = NUM_LABELS if isinstance(observations[0], LabelPreference) else 1
     return SkewGP(
         POINTS,
         observations,
-        likelihood=likelihood_of(
-            replace(p, ties_allowed=with_ties),
-            NUM_LABELS if isinstance(observations[0], LabelPreference) else 1,
-            {type(entry) for entry in observations},
-        ),
+        likelihood=likelihood_of(replace(p, ties_allowed=with_ties), num_labels),
         covar_module=rbf_kernel(OUTPUTSCALE, LENGTHSCALE),
         mean_module=gpytorch.means.ZeroMean(),
         draw_settings=DrawSettings(num_draws=256, seed=seed),
@@ -269,13 +220,7 @@ def functionals(num_outputs: int, near: bool) -> Tensor:
 def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> Tensor:
     """Normal quantiles of the posterior cdf at the truth, and posterior means in posterior standard deviations.
 
-    Args:
-        names: Of the kinds that the data are of.
-        replicate: The number of the replicate, which seeds the simulation.
-        noises: What models believe; the data come with `TRUTH`.
-
-    Returns:
-        A `2 x len(noises) x functionals` tensor.
+    Data of the named kinds come with `TRUTH`, models believe the noises; `2 x len(noises) x functionals`.
     """
     generator = torch.Generator().manual_seed(replicate)
     X = torch.cat([POINTS, POINTS + STEP if "Slope" in names else ELSEWHERE])
@@ -286,7 +231,7 @@ def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -
     for name in names:
         simulate, size = KINDS[name]
         read = f_slopes[: len(POINTS), 0] if name == "Slope" else values
-        observations += simulate(read, TRUTH, size // len(names), generator)
+        observations += simulate(read, size // len(names), generator)
     weight = functionals(columns, near="Slope" in names)
     truth = weight @ f.flatten()
     eye = torch.eye(len(truth), dtype=truth.dtype)
@@ -330,13 +275,7 @@ def statistics(z: Tensor, distance: Tensor) -> Calibration:
 
 
 def calibrate(names: tuple[str, ...], replicates: int, factors: tuple[float, ...] = (1.0,)) -> list[Calibration]:
-    """The statistics of a cell under models that believe noise variances multiplied by each of the factors.
-
-    Args:
-        names: Of the kinds that the data are of.
-        replicates: How often to simulate.
-        factors: Of the noise variances; 1 for a right model.
-    """
+    """The statistics of data of these kinds, under models that believe variances multiplied by each of the factors."""
     noises = [TRUTH.times(factor) for factor in factors]
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=PoorDrawsWarning)
@@ -344,28 +283,78 @@ def calibrate(names: tuple[str, ...], replicates: int, factors: tuple[float, ...
     return [statistics(found[:, 0, k], found[:, 1, k]) for k in range(len(factors))]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--replicates", type=int, default=120, help="simulations of a kind")
-    parser.add_argument("--replicates-of-pairs", type=int, default=REPLICATES_OF_PAIRS, help="simulations of a pair")
+def _run(observations: str, replicates: int, seed: int) -> list[Names]:
+    names = tuple(observations.split(" + "))
+    factors = (1.0, WRONG[observations]) if len(names) == 1 else (1.0,)
+    cells = zip(factors, calibrate(names, replicates, factors), strict=True)
+    return [{"noise": factor, **vars(found), "calibrated": found.calibrated} for factor, found in cells]
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    table = Table(
-        "calibration", ("observations", "replicates", "noise", *Calibration.__dataclass_fields__, "calibrated")
+# Several judges
+
+NUM_ITEMS, DIM, EACH = 24, 2, 16
+NUM_RANKED = 99  # draws that a true value is ranked among
+SHARE = "share of the population"
+
+
+def _panel(hyperparameters: str, value: str, seed: int) -> list[Names]:
+    """Ranks from 0 to 1 of true differences, and the error of a share, for one panel."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(NUM_ITEMS + 3, DIM, dtype=torch.double, generator=generator)
+    X[-1] = X[-2] + torch.tensor([0.2, 0.0])  # a step along the first input
+    judge = torch.arange(5).repeat_interleave(EACH)
+    shown = torch.stack([torch.randperm(NUM_ITEMS, generator=generator)[:2] for _ in judge])
+    kernels = [make(DIM, [Preference(shown)]) for make in (default_covar_module, default_judge_covar_module)]
+    jitter = 1e-8 * torch.eye(len(X), dtype=torch.double)
+    with torch.no_grad():
+        K, own = (kernel(X).to_dense() + jitter for kernel in kernels)
+        normal = torch.randn(6, len(X), 1, dtype=torch.double, generator=generator)
+        shared = (torch.linalg.cholesky(K) @ normal[0]).squeeze(-1)
+        utility = shared + (torch.linalg.cholesky(own) @ normal[1:]).squeeze(-1)
+        said = utility[judge].gather(-1, shown) + torch.randn(len(judge), 2, dtype=torch.double, generator=generator)
+        pairs = shown.gather(-1, said.argsort(-1, descending=True))
+        between = own[-3, -3] + own[-2, -2] - 2 * own[-3, -2]
+    model = SkewGP(
+        X[:NUM_ITEMS], Preference(pairs, judge=judge), covar_module=kernels[0], judge_covar_module=kernels[1]
     )
-    table.notes += [environment(), "noise: what the model believes, in variances of the truth"]
-    table.notes.append("ranks, moments: p-values; spread, shrinkage: in standard errors")
-    for names in [*((name,) for name in KINDS), *PAIRS]:
-        replicates = options.replicates if len(names) == 1 else options.replicates_of_pairs
-        factors = (1.0, WRONG[names[0]]) if len(names) == 1 else (1.0,)
-        cell = " + ".join(names)
-        for factor, found in zip(factors, calibrate(names, 20 if options.quick else replicates, factors), strict=True):
-            table.add(
-                observations=cell, replicates=replicates, noise=factor, **vars(found), calibrated=found.calibrated
-            )
-            say(f"{cell}, noise {factor:.2f}: {found}")
-    publish([table], folder)
+    if hyperparameters == "fitted":
+        fit_skew_gp(model)
+    rows: list[Names] = []
+    with torch.no_grad():
+        for name, who, values, first, second in (
+            (value, None, shared, -3, -2),
+            ("a judge's utility", 0, utility[0], -3, -2),
+            ("a judge's taste", 0, utility[0], -1, -2),
+        ):
+            draws = model.posterior(X[[first, second]], judge=who).rsample(torch.Size([NUM_RANKED])).squeeze(-1)
+            below = (draws[:, 0] - draws[:, 1] < values[first] - values[second]).double()
+            rank = (below.sum() + torch.rand(1, generator=generator)) / (NUM_RANKED + 1)
+            rows.append({"value": name, "rank": float(rank)})
+        share = torch.special.ndtr((shared[-3] - shared[-2]) / (2 + between).sqrt())
+        error = float(model.predictive(X[[-3, -2]], judge="new").probs - share)
+    return [*rows, {"value": SHARE, "error": error}]
+
+
+def _of_panels(runs: Group) -> dict[str, Cell]:
+    if runs.names["value"] == SHARE:
+        return {"panels": len(runs), "error": runs.mean("error"), "standard_error": runs.error("error")}
+    rank = runs.values("rank")
+    counts = torch.bincount((rank * BINS).long().clamp(max=BINS - 1), minlength=BINS)
+    cover = {f"cover_{level}": float(((rank - 0.5).abs() <= level / 200).double().mean()) for level in (50, 90)}
+    p_value = float(chisquare(counts.numpy()).pvalue)
+    return {"panels": len(runs), "mean_rank": float(rank.mean()), **cover, "uniform_p": p_value}
+
+
+CASES: list[dict[str, Cell]] = [
+    *({"observations": name, "replicates": 120} for name in KINDS),
+    *({"observations": " + ".join(names), "replicates": REPLICATES_OF_PAIRS} for names in PAIRS),
+]
+RACES = (
+    Race("calibration", CASES, [{"noise": 1.0}], range(1), lambda noise, **names: _run(**names),
+         (*Calibration.__dataclass_fields__, "calibrated"),
+         notes=["noise: what the model believes, in variances of the truth",
+                "ranks, moments: p-values; spread, shrinkage: in standard errors"]),
+    Race("judges_calibration", grid(hyperparameters=("known", "fitted")), grid(value=["what all share"]), range(100),
+         _panel, ("rank", "error"), _of_panels,
+         [f"ranks from 0 to 1 among {NUM_RANKED} draws; uniform_p by {BINS} bins; errors of shares"]),
+)  # fmt: skip

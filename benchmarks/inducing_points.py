@@ -7,49 +7,34 @@ standard deviations of the exact model's, whose means are found in the same way.
 
 from __future__ import annotations
 
-import argparse
 import math
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._kinds import rbf_kernel
+from benchmarks._race import Cell, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import check_inducing_points
 from botorch_skewgp.observations import Binary
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
-CASES = ((3, 0.1), (3, 0.2), (3, 0.4), (6, 0.4), (6, 1.0), (10, 1.0))  # inputs and lengthscale
+CASES = [{"inputs": inputs, "lengthscale": lengthscale, "points": 100}
+         for inputs, lengthscale in ((3, 0.1), (3, 0.2), (3, 0.4), (6, 0.4), (6, 1.0), (10, 1.0))]  # fmt: skip
+MEASURES = ("mean_error", "mean_change", "enough", "pareto_k", "effective_share")
 NUM_LABELS, NUM_TEST, FEATURES, VARIANCE = 800, 300, 1000, 2.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--points", type=int, default=100, help="inducing points")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    columns = ("inputs", "lengthscale", "points", "mean_error", "mean_change", "enough", "pareto_k", "effective_share")
-    table = Table("inducing_points", columns, notes=[environment(), f"{NUM_LABELS} labels"])
-    for dim, lengthscale in CASES[1:3] if options.quick else CASES:
-        X, labels, test_X = _data(dim, lengthscale)
-        models = [_model(X, labels, lengthscale, points) for points in (None, options.points)]
-        with torch.no_grad():
-            exact, found = (_posterior(model, test_X) for model in models)
-            error = float(((found.mean - exact.mean) / exact.variance.sqrt()).square().mean().sqrt())
-        check = check_inducing_points(models[1])
-        table.add(
-            inputs=dim, lengthscale=lengthscale, points=options.points, mean_error=error,
-            mean_change=float(check.mean_change), enough=bool(check.enough), pareto_k=float(check.pareto_k),
-            effective_share=float(check.effective_share),
-        )  # fmt: skip
-        say(f"{dim} inputs, lengthscale {lengthscale}: {error:.4f}, {float(check.mean_change):.4f}")
-    publish([table], folder)
+def _run(inputs: int, lengthscale: float, points: int, seed: int) -> dict[str, Cell]:
+    X, labels, test_X = _data(inputs, lengthscale)
+    models = [_model(X, labels, lengthscale, number) for number in (None, points)]
+    with torch.no_grad():
+        exact, found = (_posterior(model, test_X) for model in models)
+        error = float(((found.mean - exact.mean) / exact.variance.sqrt()).square().mean().sqrt())
+    check = check_inducing_points(models[1])
+    told = {name: float(getattr(check, name)) for name in ("mean_change", "pareto_k", "effective_share")}
+    return {"mean_error": error, "enough": bool(check.enough), **told}
 
 
 def _data(dim: int, lengthscale: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,8 +49,7 @@ def _data(dim: int, lengthscale: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _model(X: Tensor, labels: Tensor, lengthscale: float, points: int | None) -> SkewGP:
-    kernel = ScaleKernel(RBFKernel(ard_num_dims=X.shape[-1])).double()
-    kernel.base_kernel.lengthscale, kernel.outputscale = lengthscale, VARIANCE
+    kernel = rbf_kernel(VARIANCE, lengthscale)
     return SkewGP(X, Binary(labels), covar_module=kernel, inducing_points=points).eval()
 
 
@@ -73,3 +57,6 @@ def _posterior(model: SkewGP, X: Tensor) -> SkewGPPosterior:
     """The Gaussian posterior of expectation propagation."""
     rows = model.row_model(model.forward(model.train_inputs[0]))
     return model.posterior_of_mixture(X, rows.gaussian_mixture(expectation_propagation(rows.truncated_normal)))
+
+
+RACES = (Race("inducing_points", CASES, [{}], range(1), _run, MEASURES, notes=[f"{NUM_LABELS} labels"]),)

@@ -1,25 +1,22 @@
-"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, seconds, and votes until the best is known.
+"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known.
 
-- `leagues`: simulated leagues of 20 and 100 items with normal utilities, with and without features, with ties, and
-  with three judges of whom one answers at random, or has a taste of his own that is as strong as what all share.
+- `items_leagues`: leagues of 20 and 100 simulated items with normal utilities, with and without features, with ties,
+  and with three judges of whom one answers at random, or has a taste of his own that is as strong as what all share.
   Coverage of 90 % intervals of ranks and of utilities, with standard errors between leagues. Ranks are whole numbers,
   so that their intervals hold a bit more than 90 % of the posterior: `rank_mass`, which their coverage has to equal.
   Divergence of the true probability that an item wins, given that there is no tie, from the predicted one, in nats a
   vote. Beside it choix's Bradley-Terry model (ties are half a win of each) with a penalty of .01 and with the best one
   in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
-- `features`: the same divergence with features and half the votes, and without them.
-- `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
-- `race`: votes until one item of 20 is the best with a probability above .95, for pairs by double Thompson sampling
-  (`next_votes`), by quicksort, and at random; all stop by the same rule, ten votes at a time, and the n-th vote of a
-  pair is the same for all of them.
+- `items_features`: the same divergence with features and half the votes, and without them.
+- `items_race`: votes until one item of 20 is the best with a probability above .95, for pairs by double Thompson
+  sampling (`next_votes`), by quicksort, and at random; all stop by the same rule, ten votes at a time, and get the same
+  n-th vote of a pair.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,8 +26,7 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
-from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
-from benchmarks._reporting import Cell, Table, environment, load_average, prepare, publish, say
+from benchmarks._race import Cell, Group, Race, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws
@@ -38,35 +34,11 @@ from botorch_skewgp.items.leaderboard import ranks_of
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
-PARTS = ("leagues", "features", "scale", "race")
 TIE_WIDTH = 0.5
 SPREAD = 1.5  # of the utilities of a race, in units of the noise of an item
 SURE, MOST_VOTES, AT_ONCE, FIT_EVERY = 0.95, 400, 10, 1.3
 RESAMPLES = 50
 PENALTY, PENALTIES = 1e-2, (0.03, 0.1, 0.3, 1.0)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=0)  # ten leagues of each kind, twenty races
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure; all")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    seeds, quick = 2 if options.quick else options.seeds, options.quick
-    kinds = [kind for kind, design in KINDS.items() if not quick or design["items"] == 20]
-    races = {
-        "leagues": Race("items_leagues", grid(kind=kinds), [{}], range(seeds or 10), _of_league, MEASURED, _leagues),
-        "features": Race("items_features", grid(votes=(400,) if quick else (400, 1000, 2000)), [{}], range(seeds or 10),
-                         _of_features, OF_FEATURES, lambda runs: {"items": 100, "leagues": len(runs),
-                         **{name: runs.mean(name) for name in OF_FEATURES}}),
-        "race": Race("items_race", [{}], grid(policy=POLICIES), range(seeds or 20), _votes_needed, ("votes", "right"),
-                     _races),
-    }  # fmt: skip
-    hold_and_publish(options, *(races[part] for part in options.parts if part in races))
-    if "scale" in options.parts:
-        publish([_scale(quick)], prepare(options))
 
 
 # Leagues
@@ -89,7 +61,7 @@ class League:
         return [Preference(self.wins, judge=who[0]), *ties]
 
 
-def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: str, seed: int) -> League:
+def _league(seed: int, items: int, votes: int, features: int = 0, ties: bool = False, bad_judge: str = "") -> League:
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     F = torch.rand(items, features, **kind) if features else None
     utility = torch.randn(items, **kind)
@@ -113,14 +85,13 @@ def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: st
     return League(utility, F, answered[~tied], asked[tied], judges)
 
 
-def _fitted(league: League, features: bool = True, approximation: Any = None) -> SkewGP:
-    F = league.features if features else None
-    model = item_model(len(league.utility), league.observations, F, approximation=approximation)
+def _fitted(league: League, features: bool = True) -> SkewGP:
+    model = item_model(len(league.utility), league.observations, league.features if features else None)
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model
 
 
-def _truth(league: League, ties: bool) -> tuple[Tensor, Tensor]:
+def _truth(league: League, ties: bool = False) -> tuple[Tensor, Tensor]:
     """All pairs, and the true probability that the first wins given that there is no tie."""
     pairs = torch.combinations(torch.arange(len(league.utility)))
     gap = league.utility[pairs[:, 0]] - league.utility[pairs[:, 1]]
@@ -173,16 +144,14 @@ def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "20 items": {"items": 20, "votes": 200, "features": 0, "ties": False, "bad_judge": ""},
-    "100 items": {"items": 100, "votes": 1000, "features": 0, "ties": False, "bad_judge": ""},
-    "20 items, features": {"items": 20, "votes": 200, "features": 8, "ties": False, "bad_judge": ""},
-    "100 items, features": {"items": 100, "votes": 1000, "features": 8, "ties": False, "bad_judge": ""},
-    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True, "bad_judge": ""},
-    "20 items, a bad judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "random"},
-    "20 items, a biased judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "biased"},
+    "20 items": {"items": 20, "votes": 200},
+    "100 items": {"items": 100, "votes": 1000},
+    "20 items, features": {"items": 20, "votes": 200, "features": 8},
+    "100 items, features": {"items": 100, "votes": 1000, "features": 8},
+    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True},
+    "20 items, a bad judge": {"items": 20, "votes": 300, "bad_judge": "random"},
+    "20 items, a biased judge": {"items": 20, "votes": 300, "bad_judge": "biased"},
 }
-
-
 OF_FEATURES = ("with_half", "with_all", "without")
 MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "divergence", "seconds", "choix",
             "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")  # fmt: skip
@@ -191,7 +160,7 @@ MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "div
 def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     """What is measured of one league."""
     design = KINDS[kind]
-    league = make_league(**design, seed=seed)
+    league = _league(seed, **design)
     began = time.process_time()
     model = _fitted(league)
     board = leaderboard(model).sort_index()
@@ -202,7 +171,7 @@ def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     drawn = ranks_of(utility_draws(model, 4096, 1, "items"))
     mass = ((low <= drawn) & (drawn <= high)).double().mean()
     in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
-    pairs, law = _truth(league, design["ties"])
+    pairs, law = _truth(league, "ties" in design)
     found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
     found += [_divergence(law, _ours(model, pairs)), seconds]
     if importlib.util.find_spec("choix") is None:
@@ -236,39 +205,11 @@ def _leagues(runs: Group) -> dict[str, Cell]:
 
 def _of_features(votes: int, seed: int) -> dict[str, Cell]:
     """Divergences with features and half the votes, with features, and without them."""
-    full = make_league(100, votes, 8, False, "", seed)
+    full = _league(seed, 100, votes, features=8)
     half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
-    pairs, law = _truth(full, False)
+    pairs, law = _truth(full)
     models = (_fitted(half), _fitted(full), _fitted(full, features=False))
     return dict(zip(OF_FEATURES, (_divergence(law, _ours(model, pairs)) for model in models), strict=True))
-
-
-# Seconds
-
-
-def _scale(quick: bool) -> Table:
-    columns = ("items", "votes", "fit_s", "draws_s", "leaderboard_s", "next_pair_s", "memory_gb", "coverage")
-    table = Table("items_scale", columns, [environment(), f"load average at the start {load_average()}"])
-    sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
-    for items, votes in sizes:
-        league = make_league(items, votes, 0, False, "", seed=0)
-        began = time.process_time()
-        model = _fitted(league)
-        fitted = time.process_time()
-        _ = model.draws
-        drawn = time.process_time()
-        board = leaderboard(model).sort_index()
-        made = time.process_time()
-        next_votes(model)
-        asked = time.process_time()
-        true = (league.utility - league.utility.mean()).numpy()
-        table.add(
-            items=items, votes=votes, fit_s=fitted - began, draws_s=drawn - fitted, leaderboard_s=made - drawn,
-            next_pair_s=asked - made, memory_gb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-            coverage=float(((board.utility_low <= true) & (true <= board.utility_high)).mean()),
-        )  # fmt: skip
-        say(f"{table.rows[-1]}")
-    return table
 
 
 # Races
@@ -334,13 +275,11 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def _races(runs: Group) -> dict[str, Cell]:
-    votes = runs.values("votes")
-    mine, theirs = runs.beside("votes", policy="double Thompson")
-    more, its_error = mean_and_error(mine - theirs)
+    more, its_error = runs.less("votes", policy="double Thompson")
     return {
-        "races": len(runs), "median_votes": float(votes.quantile(0.5)), "mean_votes": float(votes.mean()),
-        "error": runs.error("votes"), "unfinished": int((votes >= MOST_VOTES).sum()), "right": runs.mean("right"),
-        "more_votes": more, "its_error": its_error,
+        "races": len(runs), "median_votes": runs.median("votes"), "mean_votes": runs.mean("votes"),
+        "error": runs.error("votes"), "unfinished": int((runs.values("votes") >= MOST_VOTES).sum()),
+        "right": runs.mean("right"), "more_votes": more, "its_error": its_error,
     }  # fmt: skip
 
 
@@ -374,3 +313,11 @@ def _votes_needed(policy: str, seed: int) -> dict[str, Cell]:
         pairs = choose(model, kind["generator"])
         model = add_votes(model, answers(pairs))
         asked += len(pairs)
+
+
+RACES = (
+    Race("items_leagues", grid(kind=KINDS), [{}], range(10), _of_league, MEASURED, _leagues),
+    Race("items_features", grid(votes=(400, 1000, 2000)), [{}], range(10), _of_features, OF_FEATURES,
+         lambda runs: {"items": 100, "leagues": len(runs), **{name: runs.mean(name) for name in OF_FEATURES}}),
+    Race("items_race", [{}], grid(policy=POLICIES), range(80), _votes_needed, ("votes", "right"), _races),
+)  # fmt: skip

@@ -6,21 +6,19 @@ mechanism that saves less than a fifth goes, unless it is there for digits.
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
 from botorch.fit import fit_gpytorch_mll
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from benchmarks._problems import duel_data
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
@@ -36,7 +34,7 @@ from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 
-DIM, REPEATS = 3, 5
+DIM = 3
 Measured = Callable[[], object]
 
 
@@ -65,15 +63,14 @@ def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
     return X, items.gather(-1, noisy.argsort(-1, descending=True))
 
 
-def _items(n: int, m: int) -> SkewGP:
+def _items(n: int, m: int, **settings: Any) -> SkewGP:
     X, items = _answers(n, 2, m)
-    return SkewGP(X, Preference(items))
+    return SkewGP(X, Preference(items), **settings)
 
 
 def _slips(n: int, m: int) -> SkewGP:
-    X, items = _answers(n, 2, m)
     settings = DrawSettings(sampler="hamiltonian")
-    return SkewGP(X, Preference(items), PreferenceLikelihood(slip=0.05), draw_settings=settings)
+    return _items(n, m, likelihood=PreferenceLikelihood(slip=0.05), draw_settings=settings)
 
 
 def _choices(n: int, m: int) -> SkewGP:
@@ -99,10 +96,8 @@ def _narrow(n: int) -> SkewGP:
 
 
 def _equal(n: int, variance: float) -> SkewGP:
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale = variance
-    answers = Binary([1], index=[0], count=n)
-    return SkewGP(torch.full((1, 1), 0.2).double(), answers, covar_module=kernel, mean_module=ZeroMean())
+    X, answers = torch.full((1, 1), 0.2).double(), Binary([1], index=[0], count=n)
+    return SkewGP(X, answers, covar_module=rbf_kernel(variance, 1.0), mean_module=ZeroMean())
 
 
 def _objective(model: SkewGP) -> Measured:
@@ -211,44 +206,12 @@ MECHANISMS = (
 )  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="mechanisms whose names contain one of these")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    table = Table(
-        "mechanisms",
-        ("mechanism", "problem", "with_s", "without_s", "ratio"),
-        notes=[environment(), f"load average at the start {load_average()}"],
-    )
-    chosen = [entry for entry in MECHANISMS if not options.only or any(word in entry.name for word in options.only)]
-    for entry in chosen[:2] if options.quick else chosen:
-        seconds = _with_and_without(entry, 1 if options.quick else REPEATS)
-        table.add(
-            mechanism=entry.name,
-            problem=entry.problem,
-            with_s=seconds[0],
-            without_s=seconds[1],
-            ratio=seconds[1] / seconds[0],
-        )
-        say(f"{entry.name}: {seconds[0]:.3f} s, without {seconds[1]:.3f} s")
-    publish([table], folder)
-
-
-def _with_and_without(entry: Mechanism, repeats: int) -> tuple[float, float]:
-    """The least seconds with a mechanism and without it; the model is built in the same state."""
-    times: tuple[list[float], list[float]] = ([], [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # draws may be poor without it
-        for _ in range(repeats):
-            times[0].append(_seconds(entry.make()))
-            with patch.object(entry.owner, entry.attribute, entry.without):
-                times[1].append(_seconds(entry.make()))
-    return min(times[0]), min(times[1])
+def _run(mechanism: str, seed: int) -> dict[str, Cell]:
+    """Seconds with a mechanism and without it; the model is built in the same state."""
+    (entry,) = (entry for entry in MECHANISMS if entry.name == mechanism)
+    with_it = _seconds(entry.make())
+    with patch.object(entry.owner, entry.attribute, entry.without):
+        return {"problem": entry.problem, "with_s": with_it, "without_s": _seconds(entry.make())}
 
 
 def _seconds(measured: Measured) -> float:
@@ -256,3 +219,12 @@ def _seconds(measured: Measured) -> float:
     began = time.process_time()
     measured()
     return time.process_time() - began
+
+
+def _columns(runs: Group) -> dict[str, Cell]:
+    least, without = (float(runs.values(name).min()) for name in ("with_s", "without_s"))
+    return {"problem": runs.cell("problem"), "with_s": least, "without_s": without, "ratio": without / least}
+
+
+CASES = grid(mechanism=[entry.name for entry in MECHANISMS])
+RACES = (Race("mechanisms", CASES, [{}], range(5), _run, ("problem", "with_s", "without_s"), _columns),)

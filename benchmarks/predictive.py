@@ -1,170 +1,106 @@
-"""Held-out log predictive density of classifiers: ours, scikit-learn's Laplace classifier, and GPy's EP classifier.
+"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors.
 
-Data are drawn from the model (the generator of the unified paper, section 4) or are those bundled with scikit-learn,
-with small random training sets. Inputs are scaled to the unit cube by the training set. The others' kernels are squared
-exponential with one lengthscale, and with one for each dimension. GPy takes part if it is installed.
+- `predictive`: labels drawn from the model (the generator of the unified paper, section 4) or of scikit-learn's data,
+  100 to learn from, inputs scaled to the unit cube; beside scikit-learn's Laplace classifier and GPy's EP classifier,
+  if it is installed, whose squared exponential kernels have one lengthscale, or one for each dimension.
+- `predictive_duels`: between uniform points of eight test functions, by a judge at three levels of noise: 10 or 30
+  duels to learn from, and 200 held out; beside a judge known to be noisy, the former default of the output scale, and
+  PairwiseGP. An oracle that knew the function and the noise could not reach zero: answers are noisy.
+- `predictive_numbers`: of thirteen functions, alone, or beside duels of a judge, both predicted; beside the same
+  kernel with BoTorch's prior of lengthscales, which was the default, and SingleTaskGP. Densities are those of normal
+  distributions with the predicted means and variances, in units of the function's standard deviation, and none counts
+  less than 20 nats below one.
 
-How methods are compared. A data set is one function drawn from the model, or one random split of one part of bundled
-data; every task has the same number of them, with seeds counted from 0, and every method gets the same ones. Points of
-one data set share a function and a fit, so that they are no independent evidence; data sets are. The difference of two
-methods is therefore averaged over test points within each data set, and its standard error is that of the mean over
-data sets. A method is no worse than another on a task if the mean difference is not below zero by more than two of its
-standard errors, and better on average if the average difference over tasks is above zero by more than two of its own. A
-fixed limit in nats instead would be decided by luck where differences between data sets are larger than it, as they are
-between functions drawn from the model: with two of these the error is of the order of the differences that are asked
-for. Splits of the same data overlap, so that errors on bundled data say how far other splits of these data would
-differ, not other data.
+A data set is one function, or one random split; every method gets the same ones, counted by the seed. Points of one
+data set share a function and a fit, so that they are no independent evidence; data sets are. Differences of two methods
+are averaged over test points within each data set, and standard errors are those over data sets. Splits of the same
+data overlap: their errors say how far other splits of these data would differ, not other data.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.transforms import Standardize
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.constraints import Interval
+from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks._scores import information_score
+from benchmarks._problems import squared_exponential
+from benchmarks._race import Cell, Group, Names, Race, grid
+from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
+from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
-from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary
-
-Classifier = Callable[[Tensor, Tensor, Tensor], Tensor]  # train_X, labels, test_X -> probabilities of label 1
-TASKS = ("drawn", "breast cancer", "wine", "digits")
-DATA_SETS = 24  # of every task; a multiple of the parts of wine and digits
-PARTS = {"drawn": 1, "breast cancer": 1, "wine": 3, "digits": 3}
+from botorch_skewgp.models import default_covar_module
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 
 
-@dataclass(frozen=True)
-class Split:
-    """A task with its data."""
-
-    task: str
-    train_X: Tensor
-    train_y: Tensor
-    test_X: Tensor
-    test_y: Tensor
+def _columns(runs: Group, ours: str = "default", accuracy: bool = False) -> dict[str, Cell]:
+    """Mean log densities, and our lead in pairs."""
+    less, error = runs.less("log_density", method=ours)
+    row: dict[str, Cell] = {"data_sets": len(runs), "log_density": runs.mean("log_density"), "difference": -less,
+                            "standard_error": error}  # fmt: skip
+    return {**row, "accuracy": runs.mean("accuracy")} if accuracy else row
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--size", type=int, help="training points; 100, or 40 with --quick")
-    parser.add_argument("--data-sets", type=int, help=f"data sets of each task; {DATA_SETS}, or 3 with --quick")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument(
-        "--methods", nargs="+", choices=list(METHODS), help="all but the slow fully Bayesian one if not given"
-    )
+# Labels
+
+TASKS: dict[
+    str, tuple[Callable[..., Any] | None, list[tuple[int, ...]]]
+] = {  # classes of the parts; the first against others
+    "drawn": (None, [()]),
+    "breast cancer": (load_breast_cancer, [(1, 0)]),
+    "wine": (load_wine, [(0, 1, 2), (1, 0, 2), (2, 0, 1)]),
+    "digits": (load_digits, [(3, 5), (4, 9), (1, 7)]),
+}
+SIZE = 100  # labels to learn from
+Split = tuple[Tensor, Tensor, Tensor, Tensor]  # train_X, labels, test_X, its labels
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    size, data_sets = (
-        options.size or (40 if options.quick else 100),
-        options.data_sets or (3 if options.quick else DATA_SETS),
-    )
-    has_gpy = importlib.util.find_spec("GPy") is not None
-    methods = options.methods or [
-        name for name in METHODS if "Bayesian" not in name and (has_gpy or not name.startswith("gpy"))
-    ]
-    if not has_gpy:
-        say("GPy is not installed; it is left out.")
-    ours = methods[0]
-    table = Table(
-        "predictive",
-        ("task", "method", "log_density", "difference", "standard_error", "bits", "accuracy", "seconds"),
-        notes=[
-            environment(),
-            f"load average at the start {load_average()}",
-            f"{size} training points, {data_sets} data sets for each task; averages per test point; bits: information "
-            f"score; difference: of {ours} to the method, paired by data set, with its standard error",
-        ],
-    )
-    gaps: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
-    for task in options.tasks:
-        data = [split for seed in range(math.ceil(data_sets / PARTS[task])) for split in _splits(task, size, seed)]
-        reference: Tensor | None = None
-        for method in methods:
-            began, densities, scores, right = time.perf_counter(), [], [], []
-            for split in data[:data_sets]:
-                p = METHODS[method](split.train_X, split.train_y, split.test_X)
-                densities.append(torch.where(split.test_y == 1, p, 1 - p).log().mean())  # infinite if sure and wrong
-                scores.append(float(information_score(p, split.test_y)))
-                right.append(float(((p > 0.5) == split.test_y).double().mean()))
-            density, seconds = torch.stack(densities), (time.perf_counter() - began) / data_sets
-            reference = density if reference is None else reference
-            gap, error = _paired(reference - density)
-            table.add(
-                task=task, method=method, log_density=float(density.mean()), difference=gap, standard_error=error,
-                bits=float(np.mean(scores)), accuracy=float(np.mean(right)), seconds=seconds,
-            )  # fmt: skip
-            gaps[method].append((gap, error))
-            say(f"{task}, {method}: {float(density.mean()):.4f}, {gap:+.4f} +- {error:.4f}, in {seconds:.1f} s")
-    for method in methods[1:]:
-        gap = float(np.mean([gap for gap, _ in gaps[method]]))
-        error = math.hypot(*(error for _, error in gaps[method])) / len(gaps[method])
-        table.notes.append(f"average of tasks, {ours} less {method}: {gap:+.4f} +- {error:.4f}")
-    table.notes.append(f"load average at the end {load_average()}")
-    publish([table], folder)
-
-
-def _paired(differences: Tensor) -> tuple[float, float]:
-    """The mean over data sets and its standard error."""
-    return float(differences.mean()), float(differences.std()) / math.sqrt(differences.shape[0])
-
-
-def _splits(task: str, size: int, seed: int) -> Iterator[Split]:
-    """Random splits of a task; wine and digits have several parts."""
-    generator = torch.Generator().manual_seed(seed)
-    if task == "drawn":
-        yield _drawn(size, generator)
-        return
-    load = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}[task]
-    inputs, classes = load(return_X_y=True)
-    X, y = torch.tensor(inputs, dtype=torch.float64), torch.tensor(classes)
-    if task == "breast cancer":
-        parts = [(X, y)]
-    elif task == "wine":
-        parts = [(X, (y == label).long()) for label in range(3)]
+def _split(task: str, seed: int) -> Split:
+    """A random split; wine and digits have three parts in turn."""
+    load, parts = TASKS[task]
+    generator = torch.Generator().manual_seed(seed // len(parts))
+    if load is None:
+        X, y = _drawn(generator)
+        order = torch.arange(len(X))
     else:
-        pairs = [(3, 5), (4, 9), (1, 7)]
-        parts = [(X[(y == a) | (y == b)], (y[(y == a) | (y == b)] == a).long()) for a, b in pairs]
-    for X, y in parts:
-        order = torch.randperm(X.shape[0], generator=generator)
-        train, test = order[:size], order[size:]
-        low, high = X[train].amin(0), X[train].amax(0)
-        scaled = (X - low) / torch.where(high > low, high - low, torch.ones_like(low))
-        yield Split(task, scaled[train], y[train], scaled[test], y[test])
+        inputs, classes = (torch.tensor(each) for each in load(return_X_y=True))
+        for part in parts[: seed % len(parts) + 1]:
+            chosen = torch.isin(classes, torch.tensor(part))
+            X, y = inputs[chosen].double(), (classes[chosen] == part[0]).long()
+            order = torch.randperm(len(X), generator=generator)
+    train, test = order[:SIZE], order[SIZE:]
+    low, high = X[train].amin(0), X[train].amax(0)
+    X = (X - low) / torch.where(high > low, high - low, torch.ones_like(low))
+    return X[train], y[train], X[test], y[test]
 
 
-def _drawn(size: int, generator: torch.Generator, d: int = 3, num_test: int = 400) -> Split:
+def _drawn(generator: torch.Generator, d: int = 3, num_test: int = 400) -> tuple[Tensor, Tensor]:
     """Standard normal inputs; the variance uniform on (1, 10), lengthscales on (0.1, 1.1), unit noise."""
     kind: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
-    X = torch.randn(size + num_test, d, **kind)
+    X = torch.randn(SIZE + num_test, d, **kind)
     variance, lengthscale = 1 + 9 * torch.rand(1, **kind), 0.1 + torch.rand(d, **kind)
-    K = variance * torch.exp(-0.5 * torch.cdist(X / lengthscale, X / lengthscale).square())
-    root = torch.linalg.cholesky(K + 1e-6 * torch.eye(X.shape[0], dtype=K.dtype))
-    y = (root @ torch.randn(X.shape[0], **kind) + torch.randn(X.shape[0], **kind) > 0).long()
-    low, high = X[:size].amin(0), X[:size].amax(0)
-    X = (X - low) / (high - low)
-    return Split("drawn", X[:size], y[:size], X[size:], y[size:])
-
-
-# Methods
+    K = variance * squared_exponential(X, lengthscale) + 1e-6 * torch.eye(len(X), dtype=torch.float64)
+    latent = torch.linalg.cholesky(K) @ torch.randn(len(X), **kind)
+    return X, (latent + torch.randn(len(X), **kind) > 0).long()
 
 
 def _skewgp(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
@@ -174,47 +110,219 @@ def _skewgp(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
         return model.predictive(test_X).probs.squeeze(-1)
 
 
-def _fully_bayesian(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
-    model = SkewGP(train_X, Binary(labels))
-    mll = fit_skew_gp(model)
-    assert isinstance(mll, SkewGPMarginalLogLikelihood)
-    ensemble = fit_fully_bayesian_skew_gp(mll)
-    with torch.no_grad():
-        return ensemble.predictive(test_X).probs.squeeze(-1)
+def _laplace(train_X: Tensor, labels: Tensor, test_X: Tensor, ard: bool) -> Tensor:
+    scale = np.ones(train_X.shape[-1]) if ard else 1.0
+    classifier = GaussianProcessClassifier(ConstantKernel(1.0) * RBF(scale), random_state=0)
+    classifier.fit(train_X.numpy(), labels.numpy())
+    return torch.from_numpy(classifier.predict_proba(test_X.numpy())[:, 1])
 
 
-def _laplace(ard: bool) -> Classifier:
-    def classify(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
-        scale = np.ones(train_X.shape[-1]) if ard else 1.0
-        classifier = GaussianProcessClassifier(ConstantKernel(1.0) * RBF(scale), random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a hyperparameter at the end of its range
-            classifier.fit(train_X.numpy(), labels.numpy())
-        return torch.from_numpy(classifier.predict_proba(test_X.numpy())[:, 1])
+def _gpy(train_X: Tensor, labels: Tensor, test_X: Tensor, ard: bool) -> Tensor:
+    import GPy
 
-    return classify
+    kernel = GPy.kern.RBF(train_X.shape[-1], ARD=ard)
+    classifier = GPy.models.GPClassification(train_X.numpy(), labels.numpy()[:, None], kernel=kernel)
+    classifier.optimize(max_iters=200)
+    return torch.from_numpy(classifier.predict(test_X.numpy())[0][:, 0])
 
 
-def _gpy(ard: bool) -> Classifier:
-    def classify(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
-        import GPy
-
-        kernel = GPy.kern.RBF(train_X.shape[-1], ARD=ard)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a package that has not kept up with numpy's
-            classifier = GPy.models.GPClassification(train_X.numpy(), labels.numpy()[:, None], kernel=kernel)
-            classifier.optimize(max_iters=200)
-            p, _ = classifier.predict(test_X.numpy())
-        return torch.from_numpy(p[:, 0])
-
-    return classify
-
-
-METHODS: dict[str, Classifier] = {
+CLASSIFIERS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # -> probabilities of label 1
     "skewgp": _skewgp,
-    "skewgp fully Bayesian": _fully_bayesian,
-    "scikit-learn": _laplace(ard=False),
-    "scikit-learn ARD": _laplace(ard=True),
-    "gpy": _gpy(ard=False),
-    "gpy ARD": _gpy(ard=True),
+    "scikit-learn": partial(_laplace, ard=False),
+    "scikit-learn ARD": partial(_laplace, ard=True),
+    "gpy": partial(_gpy, ard=False),
+    "gpy ARD": partial(_gpy, ard=True),
 }
+
+
+def _of_labels(task: str, method: str, seed: int) -> dict[str, Cell] | list[Names]:
+    if method.startswith("gpy") and importlib.util.find_spec("GPy") is None:
+        return []
+    train_X, train_y, test_X, test_y = _split(task, seed)
+    p = CLASSIFIERS[method](train_X, train_y, test_X)
+    density = torch.where(test_y == 1, p, 1 - p).log().mean()  # infinite if sure and wrong
+    return {"log_density": float(density), "accuracy": float(((p > 0.5) == test_y).double().mean())}
+
+
+# Duels
+
+NOISES = (0.01, 0.1, 0.3)  # standard deviations of the function's, on each value
+HELD_OUT = 200
+
+
+def _with_kernel(points: Tensor, pairs: Tensor, test: Tensor, kernel: Callable[[int, Preference], Any]) -> Tensor:
+    duels = Preference(pairs)
+    model = SkewGP(points, duels, covar_module=kernel(points.shape[-1], duels))
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model.predictive(test).probs.flatten()
+
+
+def pairwise_gp(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
+    """Probabilities that the first points of `m x 2 x d` pairs win, by BoTorch's model of duels, fitted."""
+    model = PairwiseGP(points, pairs)
+    fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
+    joint = model.eval().posterior(test)
+    contrast = test.new_tensor([[1.0, -1.0]])
+    mean = (contrast @ joint.mean).flatten()
+    variance = (contrast @ joint.distribution.covariance_matrix @ contrast.mT).flatten()
+    return torch.special.ndtr(mean / (2 + variance).sqrt()).detach()  # its probit has unit noise on each item
+
+
+def _former(dim: int, duels: Preference) -> Kernel:
+    """The default kernel before its output scale trusted answers."""
+    prior = LogNormalPrior(math.log(10.0), 1.5)
+    kernel = ScaleKernel(
+        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim), prior, Interval(1e-4, 1e4, transform=None)
+    )
+    kernel.outputscale = prior.mode
+    return kernel
+
+
+MODELS_OF_DUELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # -> probabilities of the first's win
+    "default": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels])),
+    "noisy": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels], judge="noisy")),
+    "former default": partial(_with_kernel, kernel=_former),
+    "PairwiseGP": pairwise_gp,
+}
+
+
+def _duels(function: Utility, noise: float, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pairs of new points, `num x 2 x d`, and which of the two won."""
+    pairs = torch.rand(num, 2, function.dim, generator=generator, dtype=torch.float64)
+    seen = function.evaluate(pairs) + noise * function.deviation() * torch.randn(
+        num, 2, generator=generator, dtype=torch.float64
+    )
+    return pairs, seen.argmax(-1)
+
+
+def _of_duels(noise: float, duels: int, method: str, seed: int) -> dict[str, Cell]:
+    """The mean log density of one data set's held-out duels; the seed counts the data sets of all functions in turn."""
+    data_set, number = divmod(seed, len(TEST_FUNCTIONS))
+    name, generator = TEST_FUNCTIONS[number], torch.Generator().manual_seed(1000 + data_set)
+    known, winners = _duels(find_utility(name), noise, duels, generator)
+    test, test_winners = _duels(find_utility(name), noise, HELD_OUT, generator)
+    pairs = torch.stack([winners, 1 - winners], dim=-1) + 2 * torch.arange(duels).unsqueeze(-1)
+    p = MODELS_OF_DUELS[method](known.reshape(2 * duels, -1), pairs, test).detach()
+    return {"function": name, "log_density": float(torch.where(test_winners == 0, p, 1 - p).log().mean())}
+
+
+# Numbers
+
+SIZES = ((6, 0), (12, 0), (24, 0), (40, 0), (8, 16))  # numbers, duels
+LEAST, IDLE = -20.0, 4  # nats, and inputs that do nothing
+
+
+def _friedman(X: Tensor) -> Tensor:
+    """Friedman's first function (Multivariate adaptive regression splines, 1991), of the first five inputs."""
+    waves = 10 * torch.sin(math.pi * X[..., 0] * X[..., 1])
+    return waves + 20 * (X[..., 2] - 0.5).square() + 10 * X[..., 3] + 5 * X[..., 4]
+
+
+def _linear(X: Tensor) -> Tensor:
+    return X @ X.new_tensor([1.0, -1.0, 0.5, 0.0, 0.2])
+
+
+def _with_idle_inputs(name: str) -> Utility:
+    utility = find_utility(name)
+    return Utility(f"{name}, idle", utility.dim + IDLE, utility.best, lambda X: utility.evaluate(X[..., : utility.dim]))
+
+
+FUNCTIONS: dict[str, Callable[[], Utility]] = {
+    **{name: partial(find_utility, name) for name in (*TEST_FUNCTIONS, "branin")},
+    "branin, idle": partial(_with_idle_inputs, "branin"),
+    "hartmann3, idle": partial(_with_idle_inputs, "hartmann3"),
+    "friedman": partial(Utility, "friedman", 8, 30.0, _friedman),
+    "linear": partial(Utility, "linear", 5, 1.7, _linear),
+}
+
+
+class Data(NamedTuple):
+    """Points, what was seen of them, held-out pairs of points, and their values in truth and as seen."""
+
+    points: Tensor
+    observations: list[Observation]
+    test: Tensor
+    truth: Tensor
+    seen: Tensor
+
+
+def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> Data:
+    generator = torch.Generator().manual_seed(seed)
+    deviation = noise * utility.deviation()
+
+    def see(values: Tensor) -> Tensor:
+        return values + deviation * torch.randn(values.shape, generator=generator, dtype=values.dtype)
+
+    points = torch.rand(max(numbers, 2 * duels), utility.dim, generator=generator, dtype=torch.float64)
+    values = utility.evaluate(points)
+    seen = see(values)
+    observations: list[Observation] = [Numeric((values if duels else seen)[:numbers], index=torch.arange(numbers))]
+    if duels:
+        pairs = torch.arange(2 * duels).reshape(duels, 2)
+        first_wins = (seen[pairs[:, 0]] > seen[pairs[:, 1]]).unsqueeze(-1)
+        observations.append(Preference(torch.where(first_wins, pairs, pairs.flip(-1))))
+    test = torch.rand(HELD_OUT, 2, utility.dim, generator=generator, dtype=torch.float64)
+    truth = utility.evaluate(test)
+    return Data(points, observations, test, truth, see(truth))
+
+
+def _densities(method: str, data: Data, deviation: float) -> tuple[float, float | None]:
+    """Mean log densities of held-out numbers, and of duels if there are any."""
+    numbers = data.observations[0]
+    assert isinstance(numbers, Numeric)
+    with_duels = len(data.observations) > 1
+    X = data.test[:, :1]
+    if method == "SingleTaskGP":
+        reference = SingleTaskGP(data.points, numbers.values.unsqueeze(-1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(reference.likelihood, reference))
+        with torch.no_grad():
+            posterior = reference.posterior(X, observation_noise=True)
+        return _normal_density(posterior.mean, posterior.variance, data.seen[:, 0], deviation), None
+    seen = data.observations if method == "default" else []
+    model = SkewGP(
+        data.points, data.observations, covar_module=default_covar_module(data.points.shape[-1], seen),
+        outcome_transform=Standardize(m=1),
+    )  # fmt: skip
+    fit_skew_gp(model)
+    with torch.no_grad():
+        ours = model.posterior(X, observation_noise=not with_duels)
+        target = data.truth[:, 0] if with_duels else data.seen[:, 0]
+        density = _normal_density(ours.mean, ours.variance, target, deviation)
+        if not with_duels:
+            return density, None
+        judge = model.likelihood.for_kind(Preference)
+        p = judge(model.posterior(data.test), scale=model.outcome_scale).probs.flatten()
+        first_wins = data.seen[:, 0] > data.seen[:, 1]
+        return density, float(torch.where(first_wins, p, 1 - p).log().clamp(min=LEAST).mean())
+
+
+def _normal_density(mean: Tensor, variance: Tensor, target: Tensor, deviation: float) -> float:
+    distribution = torch.distributions.Normal(mean.flatten() / deviation, variance.flatten().sqrt() / deviation)
+    return float(distribution.log_prob(target / deviation).clamp(min=LEAST).mean())
+
+
+def _of_numbers(numbers: int, duels: int, noise: float, told: str, method: str, seed: int) -> list[Names]:
+    """The mean log densities of one data set; the seed counts the data sets of all functions in turn."""
+    if duels and method == "SingleTaskGP":
+        return []
+    data_set, number = divmod(seed, len(FUNCTIONS))
+    utility = [*FUNCTIONS.values()][number]()
+    data = _data(utility, numbers, duels, noise, 1000 + data_set)
+    densities = zip((told, "duels"), _densities(method, data, utility.deviation()), strict=True)
+    return [{"told": kind, "function": utility.name, "log_density": density}
+            for kind, density in densities if density is not None]  # fmt: skip
+
+
+OF_NUMBERS = [{"numbers": numbers, "duels": duels, **case}
+              for numbers, duels in SIZES for case in grid(noise=(0.01, 0.3), told=["numbers"])]  # fmt: skip
+NOTES = [f"{HELD_OUT} held out for each data set; difference: of the default to the method, paired by data set"]
+MEASURES = ("function", "log_density")
+RACES = (
+    Race("predictive", grid(task=TASKS), grid(method=CLASSIFIERS), range(24), _of_labels, ("log_density", "accuracy"),
+         partial(_columns, ours="skewgp", accuracy=True),
+         [f"{SIZE} training points; difference: of skewgp to the method, paired by data set"]),
+    Race("predictive_duels", grid(noise=NOISES, duels=(10, 30)), grid(method=MODELS_OF_DUELS),
+         range(2 * len(TEST_FUNCTIONS)), _of_duels, MEASURES, _columns, NOTES),
+    Race("predictive_numbers", OF_NUMBERS, grid(method=("default", "dimension-scaled", "SingleTaskGP")),
+         range(4 * len(FUNCTIONS)), _of_numbers, MEASURES, _columns, NOTES),
+)  # fmt: skip

@@ -12,27 +12,30 @@ three classes; the last two lower the function by up to .4 and .6.
 
 Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
 Where `judges err` judgements have a noise of three tenths and the budgets of `3:1:1` and `10:1:2` are 60 and 80, for
-two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its
-points by information too, and `mixed, errors expected` has a prior of the noise of judgements whose density is largest
-at a tenth of the variance of numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are
-`next_question` with one kind; those with `told` know the noise of numbers and of judgements (not for warped numbers);
-`next_pair` asks duels as it does by default. Models are fitted after every third answer, from the last hyperparameters,
-with 512 draws. Runs of one seed are compared in pairs, told ones with told ones.
-Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
+two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, and there also `mixed, errors
+expected`, which has a prior of the noise of judgements whose density is largest at a tenth of the variance of numbers,
+LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one kind; those with
+`told` know the noise of numbers and of judgements. Models are fitted after every third answer, from the last
+hyperparameters, with 512 draws. Runs of one seed are compared in pairs, told ones with told ones. Seconds are those of
+the processor, on one thread.
+
+`questions_panel`: duels of two judges, a good and dear one and a cheap and noisy one, by `next_question`, or of one of
+them alone. All methods start with the same six duels of Sobol points by each judge, which are free. Both judges want
+the same; the noise of an item is a hundredth of the function's standard deviation over the domain for the good judge,
+and half of it for the cheap one. A duel costs 4 and 1, and a run 30, or 60 where the method says so. Reported is the
+simple regret of the point of largest posterior mean in the domain, against money, at the end and at half of it, with
+logarithms floored at 1e-6. "Told" models know the reliabilities, that the good judge is consistent, and that both want
+the same; others learn all that.
 """
 
 from __future__ import annotations
 
-import argparse
-import functools
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
@@ -40,16 +43,18 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Race, add_race_arguments, grid
-from benchmarks._reporting import Table, environment, prepare, publish
+from benchmarks._race import Cell, Group, Names, Race, grid, mean_and_error
+from benchmarks._runs import Row
 from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import next_pair, next_question, recommend
+from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.fitting import warm_start
+from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
@@ -65,12 +70,10 @@ KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 LONG_TAILED = ("rosenbrock5",)
 METHODS: dict[str, dict[str, Any]] = {
     "mixed": {"kinds": KINDS},
-    "mixed, information": {"kinds": KINDS, "method": "information"},
     "mixed, errors expected": {"kinds": KINDS, "errors_expected": True},
     "numbers": {"kinds": (Numeric,)},
     "duels": {"kinds": (Preference,)},
     "grades": {"kinds": (Ordinal,)},
-    "next_pair": {"kinds": (Preference,), "method": "next_pair"},
     "mixed, told": {"kinds": KINDS, "told": True},
     "numbers, told": {"kinds": (Numeric,), "told": True},
     "duels, told": {"kinds": (Preference,), "told": True},
@@ -177,16 +180,30 @@ def _likelihood(answers: _Answers, observations: Sequence[Observation], method: 
     return default_likelihood(observations, factories=factories)
 
 
-def _run(prices: str, function: str, method: str, seed: int, budget: float | None) -> Any:
+def _fitted(model: SkewGP, earlier: SkewGP | None, step: int) -> SkewGP:
+    """The last model that was fitted, whose hyperparameters this one has; every third one is."""
+    if earlier is not None:
+        warm_start(model, earlier)
+    if step % REFIT:
+        model.eval()
+        return earlier or model
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+    return model.eval()
+
+
+def _run(
+    prices: str, function: str, method: str, seed: int, budget: float | None = None
+) -> dict[str, Cell] | list[Names]:
     """One run; its traces are money spent and regret after each answer."""
-    if "told" in METHODS[method] and function in LONG_TAILED:
+    told = METHODS[method]
+    errs = prices.endswith(ERRING)
+    if (errs and method == "grades") or ("," in method and not errs):
         return []
     budget = BUDGETS[prices] if budget is None else budget
     utility, values = _utility(function)
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
-    told = METHODS[method]
-    how = told.get("method", "knowledge_gradient")
-    answers = _start(utility, values, ERRING_NOISE if prices.endswith(ERRING) else NOISE, seed)
+    answers = _start(utility, values, ERRING_NOISE if errs else NOISE, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
@@ -194,19 +211,10 @@ def _run(prices: str, function: str, method: str, seed: int, budget: float | Non
     while True:
         observations = answers.observations(told.get("told", False))
         model = SkewGP(
-            answers.points,
-            observations,
-            _likelihood(answers, observations, told),
-            outcome_transform=Standardize(m=1),
-            draw_settings=DrawSettings(num_draws=512),
-        )
-        if fitted is not None:
-            warm_start(model, fitted)
-        if step % REFIT == 0:
-            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
-            fitted = model
-        model.eval()
+            answers.points, observations, _likelihood(answers, observations, told),
+            outcome_transform=Standardize(m=1), draw_settings=DrawSettings(num_draws=512),
+        )  # fmt: skip
+        fitted = _fitted(model, fitted, step)
         best, _ = recommend(model, bounds, **SEARCH, **values)
         known, _ = recommend(model, X_candidates=answers.points)
         money.append(spent)
@@ -215,13 +223,9 @@ def _run(prices: str, function: str, method: str, seed: int, budget: float | Non
         if spent + min(cost[kind] for kind in told["kinds"]) > budget:
             break
         kinds = [kind for kind in told["kinds"] if spent + cost[kind] <= budget]
-        if how == "next_pair":
-            X, _ = next_pair(model, bounds, num_restarts=4, raw_samples=64, **values)
-            kind = kinds[0]
-        else:
-            found = next_question(model, bounds, kinds, cost, method=how, seed=step, **values)
-            X, kind = found.X, found.question.kind
-        answers.ask(kind, X.detach())
+        found = next_question(model, bounds, kinds, cost, method="knowledge_gradient", seed=step, **values)
+        kind = found.question.kind
+        answers.ask(kind, found.X.detach())
         asked.append(kind.__name__[0])
         spent, step = spent + cost[kind], step + 1
     seconds = (time.process_time() - began) / max(step, 1)
@@ -229,131 +233,126 @@ def _run(prices: str, function: str, method: str, seed: int, budget: float | Non
     return dict(zip(VALUES, ("".join(asked), seconds, *traces), strict=True))
 
 
-def _numbers(row: dict[str, Any], column: str) -> np.ndarray:
-    return np.array([float(value) for value in row[column].split()])
+def _regret(row: Row, column: str, money: Tensor) -> Tensor:
+    """Regret when so much was spent."""
+    spent, regret = (torch.tensor([float(x) for x in row[name].split()]).double() for name in ("money", column))
+    return regret[torch.searchsorted(spent, money + 1e-9, right=True) - 1]
 
 
-def _at(row: dict[str, Any], column: str, money: float) -> float:
-    """Regret when this much was spent."""
-    return float(_numbers(row, column)[_numbers(row, "money") <= money + 1e-9][-1])
+def _medians(runs: Group) -> dict[str, Cell]:
+    """Regret at shares of the budget, and how many of each kind were asked."""
+    row: dict[str, Cell] = {"seeds": len(runs)}
+    money = BUDGETS[str(runs.names["prices"])] * torch.tensor(SHARES).double()
+    for name in ("domain", "asked"):
+        regrets = torch.stack([_regret(run, f"{name}_regret", money) for run in runs.rows]).quantile(0.5, dim=0)
+        row |= {f"{name}_{share:g}": float(regret) for share, regret in zip(SHARES, regrets, strict=True)}
+    for letter in "NPO":
+        row[letter] = sum(run["asked"].count(letter) for run in runs.rows) / len(runs)
+    return {**row, "seconds": runs.median("seconds_per_question")}
 
 
-def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
-    """Regret at shares of the budget, and paired differences to each single kind."""
-    columns = [f"{name}_{share:g}" for name in ("domain", "asked") for share in SHARES]
-    told = "medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run"
-    notes = [environment(), told]
-    medians = Table("questions", ("function", "prices", "method", "seeds", *columns, "N", "P", "O", "seconds"), notes)
-    paired = Table(
-        "questions_paired",
-        (
-            "function",
-            "prices",
-            "method",
-            "against",
-            "seeds",
-            "median",
-            "of_other",
-            "log10_difference",
-            "standard_error",
-            "of_averages",
-            "error",
-        ),
-        [
-            "medians of the recommended point's regret in the domain at the end of the budget, and log10 of a method's "
-            "less the other's, paired by seed (negative: mixing is ahead) and floored at 1e-6: at the end, over the "
-            "course"
-        ],
-    )
-    for function, prices in sorted({(row["function"], row["prices"]) for row in rows}):
-        here = [row for row in rows if (row["function"], row["prices"]) == (function, prices)]
-        last = max(float(_numbers(row, "money")[-1]) for row in here)
-        course = np.linspace(0, last, 21)
-        ends: dict[str, dict[int, tuple[float, float]]] = {}
-        for name in METHODS:
-            mine = [row for row in here if row["method"] == name]
-            if not mine:
-                continue
-            cells: dict[str, Any] = {"function": function, "prices": prices, "method": name, "seeds": len(mine)}
-            for column in ("domain", "asked"):
-                for share in SHARES:
-                    found = [_at(row, f"{column}_regret", share * last) for row in mine]
-                    cells[f"{column}_{share:g}"] = float(np.median(found))
-            for letter in "NPO":
-                cells[letter] = float(np.mean([row["asked"].count(letter) for row in mine]))
-            cells["seconds"] = float(np.median([float(row["seconds_per_question"]) for row in mine]))
-            medians.add(**cells)
-            logs = [np.log10(np.maximum([_at(row, "domain_regret", m) for m in course], 1e-6)) for row in mine]
-            ends[name] = {
-                int(row["seed"]): (float(log[-1]), float(log.mean())) for row, log in zip(mine, logs, strict=True)
-            }
-        for name in (name for name in ends if name.startswith("mixed")):
-            told = "told" in METHODS[name]
-            singles = (which for which in ends if not which.startswith("mixed") and ("told" in METHODS[which]) == told)
-            for which in singles:
-                seeds = sorted(ends[name].keys() & ends[which].keys())
-                if len(seeds) < 2:
-                    continue
-                mine, others = (np.array([ends[one][seed] for seed in seeds]) for one in (name, which))
-                difference = mine - others
-                error = difference.std(0, ddof=1) / math.sqrt(len(seeds))
-                paired.add(
-                    function=function, prices=prices, method=name, against=which.removesuffix(", told"),
-                    seeds=len(seeds), median=float(np.median(10 ** mine[:, 0])),
-                    of_other=float(np.median(10 ** others[:, 0])),
-                    log10_difference=float(difference[:, 0].mean()), standard_error=float(error[0]),
-                    of_averages=float(difference[:, 1].mean()), error=float(error[1]),
-                )  # fmt: skip
-    return [medians, paired]
+def _paired(runs: Group) -> list[Names]:
+    """Of mixed questions beside each single kind, told or not like them, in the domain."""
+    name, budget = str(runs.names["method"]), BUDGETS[str(runs.names["prices"])]
+    course, rows = torch.linspace(0, budget, 21).double(), list[Names]()
+    suffix = ", told" if "told" in METHODS[name] else ""
+    for kind in ("numbers", "duels", "grades") if name.startswith("mixed") else ():
+        pairs = runs.pairs(method=kind + suffix)
+        if len(pairs) < 2:
+            continue
+        mine, others = (
+            torch.stack([_regret(pair[i], "domain_regret", course) for pair in pairs]).clamp(min=1e-6).log10()
+            for i in (0, 1)
+        )
+        end, its_error = mean_and_error((mine - others)[:, -1])
+        average, error = mean_and_error((mine - others).mean(-1))
+        rows.append({
+            "against": kind, "seeds": len(pairs), "median": float((10 ** mine[:, -1]).quantile(0.5)),
+            "of_other": float((10 ** others[:, -1]).quantile(0.5)), "log10_difference": end,
+            "standard_error": its_error, "of_averages": average, "error": error,
+        })  # fmt: skip
+    return rows
 
 
-def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Median regret against money, a panel for every function and table of prices."""
-    from matplotlib.figure import Figure
+# Judges
 
-    cases = sorted(
-        {(row["prices"], row["function"]) for row in rows}, key=lambda case: (case[0].endswith(ERRING), *case)
-    )
-    columns = len({function for _, function in cases})
-    figure = Figure(figsize=(3.4 * columns, 2.8 * -(-len(cases) // columns)), layout="constrained")
-    panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flatten()
-    lines: dict[str, Any] = {}
-    for panel, (prices, function) in zip(panels, cases, strict=False):
-        here = [row for row in rows if (row["prices"], row["function"]) == (prices, function)]
-        course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
-        for name in METHODS:
-            colour = f"C{list(METHODS).index(name.removesuffix(', told'))}"
-            style = "--" if "told" in METHODS[name] else "-"
-            traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
-            if traces:
-                (lines[name],) = panel.semilogy(
-                    course, np.maximum(np.median(traces, axis=0), 1e-6), style, color=colour
-                )
-        panel.set(title=f"{function}, {prices}", xlabel="money", ylabel="median regret")
-    for panel in panels[len(cases) :]:
-        panel.set_axis_off()
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5)
-    figure.savefig(path, dpi=90)
+NOISES, PRICE, STARTS = (NOISE, 0.5), (4.0, 1.0), 6
+ASKED = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
+KNOWING = {"": (False, 30.0), ", told": (True, 30.0), ", told, 60": (True, 60.0)}  # whether told, and the budget
+POLICIES = {name + case: (who, case) for case in KNOWING for name, who in ASKED.items()}
+HALF, END, COURSE = "regret_half", "regret", "log10_course"
+OF_PANEL = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=10)
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
-    parser.add_argument("--prices", nargs="+", choices=list(PRICES), default=list(PRICES))
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--budget", type=float, help="the money of a run; the prices' own if not given")
+def _of_panel(runs: Group) -> dict[str, Cell]:
+    both = f"both{POLICIES[str(runs.names['method'])][1]}"
+    less, error = runs.less(END, 1e-6, method=both)
+    course, its_error = runs.less(COURSE, method=both)
+    return {
+        "seeds": len(runs), **{name: runs.mean(name) for name in OF_PANEL}, HALF: runs.median(HALF),
+        END: runs.median(END), "log10_less_than_both": less, "error": error, "course_less_than_both": course,
+        "its_error": its_error,
+    }  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    cases = grid(prices=options.prices, function=options.functions)
-    if options.quick:
-        cases, options.seeds, options.budget = [{"prices": "1:1:1", "function": "camel"}], 1, 2.0
-    race = Race("questions", cases, grid(method=options.methods), range(options.seeds),
-                functools.partial(_run, budget=options.budget), VALUES, lambda runs: {})  # fmt: skip
-    rows = race.hold(folder, options.processes, options.seconds)
-    publish(_tables(rows), folder)
-    if folder is not None:
-        _plot(rows, folder / "questions.png")
+def _panel_model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
+    known: dict[str, Any] = {"learn_judge_reliability": True, "draw_settings": DrawSettings(num_draws=512)}
+    if not told:
+        return SkewGP(X, answers, **known)
+    known["covar_module"] = default_covar_module(X.shape[-1], answers, judge="consistent")
+    model = SkewGP(X, answers, judge_covar_module=LinearTastesKernel(0), **known)
+    model.judge_reliability.initialize(logarithm=-torch.tensor(NOISES).log()).requires_grad_(False)
+    return model
+
+
+def _ask_panel(function: str, method: str, seed: int, budget: float | None = None) -> dict[str, Cell]:
+    who, case = POLICIES[method]
+    told, money_of_case = KNOWING[case]
+    budget = money_of_case if budget is None else budget
+    utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    deviation = utility.deviation()
+
+    def winner_first(pair: Tensor, judge: int) -> Tensor:
+        noise = torch.randn(2, dtype=torch.float64, generator=generator)
+        return pair[(utility.evaluate(pair) + NOISES[judge] * deviation * noise).argsort(descending=True)]
+
+    X = draw_sobol_samples(bounds, n=4 * STARTS, q=1, seed=seed).squeeze(-2).view(-1, 2, utility.dim)
+    judges = [i % 2 for i in range(len(X))]
+    duels = [winner_first(pair, judge) for pair, judge in zip(X, judges, strict=True)]
+    regrets, money, spent = [], [], 0.0
+    fitted: SkewGP | None = None
+    began, step = time.process_time(), 0
+    while True:
+        points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
+        model = _panel_model(points, Preference(place.view(-1, 2), judge=judges), told)
+        fitted = _fitted(model, fitted, step)
+        best, _ = recommend(model, bounds, **SEARCH)
+        regrets.append(utility.best - float(utility.evaluate(best)))
+        money.append(spent)
+        affordable = {judge: PRICE[judge] for judge in who if spent + PRICE[judge] <= budget}
+        if not affordable:
+            break
+        asked = next_question(model, bounds, [Preference], judges=affordable, seed=step)
+        assert isinstance(asked.judge, int)
+        duels.append(winner_first(asked.X.detach(), asked.judge))
+        judges.append(asked.judge)
+        spent, step = spent + asked.cost, step + 1
+    seconds = (time.process_time() - began) / max(step, 1)
+    paid = torch.tensor(money)
+    at = [regrets[int((paid <= m).sum()) - 1] for m in range(int(budget) + 1)]
+    course = sum(math.log10(max(regret, 1e-6)) for regret in at) / len(at)
+    asked_of = [judges[2 * STARTS :].count(judge) for judge in (0, 1)]
+    return dict(zip(OF_PANEL, (at[int(budget) // 2], regrets[-1], course, *asked_of, seconds), strict=True))
+
+
+CASES = [*grid(prices=[prices for prices in PRICES if ERRING not in prices], function=FUNCTIONS),
+         *grid(prices=[prices for prices in PRICES if ERRING in prices], function=("camel", "mixed5"))]  # fmt: skip
+RACES = (
+    Race("questions", CASES, grid(method=METHODS), range(10), _run, VALUES, _medians,
+         ["medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run; "
+          "paired: log10 of the regret in the domain less the other's (negative: mixing is ahead), floored at 1e-6: at "
+          "the end, over the course"], {"questions_paired": _paired}, quick={"budget": 2.0}),
+    Race("questions_panel", grid(function=("camel", "hartmann3")), grid(method=POLICIES), range(10), _ask_panel,
+         OF_PANEL, _of_panel, ["regrets are medians, all else means"], quick={"budget": 4.0}),
+)  # fmt: skip

@@ -9,132 +9,68 @@ predicted one, averaged over test points.
 - `skewgp`: half of the inducing points, chosen for the kernel at the start; a fit; all of them, chosen for the kernel
   that it found; a fit; chosen again; draws; predictions. A fit ends where a step gains less than a millionth of the log
   evidence.
-- `skewgp exact`: the exact model, as far as it goes.
 - `svgp`: GPyTorch's stochastic variational process with as many inducing points, chosen by BoTorch in the same way and
   learned, natural gradients for the variational distribution, Adam for the rest, batches of 1,024; until the bound has
   gained less than a thousandth of a nat a point over the last five of its passes (its plateau), or 120 passes.
 - `gpboost`: Laplace's approximation with as many inducing points (FITC), if it is installed.
 
 Duels are between items without inputs that matter: utilities are standard normal and items are points in a cube so wide
-that their prior covariances vanish. `choix` has the Bradley-Terry utilities of the same duels, and BoTorch's
-`PairwiseGP` takes part as long as it exists, up to 2,000 duels. Their divergence is of the true probability that one of
-two items wins, over random pairs. Bradley-Terry's is the logistic of a difference; it takes the best scale by itself.
+that their prior covariances vanish. `choix` has the Bradley-Terry utilities of the same duels. Their divergence is of
+the true probability that one of two items wins, over random pairs. Bradley-Terry's is the logistic of a difference; it
+takes the best scale by itself.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import math
 import resource
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._process import apart
+from benchmarks._race import Cell, Names, Race, grid
 
 LENGTHSCALES, VARIANCE = (0.2, 0.3, 0.6), 2.0
 NUM_TEST = 2000
 FEATURES = 2000
 PASSES = 120
 LEAST_GAIN = 1e-6  # of a step of our fits, relative to the evidence, at which they stop
-RESULT = "RESULT "
+LIMIT = 1200.0  # seconds that a method may take
+MEASURES = ("fit_s", "draws_s", "total_s", "memory_gb", "divergence", "note")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--labels", type=int, nargs="*", help="numbers of labels; 500 to 100,000 if not given")
-    parser.add_argument("--duels", type=int, nargs="*", help="numbers of duels; 1,000 to 100,000 if not given")
-    parser.add_argument("--items", type=int, nargs="*", default=[100], help="numbers of items of the duels")
-    parser.add_argument("--points", type=int, default=200, help="inducing points")
-    parser.add_argument("--methods", nargs="*", choices=sorted({*LABELS, *DUELS}), help="all that are installed")
-    parser.add_argument("--limit", type=float, default=1200.0, help="seconds that a method may take")
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is to measure
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    if options.one is not None:
-        kind, method, size, items, points = json.loads(options.one)
-        torch.set_num_threads(1)
-        print(RESULT + json.dumps(_measure(kind, method, size, items, points)))
-        return
-    folder = prepare(options)
-    labels, duels = ([500], [1000]) if options.quick else ([500, 2000, 10_000, 100_000], [1000, 10_000, 100_000])
-    labels = labels if options.labels is None else options.labels
-    duels = duels if options.duels is None else options.duels
-    points = min(options.points, 50) if options.quick else options.points
-    columns = ("size", "items", "points", "method", "fit_s", "draws_s", "total_s", "memory_gb", "divergence", "note")
-    notes = [
-        environment(),
-        "one thread for each method, in a process of its own; seconds of its CPU, memory at its peak",
-        f"load average at the start {load_average()}",
-    ]
-    tables = [Table("scale_labels", columns, notes=list(notes)), Table("scale_duels", columns, notes=list(notes))]
-    asked: list[tuple[Table, str, str, int, int]] = []
-    for n in labels:
-        asked += [(tables[0], "labels", method, n, 0) for method in LABELS if _takes_part(method, n, options)]
-    for m in duels:
-        for items in options.items:
-            asked += [(tables[1], "duels", method, m, items) for method in DUELS if _takes_part(method, m, options)]
-    for table, kind, method, size, items in asked:
-        found = _in_a_process(kind, method, size, items, points, options.limit)
-        table.add(size=size, items=items or None, points=points if kind == "labels" else None, method=method, **found)
-        say(f"{size} {kind}, {method}: {found}")
-    for table in tables:
-        _add_exponents(table)
-        table.notes.append(f"load average at the end {load_average()}")
-    publish([table for table in tables if table.rows], folder)
-
-
-def _takes_part(method: str, size: int, options: argparse.Namespace) -> bool:
-    if options.methods is not None and method not in options.methods:
-        return False
-    if method in MODULES and importlib.util.find_spec(MODULES[method]) is None:
-        say(f"{MODULES[method]} is not installed; it is left out.")
-        return False
-    return size <= MOST.get(method, size)
-
-
-def _in_a_process(kind: str, method: str, size: int, items: int, points: int, limit: float) -> dict[str, Any]:
+def _run(
+    kind: str, size: int, method: str, seed: int, items: int = 0, points: int = 0
+) -> dict[str, Cell] | list[Names]:
     """What a fresh process measures."""
-    task = json.dumps([kind, method, size, items, points])
-    command = [sys.executable, "-m", "benchmarks", "scale", "--one", task]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"note": f"more than {limit:.0f} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
-    if not lines:
-        return {"note": (done.stderr.strip().splitlines() or ["no result"])[-1][:100]}
-    return json.loads(lines[-1].removeprefix(RESULT))
+    if importlib.util.find_spec(method) is None and method in ("gpboost", "choix"):
+        return []
+    found = apart(measure, kind, method, size, items, points, limit=LIMIT)
+    note = found.pop("why", "")
+    return {**found, "note": found.get("note", note[:100])}
 
 
-def _measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
+def measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
+    """Seconds, memory and divergence of one method."""
+    warnings.simplefilter("ignore")
     data = make_labels(size) if kind == "labels" else _duels(size, items)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        began = time.process_time()
-        predicted, fitted, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
-        ended = time.process_time()
+    began = time.process_time()
+    predicted, fitted, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
+    ended = time.process_time()
     sides = [(data[-1], predicted), (1 - data[-1], 1 - predicted)]  # infinite if sure and wrong
     divergence = sum(torch.xlogy(true, true) - torch.xlogy(true, said) for true, said in sides)
     return {
-        "fit_s": fitted - began,
-        "draws_s": ended - fitted,
-        "total_s": ended - began,
+        "fit_s": fitted - began, "draws_s": ended - fitted, "total_s": ended - began,
         "memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "divergence": float(divergence.mean()),
-        "note": note,
-    }
+        "divergence": float(divergence.mean()), "note": note,
+    }  # fmt: skip
 
 
 # Data
@@ -182,29 +118,23 @@ def _kernel() -> Any:
     return kernel
 
 
-def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int | None) -> tuple[Tensor, float, str]:
+def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
     from botorch.fit import fit_gpytorch_mll
 
     from botorch_skewgp import SkewGP
     from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
     from botorch_skewgp.observations import Binary
 
-    points = None if points is None or points >= len(X) else points
-    model = SkewGP(X, Binary(labels), covar_module=_kernel(), inducing_points=None if points is None else points // 2)
+    model = SkewGP(X, Binary(labels), covar_module=_kernel(), inducing_points=points // 2)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    for _ in range(1 if points is None else 2):
+    for _ in range(2):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"ftol": LEAST_GAIN}})
-        if points is not None:
-            model.choose_inducing_points(points)
+        model.choose_inducing_points(points)
     fitted = time.process_time()
     with torch.no_grad():
         probabilities = torch.cat([model.predictive(part).probs.squeeze(-1) for part in test_X.split(500)])
     draws = model.draws
     return probabilities, fitted, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
-
-
-def _exact(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
-    return _skewgp(X, labels, test_X, None)
 
 
 def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
@@ -299,41 +229,14 @@ def _choix(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor,
     return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), fitted, ""
 
 
-def _pairwise_gp(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-    from gpytorch.kernels import RBFKernel, ScaleKernel
-
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
-    model = PairwiseGP(X, duels, covar_module=kernel)
-    fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
-    fitted = time.process_time()
-    with torch.no_grad():
-        posterior = model.posterior(X)
-        mean, covariance = posterior.mean.squeeze(-1), posterior.distribution.covariance_matrix
-    a, b = test.unbind(-1)
-    variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b] + 2
-    return torch.special.ndtr((mean[a] - mean[b]) / variance.sqrt()), fitted, ""
-
-
 Method = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, float, str]]
-LABELS: dict[str, Method] = {"skewgp": _skewgp, "skewgp exact": _exact, "svgp": _svgp, "gpboost": _gpboost}
-DUELS: dict[str, Method] = {"skewgp duels": _skewgp_duels, "choix": _choix, "pairwise gp": _pairwise_gp}
-MODULES = {"gpboost": "gpboost", "choix": "choix"}
-MOST = {"skewgp exact": 500, "pairwise gp": 2000}
-
-
-# Tables
-
-
-def _add_exponents(table: Table) -> None:
-    """Growth of seconds with size: slopes of least squares lines through the logarithms."""
-    for method in {row["method"]: None for row in table.rows}:
-        rows = [row for row in table.rows if row["method"] == method and row["total_s"] is not None]
-        if len(rows) < 2:
-            continue
-        x, y = (torch.tensor([float(row[name]) for row in rows]).log() for name in ("size", "total_s"))  # type: ignore[arg-type]
-        x = x - x.mean()
-        slope = float((x * y).sum() / x.square().sum())
-        table.notes.append(f"seconds of {method} grow with the size to the power {slope:.2f}")
+LABELS: dict[str, Method] = {"skewgp": _skewgp, "svgp": _svgp, "gpboost": _gpboost}
+DUELS: dict[str, Method] = {"skewgp duels": _skewgp_duels, "choix": _choix}
+SIZES = (1000, 10_000, 100_000, 1_000_000)
+NOTES = ["one thread for each method, in a process of its own; seconds of its CPU, memory at its peak"]
+RACES = (
+    Race("scale_labels", grid(size=(500, 2000, 10_000, 100_000), points=[200]), grid(method=LABELS), range(1),
+         partial(_run, "labels"), MEASURES, notes=NOTES),
+    Race("scale_duels", grid(size=SIZES, items=(100, 1000)), grid(method=DUELS), range(1), partial(_run, "duels"),
+         MEASURES, notes=NOTES),
+)  # fmt: skip

@@ -1,12 +1,12 @@
 """What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; a crowd's ranks.
 
-`--parts duels`: data sets from the model: a function of the prior on 12 points of a line, `--duels` duels of random
+`slips_duels`: data sets from the model: a function of the prior on 12 points of a line, 30 duels of random
 pairs, of whose answers a share is drawn at random. Hyperparameters are the true ones. Models: exact and by expectation
 propagation with the true rate of slips, and exact without. Reported are the log loss of 200 new attentive duels, the
 coverage of 90 % intervals of differences of utilities, the error of their means in prior standard deviations, the log
 loss of which answers are slips, and the paired difference of each to the exact model.
 
-`--parts votes`: ten members vote 30 times each between 12 items; two members answer at random. Utilities are
+`slips_votes`: ten members vote 30 times each between 12 items; two members answer at random. Utilities are
 of standard deviation 2, in units of an item's noise. Models: a rate of slips of each member learned, one rate learned,
 a reliability of each member learned (the default of `item_model`), none of these. Reported is the coverage of 90 %
 intervals of ranks and of utilities less their mean, and the correlation of utilities.
@@ -14,18 +14,16 @@ intervals of ranks and of utilities less their mean, and the correlation of util
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Callable
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from benchmarks._race import Group, Race, add_race_arguments, grid, hold_and_publish, mean_and_error
-from benchmarks._reporting import Cell
+from benchmarks._kinds import rbf_kernel
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.items import default_item_covar_module, item_points
@@ -35,18 +33,9 @@ from botorch_skewgp.observations import Preference
 NUM_POINTS, NUM_NEW, LEVEL = 12, 200, 0.9
 MODELS = ("exact", "EP", "exact, no slips")
 ITEMS, MEMBERS, RANDOM, VOTES, SPREAD = 12, 10, 2, 30, 2.0
-PARTS = ("duels", "votes")
+TAILS = torch.tensor([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], dtype=torch.float64)
 MEASURES = ("log_loss", "coverage", "error", "slip_loss")
 OF_VOTES = ("ranks_coverage", "utilities_coverage", "correlation", "rate_of_random", "rate_of_others")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=0)  # 200 data sets and 30 crowds if not given
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--duels", type=int, default=30)
-    parser.add_argument("--slip", type=float, default=0.05)
-    parser.add_argument("--outputscales", nargs="+", type=float, default=[10.0, 100.0])
 
 
 def _pairs(num: int, points: int, g: torch.Generator) -> Tensor:
@@ -60,68 +49,49 @@ def _answer(f: Tensor, pairs: Tensor, slips: Tensor, g: torch.Generator) -> Tens
     return torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1))
 
 
-def _kernel(outputscale: float) -> ScaleKernel:
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = outputscale, 0.2
-    return kernel
-
-
 def _log_loss(p: Tensor, truth: Tensor) -> float:
     p = p.clamp(1e-9, 1 - 1e-9)
-    return -float(torch.where(truth, p, 1 - p).log().mean())
+    return -float((truth * p.log() + (1 - truth) * (1 - p).log()).mean())
 
 
-def _measures(name: str, X: Tensor, f: Tensor, duels: Tensor, slips: Tensor, outputscale: float, rate: float,
-              new: Tensor) -> dict[str, Cell]:  # fmt: skip
-    """The measures of one model of one data set."""
-    likelihood = PreferenceLikelihood(slip=0.0 if name == "exact, no slips" else rate)
-    began = time.process_time()
-    model = SkewGP(
-        X,
-        Preference(duels),
-        likelihood=likelihood,
-        covar_module=_kernel(outputscale),
-        mean_module=ConstantMean(),
-        approximation="ep" if name == "EP" else None,
-    ).eval()
-    posterior = model.posterior(X)
-    samples = posterior.rsample(torch.Size([2048])).squeeze(-1)
-    seconds = time.process_time() - began
-    differences = samples[:, new[:, 0]] - samples[:, new[:, 1]]
-    truth = f[new[:, 0]] - f[new[:, 1]]
-    tails = torch.tensor([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], dtype=f.dtype)
-    low, high = differences.quantile(tails, dim=0)
-    wins = torch.special.ndtr(differences / math.sqrt(2)).mean(0)
-    expected = torch.special.ndtr(truth / math.sqrt(2))
-    wins = wins.clamp(1e-9, 1 - 1e-9)
-    # the loss that attentive answers are expected to have
-    loss = -(expected * wins.log() + (1 - expected) * (1 - wins).log()).mean()
-    return {
-        "log_loss": float(loss),
-        "coverage": float(((low <= truth) & (truth <= high)).double().mean()),
-        "error": float((differences.mean(0) - truth).square().mean().sqrt() / math.sqrt(2 * outputscale)),
-        "slip_loss": math.nan if name == "exact, no slips" else _log_loss(model.slips(), slips),
-        "seconds": seconds,
-    }
+def _coverage(draws: Tensor, truth: Tensor) -> float:
+    low, high = draws.quantile(TAILS, dim=0)
+    return float(((low <= truth) & (truth <= high)).double().mean())
 
 
 def _of_duels(outputscale: float, slip: float, duels: int, model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     X = torch.rand(NUM_POINTS, 1, dtype=torch.double, generator=g)
-    K = _kernel(outputscale)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
+    K = rbf_kernel(outputscale, 0.2)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
     f = torch.linalg.cholesky(K) @ torch.randn(NUM_POINTS, dtype=torch.double, generator=g)
     pairs = _pairs(duels, NUM_POINTS, g)
     slips = torch.rand(len(pairs), generator=g) < slip
-    answers = _answer(f, pairs, slips, g)
+    answers, new = _answer(f, pairs, slips, g), _pairs(NUM_NEW, NUM_POINTS, g)
+    ignores = model == "exact, no slips"
+    likelihood, began = PreferenceLikelihood(slip=0.0 if ignores else slip), time.process_time()
+    fitted = SkewGP(
+        X, Preference(answers), likelihood=likelihood, covar_module=rbf_kernel(outputscale, 0.2),
+        mean_module=ConstantMean(), approximation="ep" if model == "EP" else None,
+    ).eval()  # fmt: skip
     with torch.no_grad():
-        return _measures(model, X, f, answers, slips, outputscale, slip, _pairs(NUM_NEW, NUM_POINTS, g))
+        samples = fitted.posterior(X).rsample(torch.Size([2048])).squeeze(-1)
+        seconds = time.process_time() - began
+        slip_loss = math.nan if ignores else _log_loss(fitted.slips(), slips.double())
+    differences, truth = (values[..., new[:, 0]] - values[..., new[:, 1]] for values in (samples, f))
+    wins, expected = torch.special.ndtr(differences / math.sqrt(2)).mean(0), torch.special.ndtr(truth / math.sqrt(2))
+    return {
+        "log_loss": _log_loss(wins, expected),  # that attentive answers are expected to have
+        "coverage": _coverage(differences, truth),
+        "error": float((differences.mean(0) - truth).square().mean().sqrt() / math.sqrt(2 * outputscale)),
+        "slip_loss": slip_loss,
+        "seconds": seconds,
+    }
 
 
 def _columns_of_duels(runs: Group) -> dict[str, Cell]:
     row: dict[str, Cell] = {"data_sets": len(runs), "seconds": runs.median("seconds")}
     for measure in MEASURES:
-        mine, exact = runs.beside(measure, model="exact")
-        less, error = mean_and_error(mine - exact)
+        less, error = runs.less(measure, model="exact")
         of_exact = runs.names["model"] == "exact"
         row |= {measure: runs.mean(measure), f"{measure}_less_exact": None if of_exact else less,
                 f"{measure}_error": runs.error(measure) if of_exact else error}  # fmt: skip
@@ -141,8 +111,7 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     f = SPREAD * torch.randn(ITEMS, dtype=torch.double, generator=g)
     pairs, judge = _pairs(MEMBERS * VOTES, ITEMS, g), torch.arange(MEMBERS * VOTES) % MEMBERS
     duels = _answer(f, pairs, judge >= MEMBERS - RANDOM, g)
-    personal = ScaleKernel(RBFKernel()).requires_grad_(False)  # members differ in their slips alone
-    personal.outputscale = 1e-6
+    personal = rbf_kernel(1e-6, 1.0).requires_grad_(False)  # members differ in their slips alone
     began = time.process_time()
     fitted = SkewGP(
         item_points(torch.arange(ITEMS)),
@@ -158,16 +127,14 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
         samples = fitted.posterior(fitted.datapoints).rsample(torch.Size([2048])).squeeze(-1)
     seconds = time.process_time() - began
     centred, truth = samples - samples.mean(-1, keepdim=True), f - f.mean()
-    tails = torch.tensor([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], dtype=f.dtype)
-    low, high = centred.quantile(tails, dim=0)
     ranks = samples.argsort(-1, descending=True).argsort(-1).double() + 1
     of_truth = f.argsort(descending=True).argsort().double() + 1
-    low_rank = ranks.quantile(tails[0], dim=0, interpolation="lower")
-    high_rank = ranks.quantile(tails[1], dim=0, interpolation="higher")
+    low_rank = ranks.quantile(TAILS[0], dim=0, interpolation="lower")
+    high_rank = ranks.quantile(TAILS[1], dim=0, interpolation="higher")
     rates = fitted.likelihood.slip.detach().expand(MEMBERS)
     return {
         "ranks_coverage": float(((low_rank <= of_truth) & (of_truth <= high_rank)).double().mean()),
-        "utilities_coverage": float(((low <= truth) & (truth <= high)).double().mean()),
+        "utilities_coverage": _coverage(centred, truth),
         "correlation": float(torch.corrcoef(torch.stack([centred.mean(0), truth]))[0, 1]),
         "rate_of_random": float(rates[MEMBERS - RANDOM :].mean()),
         "rate_of_others": float(rates[: MEMBERS - RANDOM].mean()),
@@ -182,14 +149,9 @@ def _columns_of_votes(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    cases = grid(outputscale=options.outputscales, slip=[options.slip], duels=[options.duels])
-    num = 2 if options.quick else options.seeds
-    races = {
-        "duels": Race("slips_duels", cases, grid(model=MODELS), range(num or 200), _of_duels, (*MEASURES, "seconds"),
-                      _columns_of_duels, ["paired differences with standard errors"]),
-        "votes": Race("slips_votes", [{}], grid(model=LIKELIHOODS), range(num or 30), _of_votes,
-                      (*OF_VOTES, "seconds"), _columns_of_votes, ["coverage of 90 % intervals"]),
-    }  # fmt: skip
-    hold_and_publish(options, *(races[part] for part in options.parts))
+RACES = (
+    Race("slips_duels", grid(outputscale=(10.0, 100.0), slip=[0.05], duels=[30]), grid(model=MODELS), range(200),
+         _of_duels, (*MEASURES, "seconds"), _columns_of_duels, ["paired differences with standard errors"]),
+    Race("slips_votes", [{}], grid(model=LIKELIHOODS), range(30), _of_votes, (*OF_VOTES, "seconds"), _columns_of_votes,
+         ["coverage of 90 % intervals"]),
+)  # fmt: skip

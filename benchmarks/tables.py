@@ -25,13 +25,12 @@ import re
 from functools import partial
 from pathlib import Path
 
-from benchmarks._reporting import RESULTS
+from benchmarks._reporting import COMMIT, RESULTS
 
 TEMPLATES = Path(__file__).parent / "pages"
 TABLE = re.compile(r"<!-- table: ([\w/]+) -->\n(?:\n(?:\|.*\n)+(?:\n\*From .*\n)?)?")
 TEMPLATE = re.compile(r"(?:([\w/]+) by (.+)\n\n)?((?:\|.*\n){2})((?:\|.*\n)+)")
 CELL = re.compile(r"\{(?:([\w/]+) by ([^{}:]+): )?([^{}]+)\[([^\]]+)\](?::([^{}]*))?\}")
-COMMIT = re.compile(r"\b[0-9a-f]{7}\b")
 Entries = dict[str, dict[str, str]]
 
 

@@ -12,28 +12,21 @@ answers are right within a closed curve: at ten frequencies its ends are estimat
   uniform, or the maximiser of an acquisition function over the domain, by `optimize_acqf`, or of 128 new Sobol points;
 - `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
   by sixteen draws of the hyperparameters with expectation propagation for each;
-- `rising`: the same, told by slopes that the probability of a right answer rises with the level;
 - `variational`: GPyTorch's variational GP with the same kernel, priors, link and guess rate, 64 inducing points. It
   goes through the same acquisition functions and the same thresholds as the others;
 - `probit curve`: the likelihood's maximum, threshold a cubic and log slope linear in the frequency; of Sobol points;
 - `psignifit`: one function at each of five frequencies, sixteen trials each at even levels, interpolated between; if
   installed;
-- `AEPsych`: its GP classification model and acquisition function EAVC with their defaults; if the Python of an
-  environment with it is given.
+- `AEPsych`: its GP classification model and acquisition function EAVC with their defaults; if the variable
+  `AEPSYCH_PYTHON` names the Python of an environment with it.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import importlib.util
-import json
 import os
-import subprocess
-import tempfile
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import gpytorch
 import numpy as np
@@ -47,9 +40,10 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks._race import Group, Race, add_race_arguments, grid, mean_and_error
-from benchmarks._reporting import Cell, prepare, publish
-from benchmarks._threshold_problem import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer
+from benchmarks._process import apart
+from benchmarks._race import Cell, Group, Names, Race, grid
+from benchmarks._runs import Row
+from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     LevelSetInformation,
@@ -57,57 +51,32 @@ from botorch_skewgp.acquisition import (
     SkewBayesianActiveLearningByDisagreement,
 )
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
-from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLikelihood, SlopeLikelihood
+from botorch_skewgp.likelihoods import OutcomeScale, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Slope
+from botorch_skewgp.observations import Binary
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.thresholds import PsychometricFunction, threshold
+from botorch_skewgp.thresholds import threshold
 
-REFIT, CANDIDATES, REFERENCE = 8, 160, 64
-ASKED = "asked "  # in the names of methods that differ in their points alone
-NOTES = [
-    f"{TRIALS} trials, guess and lapse rates {RATES}; less_than: by how much the error is less than that of "
-    "'variational, information' and of 'asked by Sobol', paired"
-]
+REFIT, REFERENCE = 8, 64
+AEPSYCH = os.environ.get("AEPSYCH_PYTHON", "")
 DOMAIN = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 Acquisition = Callable[[Model], Callable[[Tensor], Tensor]]
 Next = Callable[[Model, Tensor], Tensor]  # the point of the next trial, given those before
 Estimate = tuple[Tensor, Tensor | None, Tensor | None]  # thresholds at `AT`, and their bands if there are any
+Method = Callable[[Observer], dict[str, Estimate]]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=20)
-    parser.add_argument("--functions", nargs="+", choices=RATES, default=list(RATES), metavar="NAME")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="NAME")
-    parser.add_argument("--aepsych", metavar="PYTHON", help="the Python of an environment with AEPsych")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    functions, seeds = (options.functions[:1], 1) if options.quick else (options.functions, options.seeds)
-    cases = [{"function": name, "guess": RATES[name][0], "lapse": RATES[name][1]} for name in functions]
-    race = Race("thresholds", cases, grid(method=options.methods), range(seeds), partial(_run, aepsych=options.aepsych),
-                ("error", "covered", "width", "seconds"), _columns, NOTES)  # fmt: skip
-    folder = prepare(options)
-    rows = race.hold(folder, options.processes, options.seconds)
-    of_all = {"function": "all", "guess": "", "lapse": ""}
-    every = [{**row, **of_all, "seed": f"{row['function']} {row['seed']}"} for row in rows if ASKED in row["method"]]
-    publish([race.table([*rows, *every])], folder)
-
-
-def _run(
-    function: str, guess: float, lapse: float, method: str, seed: int, aepsych: str | None
-) -> list[dict[str, Cell]]:
+def _run(function: str, guess: float, lapse: float, method: str, seed: int) -> list[Names]:
     """The estimates of a method, in one row or several."""
     observer = Observer(function, seed, guess, lapse)
     is_missing = method == "psignifit" and importlib.util.find_spec("psignifit") is None
-    if is_missing or (method == "AEPsych" and aepsych is None) or (observer.is_closed and method in OF_ONE_CURVE):
+    is_missing = is_missing or (method == "AEPsych" and not AEPSYCH)
+    if is_missing or (observer.is_closed and method in OF_ONE_CURVE):
         return []
     began = _processor_seconds()
-    estimates = METHODS[method](observer, aepsych)
+    estimates = METHODS[method](observer)
     seconds = _processor_seconds() - began
-    rows: list[dict[str, Cell]] = []
+    rows: list[Names] = []
     for suffix, (median, lower, upper) in estimates.items():
         error = float((median.clamp(0, 1) - observer.truth).abs().mean())
         covered = width = float("nan")
@@ -127,10 +96,17 @@ def _processor_seconds() -> float:
 def _columns(runs: Group) -> dict[str, Cell]:
     row: dict[str, Cell] = {"runs": len(runs), "error": runs.mean("error"), "error_se": runs.error("error")}
     for name, rival in (("variational", "variational, information"), ("sobol", "asked by Sobol")):
-        mine, theirs = runs.beside("error", method=rival)
-        row[f"less_than_{name}"], row[f"{name}_se"] = mean_and_error(theirs - mine)
+        more, row[f"{name}_se"] = runs.less("error", method=rival)
+        row[f"less_than_{name}"] = -more
     row |= {"covered": runs.mean("covered"), "covered_se": runs.error("covered")}
     return {**row, "width": runs.mean("width"), "seconds": runs.mean("seconds")}
+
+
+def _with_all(rows: Sequence[Row]) -> list[Row]:
+    """Methods that differ in their points alone, over all functions too."""
+    of_all = {"function": "all", "guess": "", "lapse": ""}
+    return [*rows, *({**row, **of_all, "seed": f"{row['function']} {row['seed']}"}
+                     for row in rows if "asked " in row["method"])]  # fmt: skip
 
 
 # Models
@@ -142,18 +118,10 @@ def likelihood_of(guess: float, lapse: float) -> ProbitLikelihood:
     return ProbitLikelihood(guess=(guess - lapse) / (1 - slip) if guess else 0.0, slip=slip)
 
 
-def skew_gp(X: Tensor, y: Tensor, observer: Observer, rising: bool = False, exact: bool = False) -> SkewGP:
-    """A SkewGP of answers, with slopes on an even grid if told that it rises with the level."""
-    options = {} if exact else {"approximation": "ep"}
+def skew_gp(X: Tensor, y: Tensor, observer: Observer, exact: bool = False) -> SkewGP:
+    """A SkewGP of answers."""
     likelihood = likelihood_of(observer.guess, observer.lapse)
-    if not rising:
-        return SkewGP(X, Binary(y), likelihood=likelihood, **options)
-    line = torch.linspace(0, 1, 6).to(X)
-    grid = torch.cartesian_prod(line, line)
-    at = torch.arange(len(X), len(X) + len(grid))
-    observations = [Binary(y, index=torch.arange(len(X))), Slope(torch.ones_like(at), torch.ones(len(at)), index=at)]
-    mixed = MixedLikelihood(likelihood, SlopeLikelihood(noise=0.01))
-    return SkewGP(torch.cat([X, grid]), observations, likelihood=mixed, **options)
+    return SkewGP(X, Binary(y), likelihood=likelihood, approximation=None if exact else "ep")
 
 
 class _Link(gpytorch.likelihoods.Likelihood):
@@ -239,26 +207,16 @@ def _predictions(model: Model) -> PredictiveInformation:
     return PredictiveInformation(model, _reference())
 
 
-def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
-    level = PsychometricFunction.of(model).latent_level(LEVEL).detach()
-
-    def value(X: Tensor) -> Tensor:
-        posterior = model.posterior(X)
-        return (1.96 * posterior.variance.sqrt() - (posterior.mean - level).abs()).flatten()
-
-    return value
-
-
 # Methods
 
 
-def _of_pool(acquisition: Acquisition) -> Next:
-    """The best of 160 candidates, which a model without gradients can choose from too."""
+def _of_points(acquisition: Acquisition, num: int, seed: int, edges: int = 0) -> Next:
+    """The best of new Sobol points, some of them on the edges; a model without gradients can choose from them too."""
 
     def choose(model: Model, X: Tensor) -> Tensor:
-        candidates = SobolEngine(2, scramble=True, seed=len(X)).draw(CANDIDATES, dtype=torch.double)
-        candidates[:16, 0] = candidates[:16, 0].round()  # optimisers see the edges
-        candidates[16:32, 1] = candidates[16:32, 1].round()
+        candidates = SobolEngine(2, scramble=True, seed=seed + len(X)).draw(num, dtype=torch.double)
+        candidates[:edges, 0] = candidates[:edges, 0].round()
+        candidates[edges : 2 * edges, 1] = candidates[edges : 2 * edges, 1].round()
         with torch.no_grad():
             return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
 
@@ -275,17 +233,6 @@ def _optimised(acquisition: Callable[[Model], AcquisitionFunction]) -> Next:
     return choose
 
 
-def _of_sobol_points(acquisition: Acquisition) -> Next:
-    """The best of 128 new Sobol points, as the guide has it."""
-
-    def choose(model: Model, X: Tensor) -> Tensor:
-        candidates = SobolEngine(2, scramble=True, seed=1000 + len(X)).draw(128, dtype=torch.double)
-        with torch.no_grad():
-            return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
-
-    return choose
-
-
 def _estimate(model: Model, observer: Observer) -> Estimate:
     X = torch.stack([observer.at, torch.zeros_like(observer.at)], dim=-1)
     ways = [(0.0, 1.0), (1.0, 0.0)] if observer.is_closed else [(0.0, 1.0)]
@@ -295,15 +242,13 @@ def _estimate(model: Model, observer: Observer) -> Estimate:
     return median, lower, upper
 
 
-def _of_skew_gp(
-    choose: Next | None, rising: bool = False, exact: bool = False, points: str = "sobol"
-) -> Callable[[Observer, str | None], dict[str, Estimate]]:
-    def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
+def _of_skew_gp(choose: Next | None, exact: bool = False, points: str = "sobol") -> Method:
+    def method(observer: Observer) -> dict[str, Estimate]:
         given = getattr(observer, points)
         X = given if choose is None else given[:FIRST]
         y, state = observer.answer(X, 0), None
         while True:
-            model = skew_gp(X, y, observer, rising)
+            model = skew_gp(X, y, observer)
             if state is not None:
                 model.load_state_dict(state)
             if state is None or len(X) % REFIT == 0:
@@ -315,7 +260,7 @@ def _of_skew_gp(
             y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
         found = {"": _estimate(model, observer)}
         if exact:
-            drawn = skew_gp(X, y, observer, rising, exact=True)
+            drawn = skew_gp(X, y, observer, exact=True)
             drawn.load_state_dict(state)
             found[", exact draws"] = _estimate(drawn, observer)
             model.load_state_dict(state)
@@ -327,23 +272,20 @@ def _of_skew_gp(
     return method
 
 
-def _of_variational(choose: Next | None) -> Callable[[Observer, str | None], dict[str, Estimate]]:
-    def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
-        X = observer.sobol if choose is None else observer.sobol[:FIRST]
-        y = observer.answer(X, 0)
-        model = Variational(skew_gp(X, y, observer), observer)
-        model.update(X, y, 400)
-        while choose is not None and len(X) < TRIALS:
-            X = torch.cat([X, choose(model, X)])
-            y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
-            model.update(X, y, 200 if len(X) % REFIT == 0 else 25)
-        model.update(X, y, 400)
-        return {"": _estimate(model, observer)}
-
-    return method
+def _variational(observer: Observer) -> dict[str, Estimate]:
+    X = observer.sobol[:FIRST]
+    y = observer.answer(X, 0)
+    model = Variational(skew_gp(X, y, observer), observer)
+    model.update(X, y, 400)
+    while len(X) < TRIALS:
+        X = torch.cat([X, OF_POOL(model, X)])
+        y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
+        model.update(X, y, 200 if len(X) % REFIT == 0 else 25)
+    model.update(X, y, 400)
+    return {"": _estimate(model, observer)}
 
 
-def _probit_curve(observer: Observer, _: str | None) -> dict[str, Estimate]:
+def _probit_curve(observer: Observer) -> dict[str, Estimate]:
     X = observer.sobol
     y, x = observer.answer(X, 0).numpy(), X.numpy()
     powers = np.vander(2 * x[:, 0] - 1, 4)
@@ -359,7 +301,7 @@ def _probit_curve(observer: Observer, _: str | None) -> dict[str, Estimate]:
     return {"": (torch.from_numpy(np.vander(2 * AT.numpy() - 1, 4) @ best.x[:4]), None, None)}
 
 
-def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
+def _psignifit(observer: Observer) -> dict[str, Estimate]:
     import psignifit
 
     frequencies, levels = torch.linspace(0.05, 0.95, 5).double(), torch.linspace(0.03, 0.97, 16).double()
@@ -381,35 +323,38 @@ def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
     return {"": (median, lower, upper)}
 
 
-def _aepsych(observer: Observer, python: str | None) -> dict[str, Estimate]:
-    file = Path(__file__).parent / "_threshold_aepsych.py"
-    arguments = [str(x) for x in (observer.function, observer.seed, observer.guess, observer.lapse)]
-    environ = {**os.environ, "PYTHONPATH": str(file.parents[1])}
-    with tempfile.TemporaryDirectory() as folder:  # AEPsych makes a folder of logs where it is started
-        result = subprocess.run(
-            [str(python), "-m", f"benchmarks.{file.stem}", *arguments],
-            capture_output=True, text=True, check=True, cwd=folder, env=environ,
-        )  # fmt: skip
-    median, lower, upper = torch.tensor(json.loads(result.stdout.splitlines()[-1])).double()
+def _aepsych(observer: Observer) -> dict[str, Estimate]:
+    found = apart(aepsych, observer.function, observer.seed, observer.guess, observer.lapse, python=AEPSYCH)
+    median, lower, upper = torch.tensor(found["estimates"]).double()
     return {"": (median, lower, upper)}
 
 
-METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
+OF_POOL = _of_points(_level_set, 160, 0, edges=16)
+CRITERIA: dict[str, Callable[[Model], AcquisitionFunction]] = {
+    "LevelSetInformation": _level_set,
+    "PredictiveInformation": _predictions,
+    "BALD": SkewBayesianActiveLearningByDisagreement,
+}
+METHODS: dict[str, Method] = {
     "asked by Sobol": _of_skew_gp(None),
     "asked at random": _of_skew_gp(None, points="random"),
-    "asked by LevelSetInformation": _of_skew_gp(_optimised(_level_set)),
-    "asked by PredictiveInformation": _of_skew_gp(_optimised(_predictions)),
-    "asked by BALD": _of_skew_gp(_optimised(SkewBayesianActiveLearningByDisagreement)),
-    "asked by LevelSetInformation of Sobol points": _of_skew_gp(_of_sobol_points(_level_set)),
-    "asked by PredictiveInformation of Sobol points": _of_skew_gp(_of_sobol_points(_predictions)),
-    "asked by BALD of Sobol points": _of_skew_gp(_of_sobol_points(SkewBayesianActiveLearningByDisagreement)),
-    "SkewGP, information": _of_skew_gp(_of_pool(_level_set), exact=True),
-    "SkewGP, rising, information": _of_skew_gp(_of_pool(_level_set), rising=True),
-    "variational, information": _of_variational(_of_pool(_level_set)),
-    "variational, straddle": _of_variational(_of_pool(_straddle)),
-    "variational, Sobol": _of_variational(None),
+    **{f"asked by {name}": _of_skew_gp(_optimised(criterion)) for name, criterion in CRITERIA.items()},
+    **{
+        f"asked by {name} of Sobol points": _of_skew_gp(_of_points(CRITERIA[name], 128, 1000))
+        for name in ("LevelSetInformation", "PredictiveInformation")
+    },
+    "SkewGP, information": _of_skew_gp(OF_POOL, exact=True),
+    "variational, information": _variational,
     "probit curve, Sobol": _probit_curve,
     "psignifit": _psignifit,
     "AEPsych": _aepsych,
 }
-OF_ONE_CURVE = ("SkewGP, rising, information", "probit curve, Sobol", "psignifit", "AEPsych")
+OF_ONE_CURVE = ("probit curve, Sobol", "psignifit", "AEPsych")
+CASES = [{"function": name, "guess": guess, "lapse": lapse} for name, (guess, lapse) in RATES.items()]
+RACES = (
+    Race(
+        "thresholds", CASES, grid(method=METHODS), range(20), _run, ("error", "covered", "width", "seconds"), _columns,
+        [f"{TRIALS} trials, guess and lapse rates {RATES}; less_than: by how much the error is less than that of "
+         "'variational, information' and of 'asked by Sobol', paired"], told=_with_all,
+    ),
+)  # fmt: skip

@@ -184,7 +184,7 @@ def test_tables_of_figures_are_stored_or_name_their_commit():
         for place, block in enumerate(blocks):
             figures = re.findall(r"^\|.*\|[^|`]*(?<![\w.])\d+\.\d", block, flags=re.MULTILINE)
             beside = "".join(blocks[max(place - 2, 0) : place + 3])
-            sources = re.findall(r"\b(?=\w*\d)[0-9a-f]{7}\b|\(real_data.md\)", beside)
+            sources = re.findall(r"\b(?=\w*\d)[0-9a-f]{7,10}\b|\(real_data.md\)", beside)
             assert len(figures) < 3 or sources, f"{page.name}: {block[:80]}"
 
 

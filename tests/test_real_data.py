@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.real import bins_of, clustered_error, data, ours, rivals, votes
+from benchmarks.real import bins_of, clustered_error, data, ours, rivals
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
@@ -80,9 +80,9 @@ def test_tobit_reaches_the_published_log_likelihood():
 
 
 def test_cumulative_link_with_judges_is_that_of_the_package_ordinal():
-    found = rivals.MixedCumulativeLink(data.wine(), num_draws=2048)
+    found = rivals.fit_mixed_cumulative_link(data.wine(), num_draws=2048)
     assert found.log_likelihood == pytest.approx(-81.565, abs=0.1)  # by Laplace's approximation
-    assert found.effects.tolist() == pytest.approx([3.063, 1.835], abs=0.02)
+    assert found.parameters[1].tolist() == pytest.approx([3.063, 1.835], abs=0.02)
 
 
 def test_pairs_of_the_example_of_prefgp():
@@ -112,7 +112,7 @@ def test_the_last_answers_of_each_person_are_held_out():
 
 
 def test_habits_of_a_scanner_panel_tell_the_choice_before():
-    panel = data.yogurt(50, history=True)
+    panel = data.scanner_panel("Yogurt", history=True)
     first = torch.tensor([int((panel.person == person).nonzero()[0]) for person in panel.person.unique()])
     last = panel.points[..., -2]
     assert (last[first] == 0).all()
@@ -130,15 +130,16 @@ def test_graded_response_model_finds_two_abilities_again():
     ability = torch.randn(80, 2, generator=generator, dtype=torch.float64)
     level = 3 * ability[person, item % 2] + torch.randn(480, generator=generator, dtype=torch.float64)
     grades = (level.unsqueeze(-1) > torch.tensor([-1.0, 1.0])).sum(-1)
-    answers = data.Grades("simulated", tuple("abcdef"), torch.eye(6).double()[item], grades, 3, person, item=item)
+    answers = data.Grades("simulated", tuple("abcdef"), torch.eye(6).double()[item], person, grades, 3, item=item)
     known, held_out = (answers.take(which) for which in data.split_known(person))
-    model = rivals.GradedResponse(known, num_factors=2)
-    alike = torch.nn.functional.normalize(model.loadings, dim=-1)
+    model = rivals.fit_graded_response(known, num_factors=2)
+    loadings = torch.zeros(6, 2).double().index_put(tuple(torch.tril_indices(6, 2)), model.parameters[1])
+    alike = torch.nn.functional.normalize(loadings, dim=-1)
     alike = (alike @ alike.mT).abs()
     same = (torch.arange(6) % 2 == (torch.arange(6) % 2).unsqueeze(-1)) & ~torch.eye(6, dtype=torch.bool)
     assert alike[same].mean() > alike[~same & ~torch.eye(6, dtype=torch.bool)].mean() + 0.4
-    found = rivals.of_outcomes(model.predict(held_out), held_out.grades).log_density.mean()
-    assert found > rivals.cumulative_link_people(known, held_out).log_density.mean()
+    found = model.predict(held_out).log_density.mean()
+    assert found > rivals.RIVALS[data.Grades]["cumulative link, people"](known, held_out).log_density.mean()
 
 
 def test_mixed_logit_recovers_a_simulated_panel():
@@ -155,17 +156,20 @@ def test_mixed_logit_recovers_a_simulated_panel():
     gumbel = -(-torch.rand(people * asked, 3, generator=generator, dtype=torch.float64).log()).log()
     utility = (points * tastes[person].unsqueeze(1)).sum(-1) + gumbel
     chosen = utility.masked_fill(~available, -torch.inf).argmax(-1)
-    panel = data.Choices("simulated", ("a", "b"), points, available, chosen, person)
+    panel = data.Choices("simulated", ("a", "b"), points, person, available, chosen)
     known, held_out = data.split_known(person)
-    model = rivals.MixedLogit(panel.take(known))
-    roots = torch.diag(1 / model.scales)
-    assert torch.allclose(roots @ model.mean, mean, atol=0.25)
-    found = roots @ model.root @ model.root.mT @ roots
-    assert torch.allclose(found, covariance, atol=0.5)
-    probabilities = model.predict(panel.take(held_out))
-    assert torch.allclose(probabilities.sum(-1), torch.ones(len(held_out), dtype=torch.float64))
-    assert (probabilities[~panel.available[held_out]] == 0).all()
-    mixed = rivals.of_outcomes(probabilities, chosen[held_out]).log_density.mean()
+    model = rivals.fit_mixed_logit(panel.take(known))
+    found, root = model.parameters
+    scales = rivals.spreads(panel.take(known))
+    assert torch.allclose(found / scales, mean, atol=0.25)
+    root = root.tril() / scales.unsqueeze(-1)
+    assert torch.allclose(root @ root.mT, covariance, atol=0.5)
+    said = model.predict(panel.take(held_out))
+    assert torch.allclose(said.probabilities.sum(-1), torch.ones(len(held_out), dtype=torch.float64))
+    assert (said.probabilities[~panel.available[held_out]] == 0).all()
+    order = torch.randperm(len(held_out), generator=generator)
+    assert torch.equal(model.predict(panel.take(held_out[order])).probabilities, said.probabilities[order])
+    mixed = said.log_density.mean()
     shared = rivals.conditional_logit(panel.take(known), panel.take(held_out)).log_density.mean()
     assert mixed > shared + 0.05
 
@@ -187,7 +191,7 @@ def test_standardised_readings_have_the_density_of_the_data():
     known, test = data.ammonium().take(torch.arange(0, 100, 2)), data.ammonium().take(torch.arange(1, 100, 2))
     read = test.take((test.lower == test.upper).nonzero().squeeze(-1))
     scaled = [replace(each, lower=10 * each.lower, upper=10 * each.upper) for each in (known, read)]
-    for fit in (ours.skew_gp, partial(ours.skew_gp_of_people, by_person=False)):
+    for fit in (ours.skew_gp, partial(ours.skew_gp, inducing=True)):
         of_data, of_scaled = fit(known, read).log_density, fit(*scaled).log_density
         assert torch.allclose(of_scaled, of_data - math.log(10), atol=1e-3)
 
@@ -251,7 +255,7 @@ def test_psytrack_follows_a_weight_that_changes_its_sign():
     grades = (torch.rand(1200, generator=generator) < yes).long()
     points = torch.stack([signal, trial / (SIZES["rat"][0] - 1)], dim=-1)
     order = torch.randperm(1200, generator=generator)
-    simulated = data.Grades("simulated", ("signal", "trial"), points, grades, 2, torch.zeros_like(grades)).take(order)
+    simulated = data.Grades("simulated", ("signal", "trial"), points, torch.zeros_like(grades), grades, 2).take(order)
     known, test = simulated.take(torch.arange(900)), simulated.take(torch.arange(900, 1200))
     found = rivals.psytrack(known, test)
     truth = rivals.of_outcomes(torch.stack([1 - yes, yes], dim=-1)[order[900:]], test.grades)
@@ -268,17 +272,3 @@ def test_kernel_of_duels_is_that_of_differences():
     kernel = ours.CovarianceOfDuels(utility)
     assert torch.allclose(kernel(pairs.flatten(1)).to_dense(), expected)
     assert torch.allclose(kernel(pairs.flatten(1), diag=True), expected.diagonal())
-
-
-def test_generated_votes_have_the_truth_that_is_told():
-    """Held-out nats of the truth are its own entropy, within errors; its frequencies are those of the votes."""
-    answers = votes.votes()
-    assert len(answers) == votes.NUM_VOTES
-    said = votes.truth(answers, answers)
-    assert torch.equal(said.probabilities.sum(-1), torch.ones(len(answers), dtype=torch.float64))
-    entropy = torch.special.entr(said.probabilities).sum(-1)
-    excess = -said.log_density - entropy
-    assert abs(excess.mean()) < 3 * excess.std() / math.sqrt(len(answers))
-    at_random = answers.person == votes.NUM_JUDGES - 1
-    assert (said.probabilities[at_random] == 0.5).all()
-    assert said.probabilities[~at_random].amax(-1).mean() > 0.7

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, is_dataclass, replace
 from random import Random
 from statistics import NormalDist
 from typing import Any
@@ -22,19 +23,6 @@ from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 INF = math.inf
-KINDS = (
-    "Numeric",
-    "Binary",
-    "Ordinal",
-    "Censored",
-    "Preference",
-    "Tie",
-    "Choice",
-    "Ranking",
-    "Validity",
-    "Slope",
-    "AffineProbit",
-)
 MOST_POINTS = 12
 CORNER = 1_000_000  # the number of the first input of `corner_case`
 PULLED_APART = 2_000_000  # of `pulled_apart_case`
@@ -107,6 +95,10 @@ def _variance(rng: Random) -> float:
     return _power(rng, -6, -2) if sort < 0.9 else _power(rng, 1, 4)
 
 
+def _place(rng: Random, d: int) -> list[float]:
+    return [round(rng.random(), 3) for _ in range(d)]
+
+
 def _points(rng: Random, n: int, d: int) -> list[list[float]]:
     points: list[list[float]] = []
     for _ in range(n):
@@ -117,7 +109,7 @@ def _points(rng: Random, n: int, d: int) -> list[list[float]]:
             step = _power(rng, -10, -3)
             points.append([x + step for x in rng.choice(points)])
         else:
-            points.append([round(rng.random(), 3) for _ in range(d)])
+            points.append(_place(rng, d))
     return points
 
 
@@ -134,8 +126,7 @@ def _value(rng: Random, sd: float) -> float:
 
 def _numeric(rng: Random, n: int, sd: float) -> dict[str, Any]:
     m = rng.randint(1, 5)
-    values = [_value(rng, sd) for _ in range(m)]
-    arguments: dict[str, Any] = {"values": values, "index": _index(rng, n, m)}
+    arguments: dict[str, Any] = {"values": [_value(rng, sd) for _ in range(m)], "index": _index(rng, n, m)}
     if rng.random() < 0.4:
         arguments["noise"] = [0.0 if rng.random() < 0.04 else _variance(rng) for _ in range(m)]
     return arguments
@@ -227,13 +218,12 @@ def _labels(rng: Random, n: int) -> dict[str, Any]:
     num_labels, m = rng.randint(2, 3), rng.randint(1, 6)
     event = sorted(rng.randrange(m) for _ in range(m))
     where = {e: rng.randrange(n) for e in event}
-    pairs, kept = [], []
+    pairs = []
     for e in event:  # within one event no preference contradicts another
         order = Random(e).sample(range(num_labels), num_labels)
         a, b = sorted(rng.sample(range(num_labels), 2), key=order.index)
         pairs.append([a, b])
-        kept.append(e)
-    return {"labels": pairs, "num_labels": num_labels, "index": [where[e] for e in kept], "event": kept}
+    return {"labels": pairs, "num_labels": num_labels, "index": [where[e] for e in event], "event": event}
 
 
 def random_case(rng: Random) -> Case:
@@ -259,49 +249,38 @@ def random_case(rng: Random) -> Case:
     if labels:
         seen = [Seen("LabelPreference", _labels(rng, n))]
     else:
-        possible = [kind for kind in KINDS if n > 1 or kind not in ("Preference", "Tie", "Choice", "Ranking")]
-        seen = []
-        for kind in rng.sample(possible, rng.choice((1, 1, 2, 2, 3))):
-            arguments = {
-                "Numeric": lambda: _numeric(rng, n, sd),
-                "Binary": lambda: _flags(rng, n, "labels"),
-                "Ordinal": lambda: _ordinal(rng, n, len(cutpoints) + 1),
-                "Censored": lambda: _censored(rng, n, sd),
-                "Preference": lambda: {"pairs": _pairs(rng, n)},
-                "Tie": lambda: {"pairs": _pairs(rng, n)[:3]},
-                "Choice": lambda: {"options": _lists(rng, n)},
-                "Ranking": lambda: _ranking(rng, n),
-                "Validity": lambda: _flags(rng, n, "valid"),
-                "Slope": lambda: _slope(rng, n, d),
-                "AffineProbit": lambda: _affine(rng, n, sd),
-            }[kind]()
-            seen.append(Seen(kind, arguments))
+        make: dict[str, Callable[[], dict[str, Any]]] = {
+            "Numeric": lambda: _numeric(rng, n, sd),
+            "Binary": lambda: _flags(rng, n, "labels"),
+            "Ordinal": lambda: _ordinal(rng, n, len(cutpoints) + 1),
+            "Censored": lambda: _censored(rng, n, sd),
+            "Preference": lambda: {"pairs": _pairs(rng, n)},
+            "Tie": lambda: {"pairs": _pairs(rng, n)[:3]},
+            "Choice": lambda: {"options": _lists(rng, n)},
+            "Ranking": lambda: _ranking(rng, n),
+            "Validity": lambda: _flags(rng, n, "valid"),
+            "Slope": lambda: _slope(rng, n, d),
+            "AffineProbit": lambda: _affine(rng, n, sd),
+        }
+        possible = [kind for kind in make if n > 1 or kind not in ("Preference", "Tie", "Choice", "Ranking")]
+        seen = [Seen(kind, make[kind]()) for kind in rng.sample(possible, rng.choice((1, 1, 2, 2, 3)))]
     anchors = None
     if not labels and rng.random() < 0.25:
         s = rng.randint(1, 3)
         anchors = Anchors(
-            points=[
-                list(rng.choice(points)) if rng.random() < 0.4 else [round(rng.random(), 3) for _ in range(d)]
-                for _ in range(s)
-            ],
+            points=[list(rng.choice(points)) if rng.random() < 0.4 else _place(rng, d) for _ in range(s)],
             phases=[rng.choice((-1.0, 1.0)) for _ in range(s)],
             truncation=[round(_normal(rng, 0, 1), 3) for _ in range(s)],
         )
     numbers = {value for entry in seen if entry.kind == "Numeric" for value in entry.arguments["values"]}
-    queries = [list(rng.choice(points)), [round(rng.random(), 3) for _ in range(d)]]
+    queries = [list(rng.choice(points)), _place(rng, d)]
     if not labels:
         queries.append([round(2 * rng.random() - 0.5, 3) for _ in range(d)])
     case = Case(
-        points=points,
-        seen=seen,
-        queries=queries,
-        noise=noise,
-        lengthscale=_power(rng, -1.2, 0.7),
-        outputscale=outputscale,
-        mean=rng.choice((0.0, 0.0, _normal(rng, 0, sd))),
-        anchors=anchors,
+        points, seen, queries, noise, lengthscale=_power(rng, -1.2, 0.7), outputscale=outputscale,
+        mean=rng.choice((0.0, 0.0, _normal(rng, 0, sd))), anchors=anchors,
         standardize=len(numbers) > 1 and rng.random() < 0.25,
-    )
+    )  # fmt: skip
     return in_single_precision(case) if rng.random() < 0.08 else case
 
 
@@ -330,21 +309,10 @@ def corner_case(rng: Random) -> Case:
         seen.append(Seen("Ordinal", {"grades": [2 if away > 0 else 0] * 2, "num_grades": 3, "index": [0, n - 1]}))
     if n > 1 and rng.random() < 0.4:
         seen.append(Seen("Choice", {"options": [rng.sample(range(n), n)]}))
-    noise = Noise(
-        numbers=_power(rng, -4, 0) * sd**2,
-        grades=_power(rng, -3, 1),
-        items=_power(rng, -3, 1),
-        cutpoints=(-0.5 * sd, 0.5 * sd),
-    )
-    return Case(
-        points=points,
-        seen=seen,
-        queries=[points[0], [x + 0.1], [x - 0.4]],
-        noise=noise,
-        lengthscale=_power(rng, -1, 0.5),
-        outputscale=sd**2,
-        anchors=Anchors(anchors, phases, truncation),
-    )
+    numbers, grades, items = _power(rng, -4, 0) * sd**2, _power(rng, -3, 1), _power(rng, -3, 1)
+    noise = Noise(numbers=numbers, grades=grades, items=items, cutpoints=(-0.5 * sd, 0.5 * sd))
+    prior, queries = Anchors(anchors, phases, truncation), [points[0], [x + 0.1], [x - 0.4]]
+    return Case(points, seen, queries, noise, _power(rng, -1, 0.5), sd**2, anchors=prior)
 
 
 def pulled_apart_case(rng: Random) -> Case:
@@ -364,16 +332,9 @@ def pulled_apart_case(rng: Random) -> Case:
         seen.append(Seen("Ranking", _ranking(rng, n)))
     if rng.random() < 0.3:
         seen.append(Seen("Binary", _flags(rng, n, "labels")))
-    case = Case(
-        points=points,
-        seen=seen,
-        queries=[points[0], [x + 0.2], [x - 0.4]],
-        noise=Noise(numbers=_power(rng, -3, 0) * sd**2, labels=_power(rng, -3, 1), items=_power(rng, -3, 1)),
-        lengthscale=_power(rng, -1, 0),
-        outputscale=sd**2,
-        mean=_normal(rng, 0, sd),
-        anchors=Anchors(anchors, phases, truncation),
-    )
+    noise = Noise(numbers=_power(rng, -3, 0) * sd**2, labels=_power(rng, -3, 1), items=_power(rng, -3, 1))
+    prior, queries = Anchors(anchors, phases, truncation), [points[0], [x + 0.2], [x - 0.4]]
+    case = Case(points, seen, queries, noise, _power(rng, -1, 0), sd**2, _normal(rng, 0, sd), prior)
     return in_single_precision(case) if rng.random() < 0.7 else case
 
 
@@ -384,43 +345,28 @@ def numbered_case(number: int) -> Case:
     return corner_case(Random(number)) if number >= CORNER else random_case(Random(number))
 
 
+def _rounded(value: Any) -> Any:
+    """All numbers of a case in single precision."""
+    if isinstance(value, float):
+        return float(torch.tensor(value, dtype=torch.float32))
+    if isinstance(value, list | tuple):
+        return type(value)(_rounded(entry) for entry in value)
+    if isinstance(value, dict):
+        return {name: _rounded(entry) for name, entry in value.items()}
+    return replace(value, **_rounded(vars(value))) if is_dataclass(value) else value
+
+
 def in_single_precision(case: Case) -> Case:
     """The case with all numbers rounded to single precision, and no noise too small for it."""
-
-    def rounded(value: Any) -> Any:
-        if isinstance(value, float):
-            return float(torch.tensor(value, dtype=torch.float32))
-        if isinstance(value, list | tuple):
-            return type(value)(rounded(entry) for entry in value)
-        return value
-
+    case, least = _rounded(case), 0.0625
     seen = []
     for entry in case.seen:
-        arguments = {name: rounded(value) for name, value in entry.arguments.items()}
-        if arguments.get("noise") is not None:
-            arguments["noise"] = [max(value, 0.0625) for value in arguments["noise"]]
-        seen.append(Seen(entry.kind, arguments))
+        noise = entry.arguments.get("noise")
+        own = {} if noise is None else {"noise": [max(value, least) for value in noise]}
+        seen.append(Seen(entry.kind, {**entry.arguments, **own}))
     names = ("numbers", "labels", "grades", "items", "validity", "classes")
-    noise = replace(
-        case.noise,
-        **{name: rounded(max(getattr(case.noise, name), 0.0625)) for name in names},
-        **{name: rounded(getattr(case.noise, name)) for name in ("slopes", "cutpoints", "tie_width", "threshold")},
-    )
-    anchors = case.anchors
-    if anchors is not None:
-        anchors = replace(anchors, points=rounded(anchors.points), truncation=rounded(anchors.truncation))
-    return replace(
-        case,
-        points=rounded(case.points),
-        seen=seen,
-        queries=rounded(case.queries),
-        noise=noise,
-        lengthscale=rounded(case.lengthscale),
-        outputscale=rounded(case.outputscale),
-        mean=rounded(case.mean),
-        anchors=anchors,
-        single_precision=True,
-    )
+    noise = replace(case.noise, **{name: max(getattr(case.noise, name), least) for name in names})
+    return replace(case, seen=seen, noise=noise, single_precision=True)
 
 
 # The package's model of a case

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchError
+from scipy.special import ndtr
 from torch import Tensor
 
 from benchmarks.fuzz.cases import Case, model_of
@@ -47,19 +48,12 @@ class Verdict:
 
 
 def check(case: Case, twice: bool = True) -> Verdict:
-    """Build the model of a case, ask it for everything, and compare with the reference.
-
-    Args:
-        case: The case.
-        twice: Whether to build it a second time, to see that nothing differs.
-    """
+    """Build the model of a case, perhaps twice, ask it for everything, and compare with the reference."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = model_of(case)
-            found = _broken(model, case, twice)
-            if not found:
-                found = _compare(case, model)
+            found = _broken(model, case, twice) or _compare(case, model)
         except BotorchError as error:
             return Verdict("refused", f"{type(error).__name__}: {_shape(str(error))}")
         except Contradiction as error:
@@ -84,24 +78,15 @@ def _shape(message: str) -> str:
     return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", message.partition("\n")[0])[:200]
 
 
-def queries_of(case: Case) -> Tensor:
-    """The points to predict at."""
-    return torch.tensor(case.queries, dtype=case.dtype)
-
-
 @torch.no_grad()
 def _broken(model: SkewGP, case: Case, twice: bool) -> str:
     """What must hold without any reference; the first thing that does not."""
-    X = queries_of(case)
+    X = torch.tensor(case.queries, dtype=case.dtype)
     posterior = model.posterior(X)
     levels = torch.tensor(LEVELS, dtype=X.dtype)
     quantiles = posterior.quantile(levels)
-    for name, value in {
-        "mean": posterior.mean,
-        "variance": posterior.variance,
-        "quantile": quantiles,
-        "cdf": posterior.cdf(posterior.mean),
-    }.items():
+    told = {"mean": posterior.mean, "variance": posterior.variance, "quantile": quantiles}
+    for name, value in {**told, "cdf": posterior.cdf(posterior.mean)}.items():
         if not value.isfinite().all():
             return f"{name} is not finite"
     if (posterior.variance < 0).any():
@@ -138,29 +123,23 @@ def _compare(case: Case, model: SkewGP) -> str:
     if not suspect:
         return ""
     again = deviations(case, model_of(case, num_draws=8 * 2048, seed=2), reference_of(case, 8 * 8192, seed=1))
-    both = [name for name in suspect if name in again]
-    return ", ".join(f"{name} off by {again[name]}" for name in both)
+    return ", ".join(f"{name} off by {again[name]}" for name in suspect if name in again)
 
 
 @torch.no_grad()
 def deviations(case: Case, model: SkewGP, reference: Reference, limit: float = LIMIT) -> dict[str, str]:
     """Statistics that are further from the reference than chance explains."""
-    posterior = model.posterior(queries_of(case))
+    posterior = model.posterior(torch.tensor(case.queries, dtype=case.dtype))
     size = float(model.draws.effective_size.min()) if model.draws.effective_size.numel() else math.inf
     means = posterior.component_means.double().numpy()
     own_variance = posterior.gaussian_variance.double().numpy()
     mean, variance = (x.double().flatten().numpy() for x in (posterior.mean, posterior.variance))
-    # rounding, and GPyTorch's least variance
-    rough = 2e-3 if case.single_precision else 1e-6
     sd, sd_error = reference.standard_deviation()
     center, center_error = reference.mean()
     unit = float(outcome_scale(case)[1])
-    prior_sd = math.sqrt(case.outputscale) * unit
-    floor = (
-        (2e-3 if case.single_precision else 2e-5) * prior_sd
-        + rough * np.abs(center)
-        + LEAST_DEVIATION[case.dtype] * unit
-    )
+    of_prior, of_center = (2e-3, 2e-3) if case.single_precision else (2e-5, 1e-6)
+    floor = of_prior * math.sqrt(case.outputscale) * unit + of_center * np.abs(center)  # rounding
+    floor += LEAST_DEVIATION[case.dtype] * unit
     found: dict[str, str] = {}
 
     def note(name: str, ours: np.ndarray, theirs: np.ndarray, error: np.ndarray, allowance: np.ndarray) -> None:
@@ -182,8 +161,7 @@ def deviations(case: Case, model: SkewGP, reference: Reference, limit: float = L
     quantiles = posterior.quantile(torch.tensor(LEVELS, dtype=posterior.dtype)).double().flatten(1).numpy()
     for level, value in zip(LEVELS, quantiles, strict=True):
         theirs, error = reference.cdf(value)
-        own_sd_part = np.maximum(np.sqrt(own_variance), 1e-300)
-        below = _normal_cdf((value[:, None] - means) / own_sd_part[:, None])
+        below = ndtr((value[:, None] - means) / np.maximum(np.sqrt(own_variance), 1e-300)[:, None])
         total = np.hypot(own_error(below), error)
         # a rare level is known from few draws: no less error than that of the counts
         total = np.maximum(total, math.sqrt(level * (1 - level) / min(size, reference.effective_size)) * 0.1)
@@ -203,7 +181,3 @@ def deviations(case: Case, model: SkewGP, reference: Reference, limit: float = L
         if not off <= EP_TOLERANCE[0] + EP_TOLERANCE[1] * abs(reference.log_evidence):
             found["corrected evidence"] = f"{off:.3g} nats ({corrected:.6g} for {reference.log_evidence:.6g})"
     return found
-
-
-def _normal_cdf(x: np.ndarray) -> np.ndarray:
-    return torch.special.ndtr(torch.from_numpy(x)).numpy()

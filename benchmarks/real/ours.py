@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.approximate_gp import SingleTaskVariationalGP
-from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
@@ -25,6 +24,7 @@ from gpytorch.priors import LogNormalPrior, Prior
 from linear_operator import to_dense
 from torch import Tensor
 
+from benchmarks.predictive import pairwise_gp as wins_of_pairwise_gp
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
@@ -32,7 +32,6 @@ from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_panel
 from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 MOST_POINTS = 60  # inducing points of what people share, by default
 NO_VARIANCE = 1e-8  # of a direction of inputs, beside that of the most variable one
@@ -81,58 +80,33 @@ def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, floa
     middle = torch.where(ends.isfinite(), ends, torch.nan).nanmean(0)
     middle = middle[middle.isfinite()]
     location, scale = middle.mean(), middle.std()
-    moved = [
+    known, test = (
         replace(each, lower=(each.lower - location) / scale, upper=(each.upper - location) / scale)
         for each in (known, test)
-    ]
-    return moved[0], moved[1], float(scale)
-
-
-def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
-    """The latent posterior of expectation propagation, found once."""
-    with torch.no_grad():
-        rows = model.row_model(model.forward(model.transform_inputs(model.train_inputs[0])))
-        mixture = rows.gaussian_mixture(expectation_propagation(rows.truncated_normal))
-    return lambda X: model.posterior_of_mixture(X, mixture)
+    )
+    return known, test, float(scale)
 
 
 def skew_gp(
-    known: Answers,
-    test: Answers,
-    exact: bool = False,
-) -> Predictions:
-    """A SkewGP of the kind of the answers.
+    known: Answers, test: Answers, approximation: Literal["ep"] | None = "ep", inducing: bool = False,
+    by_person: bool = False,
+) -> Predictions:  # fmt: skip
+    """A default SkewGP of the kind of the answers, by its exact posterior or expectation propagation's.
 
-    Args:
-        known: Answers to learn from.
-        test: Answers to predict.
-        exact: Whether to use the exact posterior, rather than expectation propagation's.
+    Perhaps with inducing points, which are all points if they are few, and with a part of everybody's own; people who
+    are new are new judges then.
     """
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
+    distinct = (points[known.available.flatten()] if isinstance(known, Choices) else points).unique(dim=0)
+    at = (distinct if len(distinct) <= MOST_POINTS else MOST_POINTS) if inducing else None
+    observations, number = _of_people(known) if by_person else (observations_of(known), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = SkewGP(points, observations_of(known))
+        model = SkewGP(points, observations, inducing_points=at, approximation=approximation)
         fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return _predictions(model.eval(), Z, test, unit, exact)
-
-
-def _predictions(model: SkewGP, Z: Tensor, test: Answers, unit: float, exact: bool = False) -> Predictions:
-    """What a fitted model says of test answers about points `Z`."""
-    latent = model.latent_posterior if exact else _gaussian_posterior(model)
-    with torch.no_grad():
-        if isinstance(test, Choices) and Z.shape[-2] > 2:
-            return of_outcomes(model.likelihood(latent(Z), available=test.available).probs, test.chosen)
-        if isinstance(test, Choices):
-            first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
-            return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
-        predicted = model.likelihood(latent(Z.unsqueeze(-2)), scale=model.outcome_scale)
-        if isinstance(test, Readings):
-            return _of_readings(predicted, test, unit)
-        found = predicted.probs.reshape(len(test), -1)
-        found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
-        return of_outcomes(found, test.grades)
+        return _predictions(model.eval(), Z, test, unit, number)
 
 
 def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predictions:
@@ -153,6 +127,7 @@ def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predi
         observations,
         likelihood=NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5)) if isinstance(known, Readings) else None,
         covar_module=kernel + smooth_part(dim, WIDE(), active_dims=inputs),
+        approximation="ep",
     )
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     with warnings.catch_warnings():
@@ -186,7 +161,7 @@ def panel(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fit_panel(points, observations, categories)
-        return _of_people_asked(model, asked, test, unit, number)
+        return _predictions(model, asked, test, unit, number)
 
 
 def _of_people(known: Answers) -> tuple[list[Observation], dict[int, int]]:
@@ -205,39 +180,11 @@ def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
     return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
-def skew_gp_of_people(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
-    """A default SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
-
-    What is shared has inducing points: all points if they are few. People who are new are new judges.
-
-    Args:
-        known: Answers to learn from.
-        test: Answers to predict.
-        by_person: Whether it is known who answered.
-    """
-    X, Z = scaled(known, test)
-    known, test, unit = _standardised(known, test)
-    points = X.flatten(0, 1) if isinstance(known, Choices) else X
-    real = points[known.available.flatten()] if isinstance(known, Choices) else points
-    distinct = real.unique(dim=0)
-    observations, number = _of_people(known) if by_person else (observations_of(known), None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = SkewGP(
-            points,
-            observations,
-            inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
-            approximation="ep",
-        )
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return _of_people_asked(model.eval(), Z, test, unit, number)
-
-
 @torch.no_grad()
-def _of_people_asked(
-    model: SkewGP, Z: Tensor, test: Answers, unit: float, number: dict[int, int] | None
+def _predictions(
+    model: SkewGP, Z: Tensor, test: Answers, unit: float, number: dict[int, int] | None = None
 ) -> Predictions:
-    """What a model says of test answers about points `Z`, by each person of a known number."""
+    """What a model says of test answers about points `Z`, perhaps by each person of a known number."""
     if isinstance(test, Readings):
         predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
         return _of_readings(predicted, test, unit)
@@ -268,15 +215,9 @@ def pairwise_gp(known: Choices, test: Choices) -> Predictions:
     """BoTorch's model of duels."""
     X, Z = scaled(known, test)
     pairs = observations_of(known)[0].pairs
-    model = PairwiseGP(X.flatten(0, 1), pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
-        joint = model.eval().posterior(Z)
-    contrast = Z.new_tensor([[1.0, -1.0]])
-    mean = (contrast @ joint.mean).flatten()
-    variance = (contrast @ joint.distribution.covariance_matrix @ contrast.mT).flatten()
-    first = torch.special.ndtr(mean / (2 + variance).sqrt()).detach()
+        first = wins_of_pairwise_gp(X.flatten(0, 1), pairs, Z)
     return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
 
 
@@ -310,12 +251,9 @@ def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
     else:
         y, covar_module, mean_module = known.grades.double(), utility, ConstantMean()
     model = SingleTaskVariationalGP(
-        X,
-        likelihood=BernoulliLikelihood(),
-        covar_module=covar_module,
-        mean_module=mean_module,
+        X, likelihood=BernoulliLikelihood(), covar_module=covar_module, mean_module=mean_module,
         inducing_points=X[torch.randperm(len(X))[:100]],
-    ).to(X)
+    ).to(X)  # fmt: skip
     elbo = VariationalELBO(model.likelihood, model.model, num_data=len(X))
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(3000):
@@ -333,12 +271,12 @@ def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
 
 OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
-    "SkewGP, exact": partial(skew_gp, exact=True),
+    "SkewGP, exact": partial(skew_gp, approximation=None),
     "SkewGP, linear + RBF, EP": skew_gp_of_recipe,
-    "SkewGP, all answers, EP": partial(skew_gp_of_people, by_person=False),
+    "SkewGP, all answers, EP": partial(skew_gp, inducing=True),
     "SkewGP, all answers, linear + RBF, EP": partial(panel, by_person=False),
 }
 JUDGES: dict[str, Callable[..., Predictions]] = {
-    "SkewGP, judges, EP": skew_gp_of_people,
+    "SkewGP, judges, EP": partial(skew_gp, inducing=True, by_person=True),
     "SkewGP, panel, EP": panel,
 }

@@ -11,7 +11,7 @@ an average over the draws, and a known person's prediction weights them by it ([
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,15 +26,10 @@ FAR = 40.0  # standard deviations, in place of infinity: its gradient is finite
 
 
 class Predictions(NamedTuple):
-    """What a model says of test answers.
-
-    Args:
-        log_density: An `m`-dim tensor: of what was answered.
-        probabilities: An `m x k` tensor of outcomes; `None` for readings.
-    """
+    """Log densities of what was answered, and `m x k` probabilities of outcomes."""
 
     log_density: Tensor
-    probabilities: Tensor | None = None
+    probabilities: Tensor | None = None  # none for readings
 
 
 def of_outcomes(probabilities: Tensor, answers: Tensor) -> Predictions:
@@ -59,40 +54,7 @@ def minimise(objective: Callable[..., Tensor], *start: Tensor, max_iter: int = 5
     return [parameter.detach() for parameter in parameters]
 
 
-# Choices
-
-
-def _log_probabilities(points: Tensor, available: Tensor, tastes: Tensor) -> Tensor:
-    """Logit probabilities, `m x k x ...`, of tastes `m x p x draws` or `p`."""
-    utility = points @ tastes
-    mask = available if utility.ndim == 2 else available.unsqueeze(-1)
-    return utility.masked_fill(~mask, -torch.inf).log_softmax(1)
-
-
-def _scales(data: Choices) -> Tensor:
-    """The spread of each attribute among the options that were available."""
-    mask = data.available.unsqueeze(-1)
-    centre = (data.points * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
-    squares = ((data.points - centre).square() * mask).sum((0, 1)) / mask.sum()
-    return squares.sqrt().clamp_min(1e-8)
-
-
-def fit_logit(data: Choices) -> tuple[Tensor, float]:
-    """The conditional logit's coefficients, and the log likelihood that they reach."""
-    scales = _scales(data)
-    points, chosen = data.points / scales, data.chosen.unsqueeze(-1)
-
-    def loss(tastes: Tensor) -> Tensor:
-        return -_log_probabilities(points, data.available, tastes).gather(1, chosen).mean()
-
-    (tastes,) = minimise(loss, points.new_zeros(points.shape[-1]))
-    return tastes / scales, -float(loss(tastes)) * len(data)
-
-
-def conditional_logit(known: Choices, test: Choices) -> Predictions:
-    """One linear utility for all."""
-    tastes, _ = fit_logit(known)
-    return of_outcomes(_log_probabilities(test.points, test.available, tastes).exp(), test.chosen)
+# People
 
 
 def _normal_draws(num_people: int, num_draws: int, dim: int, seed: int = 0) -> Tensor:
@@ -101,54 +63,90 @@ def _normal_draws(num_people: int, num_draws: int, dim: int, seed: int = 0) -> T
     return torch.special.ndtri(uniform.clamp(1e-10, 1 - 1e-10)).reshape(num_people, num_draws, dim)
 
 
-class MixedLogit:
-    """Tastes `w_j ~ N(mean, L L^T)` of people, by simulated maximum likelihood.
+class OfPeople:
+    """A model of what people have of their own, which is normal: maximum likelihood by draws for each person.
 
-    Args:
-        data: The choices to learn from.
-        num_draws: Draws for each person.
+    `log_probabilities(data, draws, people, *parameters)` of all outcomes are `m x draws x k`, given standard normal
+    draws of people, `people x draws x dim`, and whose answers are.
     """
 
-    def __init__(self, data: Choices, num_draws: int = TRAINING_DRAWS) -> None:
-        self.data, self.scales = data, _scales(data)
-        start, _ = fit_logit(data)
-        dim, people = len(start), data.person.unique(return_inverse=True)[1]
-        points, chosen = data.points / self.scales, data.chosen
+    def __init__(
+        self, data: Any, dim: int, log_probabilities: Callable[..., Tensor], start: Sequence[Tensor],
+        penalty: Callable[..., Tensor | float] = lambda *_: 0.0, num_draws: int = TRAINING_DRAWS, max_iter: int = 500,
+    ) -> None:  # fmt: skip
+        self.data, self.dim, self.log_probabilities = data, dim, log_probabilities
+        people = data.person.unique(return_inverse=True)[1]
         draws = _normal_draws(int(people.max()) + 1, num_draws, dim)
-        rows, columns = torch.tril_indices(dim, dim)
-        difference = points - points.gather(1, chosen[:, None, None].expand(-1, 1, dim))  # from the chosen option
 
-        def root(entries: Tensor) -> Tensor:
-            return entries.new_zeros(dim, dim).index_put((rows, columns), entries)
+        def loss(*parameters: Tensor) -> Tensor:
+            joint = draws.new_zeros(draws.shape[:2]).index_add(0, people, self._seen(data, draws, people, *parameters))
+            return (penalty(*parameters) - (joint.logsumexp(-1) - np.log(num_draws)).sum()) / len(data)
 
-        def loss(mean: Tensor, entries: Tensor) -> Tensor:
-            tastes = mean + draws @ root(entries).mT
-            utility = (difference @ tastes.mT[people]).masked_fill(~data.available.unsqueeze(-1), -torch.inf)
-            joint = draws.new_zeros(draws.shape[:2]).index_add(0, people, -utility.logsumexp(1))
-            return -(joint.logsumexp(-1) - np.log(num_draws)).sum() / len(data)
+        self.parameters = minimise(loss, *start, max_iter=max_iter)
+        self.log_likelihood = -float(loss(*self.parameters)) * len(data)
 
-        mean = start * self.scales
-        entries = torch.where(rows == columns, 0.5 * mean.abs().mean().clamp(0.2, 1.0), 0.0)
-        self.mean, entries = minimise(loss, mean, entries.double())
-        self.root, self.log_likelihood = root(entries), -float(loss(self.mean, entries)) * len(data)
+    def _seen(self, data: Any, draws: Tensor, people: Tensor, *parameters: Tensor) -> Tensor:
+        answers = data.chosen if isinstance(data, Choices) else data.grades
+        logs = self.log_probabilities(data, draws, people, *parameters)
+        return logs.gather(-1, answers[:, None, None].expand(-1, logs.shape[1], 1)).squeeze(-1)
 
-    def predict(self, test: Choices, num_draws: int = TEST_DRAWS) -> Tensor:
-        """Probabilities of the options; those of people whose choices are known are given these."""
-        draws = _normal_draws(1, num_draws, len(self.mean), seed=1)[0]
-        tastes = (self.mean + draws @ self.root.mT) / self.scales
-        probabilities = torch.empty_like(test.points[..., 0])
+    def predict(self, test: Any, num_draws: int = TEST_DRAWS) -> Predictions:
+        """Probabilities of all outcomes; those of people whose answers are known are given these."""
+        draws, found = _normal_draws(1, num_draws, self.dim, seed=1), []
+        order = test.person.argsort(stable=True)
         for person in test.person.unique():
-            mine, theirs = self.data.take(self.data.person == person), test.person == person
-            logs = _log_probabilities(mine.points, mine.available, tastes.mT)  # n x k x draws
-            weights = logs.gather(1, mine.chosen[:, None, None].expand(-1, 1, num_draws)).sum((0, 1)).softmax(-1)
-            one = test.take(theirs)
-            probabilities[theirs] = _log_probabilities(one.points, one.available, tastes.mT).exp() @ weights
-        return probabilities
+            mine, one = (data.take(data.person == person) for data in (self.data, test))
+            seen = self._seen(mine, draws, torch.zeros_like(mine.person), *self.parameters).sum(0)
+            each = self.log_probabilities(one, draws, torch.zeros_like(one.person), *self.parameters).exp()
+            found.append(torch.einsum("mrk,r->mk", each, seen.softmax(-1)))
+        answers = test.chosen if isinstance(test, Choices) else test.grades
+        return of_outcomes(torch.cat(found)[order.argsort()], answers)
 
 
-def mixed_logit(known: Choices, test: Choices) -> Predictions:
-    """Each person's own tastes, with a full covariance."""
-    return of_outcomes(MixedLogit(known).predict(test), test.chosen)
+# Choices
+
+
+def spreads(data: Choices) -> Tensor:
+    """The spread of each attribute among the options that were available."""
+    mask = data.available.unsqueeze(-1)
+    centre = (data.points * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
+    squares = ((data.points - centre).square() * mask).sum((0, 1)) / mask.sum()
+    return squares.sqrt().clamp_min(1e-8)
+
+
+def _logit(utility: Tensor, available: Tensor) -> Tensor:
+    return utility.masked_fill(~available, -torch.inf).log_softmax(-1)
+
+
+def fit_logit(data: Choices) -> tuple[Tensor, float]:
+    """The conditional logit's coefficients, and the log likelihood that they reach."""
+    scales = spreads(data)
+    points, chosen = data.points / scales, data.chosen.unsqueeze(-1)
+
+    def loss(tastes: Tensor) -> Tensor:
+        return -_logit(points @ tastes, data.available).gather(1, chosen).mean()
+
+    (tastes,) = minimise(loss, points.new_zeros(points.shape[-1]))
+    return tastes / scales, -float(loss(tastes)) * len(data)
+
+
+def conditional_logit(known: Choices, test: Choices) -> Predictions:
+    """One linear utility for all."""
+    tastes, _ = fit_logit(known)
+    return of_outcomes(_logit(test.points @ tastes, test.available).exp(), test.chosen)
+
+
+def fit_mixed_logit(data: Choices) -> OfPeople:
+    """Tastes `w_j ~ N(mean, L L^T)` of people; parameters are the mean and `L`, in units of the attributes' spreads."""
+    scales = spreads(data)
+    mean = fit_logit(data)[0] * scales
+    root = 0.5 * mean.abs().mean().clamp(0.2, 1.0) * torch.eye(len(mean)).double()
+
+    def log_probabilities(data: Choices, draws: Tensor, people: Tensor, mean: Tensor, root: Tensor) -> Tensor:
+        tastes = (mean + draws @ root.tril().mT) / scales
+        return _logit(tastes[people] @ data.points.mT, data.available.unsqueeze(1))
+
+    return OfPeople(data, len(mean), log_probabilities, (mean, root))
 
 
 def boosted_choices(known: Choices, test: Choices) -> Predictions:
@@ -196,141 +194,57 @@ def cumulative_link(known: Grades, test: Grades) -> Predictions:
     return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test.grades)
 
 
-class MixedCumulativeLink:
-    """A proportional odds model in which people have levels, and effects of the first inputs, of their own.
-
-    Args:
-        data: The grades to learn from.
-        slopes: The number of leading inputs whose effects differ between people.
-        num_draws: Draws for each person.
-    """
-
-    def __init__(self, data: Grades, slopes: int = 0, num_draws: int = TRAINING_DRAWS) -> None:
-        self.data, self.slopes = data, slopes
-        people = data.person.unique(return_inverse=True)[1]
-        dim = 1 + slopes
-        draws = _normal_draws(int(people.max()) + 1, num_draws, dim)
-        rows, columns = torch.tril_indices(dim, dim)
-
-        def root(entries: Tensor) -> Tensor:
-            return entries.new_zeros(dim, dim).index_put((rows, columns), entries)
-
-        def joint(cuts: Tensor, effects: Tensor, entries: Tensor) -> Tensor:
-            own = (draws @ root(entries).mT)[people]
-            log_p = self._log_probabilities(data, cuts, effects, own).gather(
-                -1, data.grades[:, None, None].expand(-1, num_draws, 1)
-            )
-            return draws.new_zeros(draws.shape[:2]).index_add(0, people, log_p.squeeze(-1))
-
-        def loss(*parameters: Tensor) -> Tensor:
-            return -(joint(*parameters).logsumexp(-1) - np.log(num_draws)).sum() / len(data)
-
-        shares = torch.bincount(data.grades, minlength=data.num_grades).double() + 0.5
-        start = (shares / shares.sum()).cumsum(0)[:-1].logit()
-        cuts = torch.cat([start[:1], start.diff().log()])
-        entries = torch.where(rows == columns, 0.5, 0.0).double()
-        found = minimise(loss, cuts, cuts.new_zeros(data.points.shape[-1]), entries)
-        self.cuts, self.effects, self.root = found[0], found[1], root(found[2])
-        self.log_likelihood = -float(loss(*found)) * len(data)
-
-    def _log_probabilities(self, data: Grades, cuts: Tensor, effects: Tensor, own: Tensor) -> Tensor:
-        """Of all grades, `m x draws x grades`, under what people have of their own, `m x draws x (1 + slopes)`."""
-        ends = torch.cat([cuts[:1], cuts[:1] + cuts[1:].exp().cumsum(0)])
-        design = torch.cat([torch.ones_like(data.points[:, :1]), data.points[:, : self.slopes]], dim=-1)
-        level = (data.points @ effects).unsqueeze(-1) + (own @ design.unsqueeze(-1)).squeeze(-1)
-        below = (ends - level.unsqueeze(-1)).sigmoid()
-        edges = torch.cat([torch.zeros_like(below[..., :1]), below, torch.ones_like(below[..., :1])], dim=-1)
-        return edges.diff().clamp_min(1e-300).log()
-
-    def predict(self, test: Grades, num_draws: int = TEST_DRAWS) -> Tensor:
-        """Probabilities of all grades; those of people whose grades are known are given these."""
-        own = _normal_draws(1, num_draws, 1 + self.slopes, seed=1)[0] @ self.root.mT
-        probabilities = test.points.new_empty(len(test), test.num_grades)
-        for person in test.person.unique():
-            mine, theirs = self.data.take(self.data.person == person), test.person == person
-            logs = self._log_probabilities(mine, self.cuts, self.effects, own.expand(len(mine), -1, -1))
-            seen = logs.gather(-1, mine.grades[:, None, None].expand(-1, num_draws, 1)).sum((0, -1))
-            one = test.take(theirs)
-            each = self._log_probabilities(one, self.cuts, self.effects, own.expand(len(one), -1, -1)).exp()
-            probabilities[theirs] = torch.einsum("mrg,r->mg", each, seen.softmax(-1))
-        return probabilities
+def _first_cuts(data: Grades) -> Tensor:
+    """The first cut-point, and the logarithms of steps to the others, for the shares of the grades."""
+    shares = torch.bincount(data.grades, minlength=data.num_grades).double() + 0.5
+    ends = (shares / shares.sum()).cumsum(0)[:-1].logit()
+    return torch.cat([ends[:1], ends.diff().log()])
 
 
-def cumulative_link_people(known: Grades, test: Grades) -> Predictions:
-    """Cumulative link with a level of each person."""
-    return of_outcomes(MixedCumulativeLink(known).predict(test), test.grades)
+def _ends(cuts: Tensor) -> Tensor:
+    return torch.cat([cuts[..., :1], cuts[..., :1] + cuts[..., 1:].exp().cumsum(-1)], dim=-1)
 
 
-def cumulative_link_slopes(known: Grades, test: Grades) -> Predictions:
-    """Cumulative link with a level and effects of each person."""
-    return of_outcomes(MixedCumulativeLink(known, known.slopes).predict(test), test.grades)
+def _log_grades(cuts: Tensor, level: Tensor) -> Tensor:
+    """Of all grades, `m x draws x grades`, for cut-points `... x c` and levels `m x draws`."""
+    below = (_ends(cuts) - level.unsqueeze(-1)).sigmoid()
+    edges = torch.cat([torch.zeros_like(below[..., :1]), below, torch.ones_like(below[..., :1])], dim=-1)
+    return edges.diff().clamp_min(1e-300).log()
 
 
-class GradedResponse:
-    """A graded response model: abilities of people, loadings and cut-points of items, by simulated maximum likelihood.
+def fit_mixed_cumulative_link(data: Grades, slopes: int = 0, num_draws: int = TRAINING_DRAWS) -> OfPeople:
+    """Proportional odds with levels, and effects of the first inputs, of people's own, whose `L` comes last."""
 
-    Loadings have normal priors of standard deviation 2, cut-points of 4.
+    def log_probabilities(
+        data: Grades, draws: Tensor, people: Tensor, cuts: Tensor, effects: Tensor, root: Tensor
+    ) -> Tensor:
+        own = (draws @ root.tril().mT)[people]
+        design = torch.cat([torch.ones_like(data.points[:, :1]), data.points[:, :slopes]], dim=-1)
+        return _log_grades(cuts, (data.points @ effects).unsqueeze(-1) + (own @ design.unsqueeze(-1)).squeeze(-1))
 
-    Args:
-        data: The answers to learn from.
-        num_factors: The number of abilities.
-        num_draws: Draws for each person.
-    """
-
-    def __init__(self, data: Grades, num_factors: int = 5, num_draws: int = TRAINING_DRAWS) -> None:
-        assert data.item is not None
-        self.data, num_items = data, data.points.shape[-1]
-        people = data.person.unique(return_inverse=True)[1]
-        num_people = int(people.max()) + 1
-        draws = _normal_draws(num_people, num_draws, num_factors)
-        rows, columns = torch.tril_indices(num_items, num_factors)
-        generator = torch.Generator().manual_seed(0)
-
-        def loadings(entries: Tensor) -> Tensor:
-            return entries.new_zeros(num_items, num_factors).index_put((rows, columns), entries)
-
-        def loss(cuts: Tensor, entries: Tensor) -> Tensor:
-            level = (draws[people] * loadings(entries)[data.item].unsqueeze(1)).sum(-1)
-            seen = self._log_probabilities(cuts[data.item], level).gather(
-                -1, data.grades[:, None, None].expand(-1, num_draws, 1)
-            )
-            joint = draws.new_zeros(num_people, num_draws).index_add(0, people, seen.squeeze(-1))
-            ends = torch.cat([cuts[:, :1], cuts[:, :1] + cuts[:, 1:].exp().cumsum(-1)], dim=-1)
-            prior = (entries / 2).square().sum() / 2 + (ends / 4).square().sum() / 2
-            return (prior - (joint.logsumexp(-1) - np.log(num_draws)).sum()) / len(data)
-
-        shares = torch.bincount(data.grades, minlength=data.num_grades).double() + 0.5
-        start = (shares / shares.sum()).cumsum(0)[:-1].logit()
-        cuts = torch.cat([start[:1], start.diff().log()]).expand(num_items, -1)
-        entries = 0.5 * torch.randn(len(rows), generator=generator, dtype=torch.float64)
-        self.cuts, entries = minimise(loss, cuts, entries, max_iter=200)
-        self.loadings = loadings(entries)
-
-    def _log_probabilities(self, cuts: Tensor, level: Tensor) -> Tensor:
-        """Of all grades, `m x draws x grades`, for cut-points `m x c` and levels `m x draws`."""
-        ends = torch.cat([cuts[:, :1], cuts[:, :1] + cuts[:, 1:].exp().cumsum(-1)], dim=-1)
-        below = (ends.unsqueeze(1) - level.unsqueeze(-1)).sigmoid()
-        edges = torch.cat([torch.zeros_like(below[..., :1]), below, torch.ones_like(below[..., :1])], dim=-1)
-        return edges.diff().clamp_min(1e-300).log()
-
-    def predict(self, test: Grades, num_draws: int = TEST_DRAWS) -> Tensor:
-        """Probabilities of all grades; those of people whose answers are known are given these."""
-        draws = _normal_draws(1, num_draws, self.loadings.shape[-1], seed=1)[0]
-        levels = self.loadings @ draws.mT  # items x draws
-        probabilities = test.points.new_empty(len(test), test.num_grades)
-        for person in test.person.unique():
-            mine, theirs = self.data.take(self.data.person == person), test.person == person
-            logs = self._log_probabilities(self.cuts[mine.item], levels[mine.item])
-            seen = logs.gather(-1, mine.grades[:, None, None].expand(-1, num_draws, 1)).sum((0, -1))
-            one = test.take(theirs)
-            each = self._log_probabilities(self.cuts[one.item], levels[one.item]).exp()
-            probabilities[theirs] = torch.einsum("mrg,r->mg", each, seen.softmax(-1))
-        return probabilities
+    start = _first_cuts(data), data.points.new_zeros(data.points.shape[-1]), 0.5 * torch.eye(1 + slopes).double()
+    return OfPeople(data, 1 + slopes, log_probabilities, start, num_draws=num_draws)
 
 
-def graded_response(known: Grades, test: Grades) -> Predictions:
-    """Five abilities of each person."""
-    return of_outcomes(GradedResponse(known).predict(test), test.grades)
+def fit_graded_response(data: Grades, num_factors: int = 5) -> OfPeople:
+    """Abilities of people, cut-points and loadings of items; priors of both are normal, of deviations 4 and 2."""
+    generator = torch.Generator().manual_seed(0)
+    num_items = data.points.shape[-1]
+    rows, columns = torch.tril_indices(num_items, num_factors)
+
+    def penalty(cuts: Tensor, entries: Tensor) -> Tensor:
+        return (entries / 2).square().sum() / 2 + (_ends(cuts) / 4).square().sum() / 2
+
+    def log_probabilities(data: Grades, draws: Tensor, people: Tensor, cuts: Tensor, entries: Tensor) -> Tensor:
+        loadings = entries.new_zeros(num_items, num_factors).index_put((rows, columns), entries)
+        level = (draws[people] * loadings[data.item].unsqueeze(1)).sum(-1)
+        return _log_grades(cuts[data.item].unsqueeze(1), level)
+
+    start = (
+        _first_cuts(data).expand(num_items, -1),
+        0.5 * torch.randn(len(rows), generator=generator, dtype=torch.float64),
+    )
+    return OfPeople(data, num_factors, log_probabilities, start, penalty, max_iter=200)
 
 
 def boosted_grades(known: Grades, test: Grades) -> Predictions:
@@ -412,12 +326,18 @@ def normal_regression(known: Readings, test: Readings) -> Predictions:
 
 
 RIVALS: dict[type, dict[str, Callable[..., Predictions]]] = {
-    Choices: {"conditional logit": conditional_logit, "mixed logit": mixed_logit, "boosting": boosted_choices},
+    Choices: {
+        "conditional logit": conditional_logit,
+        "mixed logit": lambda known, test: fit_mixed_logit(known).predict(test),
+        "boosting": boosted_choices,
+    },
     Grades: {
         "cumulative link": cumulative_link,
-        "cumulative link, people": cumulative_link_people,
-        "cumulative link, people's slopes": cumulative_link_slopes,
-        "graded response, five factors": graded_response,
+        "cumulative link, people": lambda known, test: fit_mixed_cumulative_link(known).predict(test),
+        "cumulative link, people's slopes": lambda known, test: fit_mixed_cumulative_link(known, known.slopes).predict(
+            test
+        ),
+        "graded response, five factors": lambda known, test: fit_graded_response(known).predict(test),
         "boosting": boosted_grades,
     },
     Readings: {"normal regression": normal_regression},

@@ -1,13 +1,25 @@
 """Random inputs: nothing wrong in silence, no error without words; and the checks themselves turn red."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 import torch
 
-from benchmarks.fuzz import STATUSES, examine, results, tables
+from benchmarks import fuzz
+from benchmarks.fuzz import STATUSES, examine, results, table
 from benchmarks.fuzz import checks as fuzz_checks
-from benchmarks.fuzz.cases import CORNER, PULLED_APART, Case, Noise, Seen, model_of, numbered_case, random_case
+from benchmarks.fuzz.cases import (
+    CORNER,
+    PULLED_APART,
+    Case,
+    Noise,
+    Seen,
+    in_single_precision,
+    model_of,
+    numbered_case,
+    random_case,
+)
 from benchmarks.fuzz.checks import check
 from botorch_skewgp.exceptions import ContradictionWarning, ConvergenceWarning
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -20,6 +32,7 @@ LABELS = Case(
     queries=[[0.1], [0.7]],
     noise=Noise(labels=0.3),
 )
+NUMBERS = {"values": [0.1], "noise": [0.01], "index": [2]}
 
 
 @pytest.mark.parametrize("number", range(300, 308))
@@ -94,26 +107,43 @@ def test_an_error_in_words_is_a_refusal():
     assert "must be # or #" in verdict.why
 
 
+def test_an_input_that_ends_its_process_hangs_and_the_next_ones_go_on(monkeypatch):
+    asked: list = []
+
+    def apart(function, numbers, limit):
+        asked.append(numbers)
+        entries = [{"number": number, "status": "right"} for number in numbers]
+        return {"entries": entries} if 7 not in numbers else {"entries": entries[: numbers.index(7)], "why": "killed"}
+
+    monkeypatch.setattr(fuzz, "apart", apart)
+    monkeypatch.setattr(fuzz, "CHUNK", 3)
+    found = list(results([5, 6, 7, 8, 9], processes=1, limit=20))
+    assert [entry["number"] for entry in found] == [5, 6, 7, 8, 9]
+    assert [entry["status"] for entry in found] == ["right", "right", "hang", "right", "right"]
+    assert found[2]["why"] == "killed, of 20 s"
+    assert asked == [[5, 6, 7], [8, 9]]
+    monkeypatch.setattr(fuzz, "apart", lambda *arguments: {"why": "no module"})
+    with pytest.raises(RuntimeError, match="ended before it began: no module"):
+        list(results([5], processes=1, limit=20))
+
+
 def test_numbered_inputs_repeat():
     assert random_case(Random(5)) == random_case(Random(5))
     assert {random_case(Random(i)).kinds() for i in range(50)} > {"Numeric", "Binary"}
 
 
-def test_tables_count_every_kind():
+def test_a_table_counts_every_kind():
     entries = [
         {"number": i, "status": status, "why": "because", "kinds": kinds, "seconds": 1.0}
         for i, (status, kinds) in enumerate(
             [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
         )
     ]
-    by_kind, refusals, found = tables(entries)
-    rows = {row["kind"]: row for row in by_kind.rows}
+    rows = {row["kind"]: row for row in table(entries).rows}
     assert rows["all"]["inputs"] == 4
     assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
     assert rows["with a skew prior"]["inputs"] == 1
     assert all(sum(row[status] for status in STATUSES) == row["inputs"] for row in rows.values())
-    assert {(row["status"], row["inputs"]) for row in refusals.rows} == {("right", 1), ("refused", 1)}
-    assert {row["number"] for row in found.rows} == {2, 3}
 
 
 @pytest.mark.parametrize("number", [6603, 6948, 8818])
@@ -142,6 +172,16 @@ def test_sites_that_found_no_fixed_point_take_no_place_of_rows():
 def test_a_wedge_of_comparisons_leaves_room_for_trajectories():
     draws = model_of(numbered_case(3864), num_draws=64).draws
     assert draws.num_evaluations < 100  # reflections; thousands, where rows 12 standard deviations out were kept
+
+
+def test_single_precision_rounds_every_number_and_keeps_noise_above_it():
+    case = in_single_precision(
+        replace(LABELS, lengthscale=0.1, noise=Noise(labels=1e-3), seen=[*LABELS.seen, Seen("Numeric", NUMBERS)])
+    )
+    assert case.points[0][0] == float(torch.tensor(0.1, dtype=torch.float32)) == case.lengthscale != 0.1
+    assert case.noise.labels == 0.0625
+    assert case.seen[1].arguments == {**NUMBERS, "values": [case.lengthscale], "noise": [0.0625]}
+    assert case.single_precision
 
 
 def test_an_input_is_examined_by_number():

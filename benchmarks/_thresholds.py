@@ -1,8 +1,12 @@
-"""What thresholds are estimated of: probabilities of a right answer over frequency and level. Needs torch alone."""
+"""What thresholds are estimated of: probabilities of a right answer over frequency and level; and AEPsych's estimates.
+
+Needs torch alone, and AEPsych for its own estimates, which may be made in another environment.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,3 +80,65 @@ class Observer:
             half = HALF_AXES[1] * (1 - ((self.at - self.centre[0]) / HALF_AXES[0]).square()).sqrt()
             return torch.cat([self.centre[1] - half, self.centre[1] + half])
         return true_threshold(self.function, AT, self.seed)
+
+
+UNIT = "par_type = continuous\nlower_bound = 0\nupper_bound = 1"
+CONFIGURATION = f"""
+[common]
+parnames = [frequency, level]
+stimuli_per_trial = 1
+outcome_types = [binary]
+target = {LEVEL}
+strategy_names = [first, rest]
+
+[frequency]
+{UNIT}
+
+[level]
+{UNIT}
+
+[first]
+generator = ManualGenerator
+min_asks = {FIRST}
+
+[ManualGenerator]
+points = POINTS
+
+[rest]
+generator = OptimizeAcqfGenerator
+min_asks = {TRIALS - FIRST}
+model = GPClassificationModel
+
+[OptimizeAcqfGenerator]
+acqf = EAVC
+
+[EAVC]
+target = {LEVEL}
+"""
+
+
+def aepsych(function: str, seed: int, guess: float, lapse: float) -> dict[str, Any]:
+    """Thresholds and the ends of their bands, from joint draws of the posterior of AEPsych with its defaults."""
+    from aepsych.config import Config  # type: ignore[import-not-found]
+    from aepsych.strategy import SequentialStrategy  # type: ignore[import-not-found]
+
+    torch.manual_seed(seed)
+    observer = Observer(function, seed, guess, lapse)
+    configuration = CONFIGURATION.replace("POINTS", str(observer.sobol[:FIRST].tolist()))
+    strategy = SequentialStrategy.from_config(Config(config_str=configuration))
+    for trial in range(TRIALS):
+        x = strategy.gen(1).reshape(1, 2)
+        strategy.add_data(x, observer.answer(x.double(), trial).to(x))
+    line = torch.linspace(0, 1, 129).to(x)
+    grid = torch.stack(torch.meshgrid(AT.to(x), line, indexing="ij"), dim=-1)
+    found = []
+    for points in grid:
+        probability = strategy.model.sample(points, 1024).reshape(1024, -1)
+        probability = torch.special.ndtr(probability) if bool((probability < 0).any()) else probability
+        above = probability >= LEVEL
+        first = above.long().argmax(-1)
+        at = torch.where(above.any(-1), line[first], torch.inf)
+        at = torch.where(above[:, 0], -torch.inf, at).double()
+        tail = (1 - BAND) / 2
+        found.append(torch.quantile(at, torch.tensor([0.5, tail, 1 - tail]).to(at), interpolation="nearest"))
+    return {"estimates": torch.stack(found).mT.nan_to_num(2.0, 2.0, -1.0).tolist()}
