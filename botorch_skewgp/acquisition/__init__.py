@@ -6,7 +6,6 @@
 - a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
 - improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`, `noisy_improvement`);
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
-- gain of the recommendation by an answer: `SkewKnowledgeGradient` (`knowledge_gradient`);
 - where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);
 - what fails, safety: `ValidityConstraint`, `next_safe`, ... (`constraints`, `validity`);
 - the probability of each point to be the best: `probability_of_best` (`best_probabilities`).
@@ -34,7 +33,6 @@ from botorch_skewgp.acquisition.constraints import (
 )
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
-from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
@@ -49,7 +47,6 @@ __all__ = [
     "QuantileBound",
     "Question",
     "SkewBayesianActiveLearningByDisagreement",
-    "SkewKnowledgeGradient",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",

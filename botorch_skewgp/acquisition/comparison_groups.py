@@ -85,7 +85,7 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
         warnings.warn(
             f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "
             f"through others, and the latter is better with a probability of {float(chance):.2f}. Compare the two, or "
-            "ask next_pair for a challenger of the recommended point, its X_incumbent.",
+            "ask next_pair for a challenger of the recommended point, method='expected_improvement'.",
             UndecidedRecommendationWarning,
             stacklevel=3,
         )

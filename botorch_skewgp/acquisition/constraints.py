@@ -31,7 +31,7 @@ from torch.nn import Module
 from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
-    validity_bounds,
+    validity_functions,
     warn_of_few_outcomes,
 )
 from botorch_skewgp.models.inputs import as_bounds
@@ -83,13 +83,13 @@ class ValidityConstraint(Module):
             raise InputDataError(f"eta must be positive; got {eta}.")
         super().__init__()
         thresholds, deviations = [], []
-        for member, bound in validity_bounds(model):
-            self.sign, scale = bound.sign, member.outcome_scale
-            thresholds.append((scale.location + scale.scale * bound.threshold).detach())
-            deviations.append((scale.scale * bound.noise.sqrt()).detach())
+        for member, function in validity_functions(model):
+            self.sign, scale = function.sign, member.outcome_scale
+            thresholds.append(scale.unstandardize(function.center).detach())
+            deviations.append((scale.scale * function.noise.sqrt()).detach())
         # `E x 1` for the samples of an ensemble, `... x E x q`
-        self.register_buffer("threshold", torch.stack(thresholds) if len(thresholds) > 1 else thresholds[0])
-        self.register_buffer("noise_scale", torch.stack(deviations) if len(deviations) > 1 else deviations[0])
+        self.register_buffer("threshold", torch.stack(thresholds).unsqueeze(-1).squeeze(0))
+        self.register_buffer("noise_scale", torch.stack(deviations).unsqueeze(-1).squeeze(0))
         self.output, self.eta = output, eta
 
     def _margin(self, samples: Tensor) -> Tensor:
@@ -221,7 +221,7 @@ def next_safe(
     if own:
         raise InputDataError(f"next_safe finds starts and candidates that are safe; leave {', '.join(own)} out.")
     safe = ValidityInequality(validity, level)
-    points = validity_bounds(validity)[0][0].datapoints
+    points = validity_functions(validity)[0][0].datapoints
     others = options.pop("nonlinear_inequality_constraints", None) or []
     return optimize_acqf(
         acq_function,
@@ -339,7 +339,7 @@ class ValidityInitialConditions:
             X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
         else:
             X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
-        seen = validity_bounds(self.inequality.model)[0][0].datapoints.to(X)
+        seen = validity_functions(self.inequality.model)[0][0].datapoints.to(X)
         inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
         X = torch.cat([X, seen[inside]])
         for feature, value in (fixed_features or {}).items():

@@ -27,7 +27,6 @@ from botorch_skewgp.acquisition.analytic import (
 )
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
-from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
@@ -96,7 +95,6 @@ register(
     LogProbabilityOfValidity,
     QuantileBound,
     SkewBayesianActiveLearningByDisagreement,
-    SkewKnowledgeGradient,
 )
 register_challengers(DuelingLogExpectedImprovement)
 register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)

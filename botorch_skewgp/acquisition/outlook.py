@@ -247,10 +247,9 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The best of some points, by their numbers `C`; for the gain perhaps of a question's own points too."""
+    """The best of some points, by their numbers `C`."""
 
     points: Tensor
-    with_asked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,19 +300,12 @@ class Outlook:
         """Means joint with scenarios, `B x M x C`, and with outcomes too, `B x M x O x C`, in units of the outcome."""
         assert isinstance(self.target, Best)
         points, scale = self.target.points, belief.scale
-        mean = belief.mean()
-        before = mean[:, points].expand(len(items), -1, -1)
-        if ask.reading.is_single:
-            mass, latent = self._single_outcome_means(belief, ask, items)
-        else:
-            mass, latent = self._joint_outcome_means(belief, ask, items)
-        if self.target.with_asked:
-            before = torch.cat([before, mean[:, items].movedim(0, 1)], dim=-1)
+        before = belief.mean()[:, points].expand(len(items), -1, -1)
+        of_outcomes = self._single_outcome_means if ask.reading.is_single else self._joint_outcome_means
+        mass, latent = of_outcomes(belief, ask, items, points)
         return before, scale.location * mass.unsqueeze(-1) + scale.scale * latent
 
-    def _single_outcome_means(self, belief: Belief, ask: Asked, items: Tensor) -> tuple[Tensor, Tensor]:
-        assert isinstance(self.target, Best)
-        points = self.target.points
+    def _single_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         read, variance, crossed = belief.read(ask.reading.weight[0], items)
         scale = (variance.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
         bounds = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
@@ -324,15 +316,9 @@ class Outlook:
         rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
         shift = gain * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
         latent = mass @ belief.means[points].mT + shift.unsqueeze(-1) * crossed[:, None, None, points]
-        if self.target.with_asked:
-            own = mass @ belief.means[items].mT.unsqueeze(1)
-            own = own + shift.unsqueeze(-1) * crossed.gather(-1, items)[:, None, None]
-            latent = torch.cat([latent, own], dim=-1)
         return mass.sum(-1), latent
 
-    def _joint_outcome_means(self, belief: Belief, ask: Asked, items: Tensor) -> tuple[Tensor, Tensor]:
-        assert isinstance(self.target, Best)
-        points = self.target.points
+    def _joint_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         values, white, gain = belief.at(items)
         probabilities = ask.probabilities(values.mT, items).mT.unsqueeze(1)  # B x 1 x O x 2S
         mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S

@@ -22,7 +22,7 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.components import components_of
-from botorch_skewgp.acquisition.validity import ValidityBound, log_probability_of_validity
+from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -33,6 +33,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Validity
 from botorch_skewgp.rows import Reading
+from botorch_skewgp.thresholds import PsychometricFunction
 
 
 @pytest.fixture(scope="module")
@@ -361,8 +362,8 @@ def test_validity_of_fantasies_with_different_outcomes(binary, generator):
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
-    far = ValidityBound(1.0, torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE))
-    monkeypatch.setattr("botorch_skewgp.acquisition.validity._validity_bound", lambda model: far)
+    far = PsychometricFunction(Reading.at_point(torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)), 1)
+    monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_functions", lambda model: [(binary, far)])
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)
