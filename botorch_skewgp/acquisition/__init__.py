@@ -4,7 +4,7 @@
 - the point to recommend: `recommend` (`recommendation`, `comparison_groups`);
 - the next question, by its price: `next_question` (`next_question`, `question_points`, `outlook`);
 - a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
-- improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`, `noisy_improvement`);
+- improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`);
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
 - where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);
 - what fails, safety: `ValidityConstraint`, `next_safe`, ... (`constraints`, `validity`);
@@ -22,6 +22,7 @@ from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearnin
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
     SkewLogExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.best_probabilities import probability_of_best
@@ -34,7 +35,6 @@ from botorch_skewgp.acquisition.constraints import (
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
-from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 

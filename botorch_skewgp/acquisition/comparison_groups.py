@@ -27,13 +27,9 @@ TELLING = 1.0  # variance of a difference, in units of a duel's noise, from whic
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
-    r"""The number of each point's group, of points `n x d` linked by comparisons, directly or through others; `n`.
+    """The number of each point's group, of points `n x d` linked by comparisons, directly or through others; `n`.
 
     Equal points are one. A point without comparisons is a group of its own.
-
-    Example:
-        >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], torch.rand(6, 2))
-        tensor([0, 0, 0, 1, 1, 2])
     """
     _, place = X.unique(dim=0, return_inverse=True)
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]

@@ -23,11 +23,11 @@ from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearnin
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
     SkewLogExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
-from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import members_of
@@ -40,10 +40,7 @@ def _single(model: Model) -> Model:
     return cast(Model, model.models[0]) if isinstance(model, ModelList) and len(model.models) == 1 else model
 
 
-@acqf_input_constructor(
-    SkewLogExpectedImprovement,
-    SkewLogProbabilityOfImprovement,
-)
+@acqf_input_constructor(SkewLogExpectedImprovement, SkewLogProbabilityOfImprovement)
 def construct_inputs_improvement(
     model: Model,
     training_data: SupervisedDataset | dict[Any, SupervisedDataset] | None = None,

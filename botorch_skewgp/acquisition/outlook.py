@@ -63,24 +63,14 @@ MAX_ENTRIES = 2**22  # of a tensor over questions, outcomes and draws
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    r"""The latent function at `N` points: a mixture of normal distributions that share a covariance.
+    """The latent function at `N` points: a mixture of normal distributions that share a covariance."""
 
-    Args:
-        means: An `N x S` tensor.
-        covariance: An `N x N` tensor.
-        weights: An `M x S` tensor: the probabilities of the components under each of `M` scenarios, joint outcomes of
-            pending questions; one without these.
-        variance: An `N`-dim tensor: the prior variances, the scale of the covariance's rounding.
-        scale: The scale of outcomes.
-        num_used: The number of Sobol coordinates of which the means are made: those of pending questions.
-    """
-
-    means: Tensor
-    covariance: Tensor
-    weights: Tensor
-    variance: Tensor
+    means: Tensor  # N x S
+    covariance: Tensor  # N x N
+    weights: Tensor  # M x S: of components under each of M scenarios, joint outcomes of pending questions
+    variance: Tensor  # N: the prior's, the scale of the covariance's rounding
     scale: OutcomeScale
-    num_used: int = 0
+    num_used: int = 0  # Sobol coordinates of which the means are made: those of pending questions
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
@@ -148,15 +138,10 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    r"""The reading of questions of one kind.
+    """The reading of questions of one kind, in units of the latent function."""
 
-    Args:
-        reading: The reading, in units of the latent function; for numbers one without cut-points.
-        cutpoints: For numbers an `N x C` tensor: the ends of cells of a number at each point.
-    """
-
-    reading: Reading
-    cutpoints: Tensor | None = None
+    reading: Reading  # for numbers one without cut-points
+    cutpoints: Tensor | None = None  # for numbers: the ends of cells of a number at each point, N x C
 
     @property
     def num_outcomes(self) -> int:

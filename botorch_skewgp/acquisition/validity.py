@@ -106,10 +106,7 @@ def warn_of_few_outcomes(model: Model) -> None:
 
 
 def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:
-    r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
-
-    At `batch_shape x q x d` points, `batch_shape x q`; or `log(p / (1 - p))`.
-    """
+    """The log probabilities that experiments at `batch_shape x q x d` points work, or `log(p / (1 - p))`."""
     terms = [_margins(member, function, X) for member, function in validity_functions(model)]
     margin, weights = (torch.cat(parts, dim=-1) for parts in zip(*terms, strict=True))
     weights = weights - math.log(len(terms))

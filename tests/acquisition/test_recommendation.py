@@ -332,7 +332,16 @@ def test_pairs_of_a_pairwise_gp():
     assert torch.equal(pair[0], recommend(pairwise, X_candidates=POINTS)[0][0])  # one after the other
 
 
+@torch.no_grad()
+def test_pair_where_gradients_are_off(model):
+    pair, _ = next_pair(model, BOUNDS, **SMALL)
+    assert inside(pair)
+    assert not pair.requires_grad
+
+
 def test_pair_is_checked(model):
+    with pytest.raises(UnsupportedError, match="leave sequential out"):
+        next_pair(model, BOUNDS, sequential=True, **SMALL)
     with pytest.raises(InputDataError, match="or None; got 'guess'"):
         next_pair(model, BOUNDS, "guess")
     with pytest.raises(InputDataError, match="bounds must be 2 x 2"):
