@@ -11,9 +11,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, sorted_names
+from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, numbered, sorted_names
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, check_names
+from botorch_skewgp.observations.checks import MAX_CATEGORIES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -129,11 +129,7 @@ def read_choices(
     options = torch.tensor(
         [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
     ).reshape(-1, width)
-    judge, known = None, None
-    if person is not None:
-        check_names(people, person)
-        known = tuple(sorted_names(set(people)))
-        judge = codes(people, known, person)
+    judge, known = (None, None) if person is None else numbered(people, person)
     if none is None:
         return Answers(X, (Choice(options, judge=judge),), tuple(attributes), levels, known)
     refused = torch.tensor(first, dtype=torch.bool)
@@ -203,10 +199,7 @@ def read_grades(
     judge, known = None, None
     if person is not None:
         names = column(frame, person)
-        check_names(names, person)
-        people = [names[i] for i in used]
-        known = tuple(sorted_names(set(people)))
-        judge = codes(people, known, person)
+        judge, known = numbered([names[i] for i in used], person)
     values = torch.tensor([place[said[i]] for i in used], dtype=torch.long)
     return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
 
