@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -32,10 +33,10 @@ from botorch_skewgp.acquisition import (
 from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
     ValidityInequality,
-    ValidityInitialConditions,
     ValidityWeightedAcquisitionFunction,
     gen_valid_candidates,
     next_safe,
+    safe_initial_conditions,
 )
 from botorch_skewgp.exceptions import FewAnswersWarning, OneClassWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
@@ -292,7 +293,7 @@ def test_next_safe_without_a_word(validity):
 def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkeypatch):
     safe = ValidityInequality(validity, level=0.8)
     acquisition = growing()
-    starts = ValidityInitialConditions(safe)(acquisition, BOUNDS, q=1, num_restarts=3, raw_samples=64)
+    starts = safe_initial_conditions(safe, [], acquisition, BOUNDS, q=1, num_restarts=3, raw_samples=64)
     ends = starts.clone()
     ends[0] = 1.0  # not valid
     ends[1] = starts[1] + 1e-4 * (starts[1].mean() - starts[1])
@@ -312,7 +313,7 @@ def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkey
 
 def test_initial_conditions_satisfy_everything(validity):
     safe = ValidityInequality(validity, level=0.8)
-    ic_generator = ValidityInitialConditions(safe)
+    ic_generator = partial(safe_initial_conditions, safe, [])
     options = {"acq_function": growing(), "bounds": BOUNDS, "num_restarts": 5, "raw_samples": 64}
     options["q"] = 1
     X = ic_generator(**options)
@@ -347,14 +348,14 @@ def test_starts_climb_into_a_small_valid_region():
     X = draw_sobol_samples(off, n=8, q=1, seed=0).squeeze(-2)
     with torch.no_grad():
         assert (safe(X) < 0).all()
-    X = ValidityInitialConditions(safe)(growing(), off, 1, 2, 8, options={"seed": 0})
+    X = safe_initial_conditions(safe, [], growing(), off, 1, 2, 8, options={"seed": 0})
     assert (safe(X) >= 0).all()
 
 
 def test_impossible_validity_says_so(validity):
     safe = ValidityInequality(validity, level=1 - 1e-12)
     with pytest.raises(CandidateGenerationError, match=r"the largest found is 0\.9|the largest found is 1"):
-        ValidityInitialConditions(safe)(growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
+        safe_initial_conditions(safe, [], growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
 
 
 def test_inequality_is_checked(validity, objective):
@@ -363,7 +364,7 @@ def test_inequality_is_checked(validity, objective):
             ValidityInequality(validity, level)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         ValidityInequality(objective)
-    start = ValidityInitialConditions(ValidityInequality(validity))
+    start = partial(safe_initial_conditions, ValidityInequality(validity), [])
     acquisition = growing()
     with pytest.raises(UnsupportedError, match="single value"):
         start(acquisition, BOUNDS, 1, 2, 8, fixed_features={0: torch.zeros(2)})
