@@ -481,8 +481,6 @@ def test_judges_tastes_are_those_of_the_table():
     for bad in ({"names": 2}, {"names": "ab"}, {"inputs": 2}):
         with pytest.raises(InputDataError, match="must be a list of 2 names"):
             plot_tastes(summary, **bad)
-        with pytest.raises(InputDataError, match="must be a list of 2 names"):
-            summary.columns(**bad)
     with pytest.raises(InputDataError, match=r"judge_summary\(model\) returns; got SkewGP"):
         plot_tastes(model)
 

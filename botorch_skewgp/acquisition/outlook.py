@@ -17,21 +17,14 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
   that are likeliest to be best count as one ([Hennig2012entropy]_). The plug-in estimate is too large, more so for many
   outcomes, by the expected shortfall of an entropy of averages; its first order is subtracted ([Miller1955note]_, here
   for averages of probabilities).
-- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading ([Houlsby2011bald]_).
+- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading, see `active_learning`.
 - The cell of another reading, at each of several places: `I(o; c)`, from bivariate normal probabilities that all draws
-  share a correlation of ([Letham2022lookahead]_ for a level set, whose cells have no noise; [BickfordSmith2023epig]_
-  for predictions, whose cells are answers).
+  share a correlation of, see `information_at_points`.
 
-.. [BickfordSmith2023epig] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster, T. Rainforth. Prediction-
-   oriented Bayesian active learning. AISTATS 2023.
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
 .. [Hennig2012entropy] P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
    2012.
-.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
-   preference learning. arXiv 1112.5745, 2011.
-.. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
-   Bernoulli level set estimation. AISTATS 2022.
 .. [Miller1955note] G. A. Miller. Note on the bias of information estimates. Information Theory in Psychology, 1955.
 .. [Wu2026knowledge] K. Wu, J. R. Gardner. Knowledge gradient for preference learning. arXiv 2601.22335, 2026.
 """
