@@ -52,14 +52,10 @@ class PsychometricFunction:
 
     `P(yes | f) = guess + (1 - guess - lapse) Phi(s (f - center) / sd)`, where `s` is 1, or -1 if low values of the
     latent function make a yes likely.
-
-    Args:
-        reading: What an answer reads, with two outcomes.
-        yes: The number of the outcome that is a yes.
     """
 
-    reading: Reading
-    yes: int
+    reading: Reading  # what an answer reads, with two outcomes
+    yes: int  # the number of the outcome that is a yes
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:

@@ -60,11 +60,7 @@ def is_empty(value: Any) -> bool:
 
 
 def sorted_names(names: set[Any]) -> list[Any]:
-    """Sorted names; by their text if they are of several types.
-
-    Raises:
-        InputDataError: If two names of different types have the same text.
-    """
+    """Sorted names; by their text if they are of several types, which must differ."""
     try:
         return sorted(names)
     except TypeError:

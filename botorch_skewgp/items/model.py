@@ -36,17 +36,11 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 
 class ItemModel(SkewGP):
-    """A SkewGP of votes between items, which finds its items among its points.
+    """A SkewGP of votes between items, which finds its items among its points."""
 
-    Attributes:
-        item_rows: An `n`-dim integer tensor: the point of each item by itself, without advantage and in no category.
-        neutral: The columns of circumstances of items by themselves; empty without circumstances.
-        place_of_time, place_of_category: The columns of points with times and categories; `None` without.
-    """
-
-    item_rows: Tensor
-    neutral: Tensor
-    place_of_time: int | None = None
+    item_rows: Tensor  # the point of each item by itself, without advantage and in no category
+    neutral: Tensor  # the columns of circumstances of items by themselves; empty without circumstances
+    place_of_time: int | None = None  # the column of points with times
     place_of_category: int | None = None
 
     def items_at(self, at: float | None = None, category: int | None = None) -> Tensor:
