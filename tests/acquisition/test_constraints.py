@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 import torch
 from acquisition_checks import BOUNDS, DOUBLE, points, samples
-from acquisition_checks import make_model as model_of
 from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean, ProbabilityOfImprovement
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qExpectedImprovement
@@ -15,7 +14,6 @@ from botorch.acquisition.objective import GenericMCObjective
 from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning, OptimizationWarning
 from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
-from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 from botorch.sampling.list_sampler import ListSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -24,6 +22,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.means import ConstantMean
 from gradients import assert_gradient
 from torch import nn
+from validity_cases import POINTS, VALUES, WORKED, make_model, mixed_model
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -39,21 +38,13 @@ from botorch_skewgp.acquisition.constraints import (
     safe_initial_conditions,
 )
 from botorch_skewgp.exceptions import FewAnswersWarning, OneClassWarning
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.likelihoods import NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
-
-POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-VALUES = POINTS.sum(-1)
-WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
-
-
-def make_model(observations, **options) -> SkewGP:
-    return model_of(observations, X=POINTS, **options)
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +60,7 @@ def objective() -> SingleTaskGP:
 
 @pytest.fixture(scope="module")
 def mixed() -> SkewGP:
-    return make_model(
-        [Numeric(VALUES[:15]), Validity(WORKED[10:], index=torch.arange(10, 20))],
-        likelihood=MixedLikelihood(NumericLikelihood(noise=0.01), ValidityLikelihood(threshold=1.0, noise=0.1)),
-        outcome_transform=Standardize(m=1),
-    )
+    return mixed_model()
 
 
 def growing() -> PosteriorMean:
