@@ -28,6 +28,7 @@ from botorch_skewgp.likelihoods import (
     NumericLikelihood,
     OrdinalLikelihood,
     PreferenceLikelihood,
+    ProbitLikelihood,
     RowLikelihood,
     ValidityLikelihood,
 )
@@ -339,6 +340,14 @@ def test_validity_of_a_kind_of_the_users(minimize, generator):
     cold = of_points.latent_posterior(X).add_noise(torch.tensor([0.3])).cdf(torch.tensor(-0.5)).flatten()
     torch.testing.assert_close(LogProbabilityOfValidity(of_points)(X).exp(), 1 - cold if minimize else cold)
     torch.testing.assert_close(of_points.likelihood.for_kind(Cold)(of_points.latent_posterior(X)).probs.flatten(), cold)
+
+
+def test_validity_counts_before_labels(generator):
+    said, worked = Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), Validity(torch.tensor([1, 1, 0, 1]))
+    likelihood = MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=1.0, noise=0.1))
+    model, X = make_model([said, worked], likelihood=likelihood), points(generator, 5)
+    expected = model.likelihood.for_kind(Validity)(model.latent_posterior(X)).probs.flatten()
+    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), expected)
 
 
 def test_validity_of_two_grades(generator):

@@ -186,7 +186,7 @@ def test_information_gain_of_the_papers_is_information(duels, generator):
 
 
 def test_path_is_that_of_a_member(duels, generator):
-    X, seeds = points(generator, 5), range(12)
+    X, seeds = points(generator, 5), range(4)
     paths = [DuelingThompsonSampling(duels, REFERENCE, generator=torch.Generator().manual_seed(i)) for i in seeds]
     chosen = {int(torch.randint(3, (), generator=torch.Generator().manual_seed(i))) for i in seeds}
     assert chosen == {0, 1, 2}
