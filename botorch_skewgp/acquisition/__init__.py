@@ -8,7 +8,7 @@
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
 - where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);
 - what fails, safety: `ValidityConstraint`, `next_safe`, ... (`constraints`, `validity`);
-- the probability of each point to be the best: `probability_of_best` (`best_probabilities`).
+- the probability of each point to be the best: `probability_of_best` (`recommendation`).
 
 `components` holds the normal components of a posterior, `questions` what look-aheads to one observation share,
 `answer_entropy` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take
@@ -25,7 +25,6 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
-from botorch_skewgp.acquisition.best_probabilities import probability_of_best
 from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
     ValidityInequality,
@@ -35,7 +34,7 @@ from botorch_skewgp.acquisition.constraints import (
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
-from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
