@@ -26,7 +26,7 @@ from benchmarks._kinds import rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
-from botorch_skewgp.items import default_item_covar_module, item_points
+from botorch_skewgp.items.effects import item_covar_module, item_points
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Preference
 
@@ -117,7 +117,7 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
         item_points(torch.arange(ITEMS)),
         Preference(duels, judge=judge),
         likelihood=LIKELIHOODS[model](),
-        covar_module=default_item_covar_module(),
+        covar_module=item_covar_module(),
         judge_covar_module=personal,
         learn_judge_reliability=model == "reliabilities",
     )

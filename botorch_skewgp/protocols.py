@@ -104,15 +104,7 @@ def is_latent_model(model: Any) -> bool:
 
 
 def members_of(model: Model, user: str) -> list[LatentModel]:
-    r"""The members of an ensemble, or a single model as the only one.
-
-    Args:
-        model: A model.
-        user: Who asks, for the error message.
-
-    Raises:
-        UnsupportedError: If a member is no `LatentModel` with one output.
-    """
+    """The members of an ensemble, or a single model as the only one; errors name the user who asks."""
     if not is_latent_model(model) or model.num_outputs != 1:
         raise UnsupportedError(
             f"{user} needs a SkewGP with one output, or an ensemble of such models; got {type(model).__name__}."
@@ -121,12 +113,7 @@ def members_of(model: Model, user: str) -> list[LatentModel]:
 
 
 def for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
-    r"""The model for a judge, or for several; the same model for `None`.
-
-    Raises:
-        InputDataError: If it is no model.
-        UnsupportedError: If it has no judges.
-    """
+    """The model for a judge, or for several; the same model for `None`."""
     check_class(model, "model", Model)
     if judge is None:
         return model
@@ -136,12 +123,7 @@ def for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Mo
 
 
 def kind_of_duels(model: Model, user: str) -> type[Observation]:
-    r"""The kind of observations by which new duels of two points are told.
-
-    Raises:
-        UnsupportedError: If a member is no `LatentModel` with one output.
-        InputDataError: If the likelihood does not take duels.
-    """
+    """The kind of observations by which new duels of two points are told."""
     return members_of(model, user)[0].likelihood.kind_of_duels
 
 

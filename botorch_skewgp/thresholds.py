@@ -26,23 +26,13 @@ from botorch_skewgp.observations.checks import as_count, as_number, as_position,
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
-__all__ = ["PsychometricFunction", "Threshold", "kind_of_yes", "threshold"]
+__all__ = ["PsychometricFunction", "Threshold", "threshold"]
 
 MAX_ENTRIES = 2**22  # of the draws of the latent function that are made at once
 
 
 def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> type[Observation]:
-    r"""The kind of a model's yes/no answers.
-
-    Args:
-        model: A model of one output.
-        kind: The wanted kind, such as `Binary` or `Validity`; if `None` the first of the likelihood's that has two
-            outcomes at one point.
-
-    Raises:
-        UnsupportedError: If the likelihood takes no such answers.
-        InputDataError: If it does not take the wanted kind.
-    """
+    """The kind of a model's yes/no answers: the wanted one, or the first that has two outcomes at one point."""
     likelihood = model.likelihood
     for known in likelihood.kinds_of_outcomes if kind is None else (kind,):
         likelihood.for_kind(known)
@@ -62,22 +52,14 @@ class PsychometricFunction:
 
     `P(yes | f) = guess + (1 - guess - lapse) Phi(s (f - center) / sd)`, where `s` is 1, or -1 if low values of the
     latent function make a yes likely.
-
-    Args:
-        reading: What an answer reads, with two outcomes.
-        yes: The number of the outcome that is a yes.
     """
 
-    reading: Reading
-    yes: int
+    reading: Reading  # what an answer reads, with two outcomes
+    yes: int  # the number of the outcome that is a yes
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
-        r"""That of a model's yes/no answers.
-
-        Args:
-            model: A model of one output.
-            kind: The kind of the answers; see `kind_of_yes`.
+        """That of a model's yes/no answers, of the first kind with two outcomes at one point if `None`.
 
         Raises:
             UnsupportedError: If the likelihood takes no such answers.
@@ -88,12 +70,7 @@ class PsychometricFunction:
         return cls(reading, 0 if model.minimize and kind.turns_round else 1)
 
     def __call__(self, latent: Tensor, variance: Tensor | float = 0.0) -> Tensor:
-        r"""The probability of a yes.
-
-        Args:
-            latent: Values of the latent function, of any shape.
-            variance: The variance of a normal error of these; broadcasts.
-        """
+        """The probability of a yes at values of the latent function, with normal errors of a variance."""
         return self.reading.log_outcome_probabilities(latent, variance)[..., self.yes].exp()
 
     @property
@@ -119,13 +96,10 @@ class PsychometricFunction:
         return low, high
 
     def latent_level(self, level: float) -> Tensor:
-        r"""The value of the latent function at which the probability of a yes is `level`; a tensor of no dimensions.
-
-        Args:
-            level: A probability between those of the two limits.
+        """The value of the latent function at which the probability of a yes is `level`; a tensor of no dimensions.
 
         Raises:
-            InputDataError: If it is not between them.
+            InputDataError: If the level is not between the two limits.
         """
         level = as_number(level, "level")
         low, high = self.limits

@@ -8,8 +8,10 @@ from gradients import assert_gradient
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import members_of
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
@@ -42,6 +44,16 @@ def samples(posterior: SkewGPPosterior, N: int, generator: torch.Generator) -> T
     """Joint samples of a posterior of one output, `N x batch_shape x q`."""
     base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
     return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+
+
+@torch.no_grad()
+def gain(model, X: Tensor, candidates: Tensor, kind: type[Observation]) -> Tensor:
+    """The expected rise of the best mean among candidates by answers at `n x k x d` points, `n`."""
+    n, k, _ = X.shape
+    joint, members = torch.cat([X.flatten(0, 1), candidates]), members_of(model, "gain")
+    beliefs = [Belief.of(m.latent_posterior(joint), m.outcome_scale, m.draw_settings.num_draws) for m in members]
+    asks = [Asked(m.answering_likelihood.reading(kind, joint, m.outcome_scale)) for m in members]
+    return Outlook(beliefs, asks, Best(n * k + torch.arange(len(candidates)))).gain(torch.arange(n * k).view(n, k))
 
 
 def check_acquisition(

@@ -156,7 +156,6 @@ QUESTIONS = [
     ("level", lambda: LevelSetInformation(labels(), "a", X)),
     ("num_points", lambda: Question(Choice, num_points=10**9)),
     ("num_options", lambda: next_choice(duels(), UNIT, num_options=10**9)),
-    ("min_distance", lambda: select_from_pool(QuantileBound(duels()), X, 2, min_distance="a")),
     ("maximize", lambda: QuantileBound(duels(), maximize="no")),
     ("best_f", lambda: SkewLogExpectedImprovement(duels(), best_f=float("nan"))),
     ("generator", lambda: DuelingThompsonSampling(duels(), X[0], generator=3)),

@@ -4,12 +4,11 @@
 - the point to recommend: `recommend` (`recommendation`, `comparison_groups`);
 - the next question, by its price: `next_question` (`next_question`, `question_points`, `outlook`);
 - a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
-- improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`, `noisy_improvement`);
+- improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`);
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
-- gain of the recommendation by an answer: `SkewKnowledgeGradient` (`knowledge_gradient`);
 - where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);
 - what fails, safety: `ValidityConstraint`, `next_safe`, ... (`constraints`, `validity`);
-- the probability of each point to be the best: `probability_of_best` (`best_probabilities`).
+- the probability of each point to be the best: `probability_of_best` (`recommendation`).
 
 `components` holds the normal components of a posterior, `questions` what look-aheads to one observation share,
 `answer_entropy` and `bivariate` their integrals, `cutpoint_variances` how well cut-points are known. Searches take
@@ -23,9 +22,9 @@ from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearnin
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
     SkewLogExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
-from botorch_skewgp.acquisition.best_probabilities import probability_of_best
 from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
     ValidityInequality,
@@ -34,10 +33,8 @@ from botorch_skewgp.acquisition.constraints import (
 )
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
-from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
-from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
-from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -49,7 +46,6 @@ __all__ = [
     "QuantileBound",
     "Question",
     "SkewBayesianActiveLearningByDisagreement",
-    "SkewKnowledgeGradient",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",

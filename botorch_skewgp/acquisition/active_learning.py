@@ -16,14 +16,14 @@ from collections.abc import Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.outlook import NUM_DRAWS, Asked, Belief, Function, Outlook, after
 from botorch_skewgp.acquisition.questions import OutlookAcquisitionFunction
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_class, check_parts
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
 from botorch_skewgp.protocols import LatentModel
 
 MAX_OUTCOMES = 64  # joint outcomes of pending observations, beyond which they are sampled
@@ -75,13 +75,9 @@ class SkewBayesianActiveLearningByDisagreement(OutlookAcquisitionFunction):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Condition on the unknown outcomes of pending observations.
-
-        Args:
-            X_pending: An `m x d` tensor of points, for duels the pairs one after the other; `None` for none.
+        """Condition on the unknown outcomes of pending observations at `m x d` points, pairs one after the other.
 
         Raises:
-            InputDataError: If the points are not a tensor.
             BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
         """
         check_parts(X_pending=(X_pending, Tensor))
@@ -110,18 +106,12 @@ class SkewBayesianActiveLearningByDisagreement(OutlookAcquisitionFunction):
         return Outlook(beliefs, asks, Function()).information(items)
 
 
-def select_from_pool(
-    acq_function: AcquisitionFunction,
-    pool: Tensor,
-    num: int = 1,
-    min_distance: float | None = None,
-) -> tuple[Tensor, Tensor]:
+def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int = 1) -> tuple[Tensor, Tensor]:
     r"""Choose entries of a pool greedily, one after the other, as a batch.
 
     Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points. For
     information this is the greedy choice of the batch ([Kirsch2019batchbald]_), and an entry next to a chosen one has
-    little left to tell. For acquisition functions without pending points give `min_distance` instead: no entry nearer
-    than that to a chosen one is chosen.
+    little left to tell.
 
     Example:
         >>> acq = SkewBayesianActiveLearningByDisagreement(SkewGP(train_X, Binary(labels)))
@@ -131,15 +121,15 @@ def select_from_pool(
     Args:
         acq_function: The acquisition function; its pending points stay pending.
         pool: An `N x d` tensor of points, or `N x q x d` of sets of points such as pairs.
-        num: The number of entries to choose.
-        min_distance: The least Euclidean distance between the points of chosen entries, in units of the pool.
+        num: The number of entries to choose; several need an acquisition function with pending points.
 
     Returns:
         The `num` indices of the entries chosen, in the order of choice, and their acquisition values when chosen.
 
     Raises:
         BotorchTensorDimensionError: If the pool has another number of dimensions.
-        InputDataError: If the pool has fewer entries than wanted (far enough from each other).
+        InputDataError: If the pool has fewer entries than wanted.
+        UnsupportedError: If the acquisition function does not account for pending points, and several are wanted.
     """
     check_class(pool, "pool", Tensor)
     if pool.ndim not in (2, 3):
@@ -147,42 +137,22 @@ def select_from_pool(
     X = pool.unsqueeze(-2) if pool.ndim == 2 else pool
     N = X.shape[0]
     num = as_count(num, "num", least=1, most=N)  # entries of the pool
-    min_distance = None if min_distance is None else as_number(min_distance, "min_distance", least=0.0)
     before = getattr(acq_function, "X_pending", None)
-    allowed = torch.ones(N, dtype=torch.bool, device=X.device)
-    chosen: list[int] = []
-    best: list[Tensor] = []
+    if num > 1:
+        acq_function.set_X_pending(before)  # raises where pending points are not accounted for
+    left, chosen, best = torch.arange(N, device=X.device), [], []
     try:
         for _ in range(num):
-            if not bool(allowed.any()):
-                raise InputDataError(
-                    f"Only {len(chosen)} of {num} entries are at least {min_distance} apart; lower min_distance."
-                )
-            left = allowed.nonzero().squeeze(-1)
             with torch.no_grad():
                 values = torch.cat([acq_function(X[part]) for part in left.split(BATCH)])
             best_value, position = values.max(0)
-            index = left[position]
-            chosen.append(int(index))
+            chosen.append(int(left[position]))
             best.append(best_value)
-            allowed[index] = False
-            if min_distance is not None:
-                distance = torch.cdist(X.flatten(0, 1), X[index]).reshape(N, -1).amin(-1)
-                allowed &= distance >= min_distance
-            elif len(chosen) < num:
+            left = left[left != left[position]]
+            if len(chosen) < num:
                 picked = X[chosen].flatten(0, 1)
-                _set_pending(acq_function, picked if before is None else torch.cat([before, picked]))
+                acq_function.set_X_pending(picked if before is None else torch.cat([before, picked]))
     finally:
-        if min_distance is None and num > 1:
-            _set_pending(acq_function, before)
+        if num > 1:
+            acq_function.set_X_pending(before)
     return torch.tensor(chosen, device=X.device), torch.stack(best)
-
-
-def _set_pending(acq_function: AcquisitionFunction, X_pending: Tensor | None) -> None:
-    try:
-        acq_function.set_X_pending(X_pending)
-    except UnsupportedError as error:
-        raise UnsupportedError(
-            f"{type(acq_function).__name__} does not account for pending points: give min_distance to choose several "
-            "entries, or choose them one by one."
-        ) from error

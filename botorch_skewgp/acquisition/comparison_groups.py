@@ -27,13 +27,9 @@ TELLING = 1.0  # variance of a difference, in units of a duel's noise, from whic
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
-    r"""The number of each point's group, of points `n x d` linked by comparisons, directly or through others; `n`.
+    """The number of each point's group, of points `n x d` linked by comparisons, directly or through others; `n`.
 
     Equal points are one. A point without comparisons is a group of its own.
-
-    Example:
-        >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], torch.rand(6, 2))
-        tensor([0, 0, 0, 1, 1, 2])
     """
     _, place = X.unique(dim=0, return_inverse=True)
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
@@ -85,7 +81,7 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
         warnings.warn(
             f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "
             f"through others, and the latter is better with a probability of {float(chance):.2f}. Compare the two, or "
-            "ask next_pair for a challenger of the recommended point, its X_incumbent.",
+            "ask next_pair for a challenger of the recommended point, method='expected_improvement'.",
             UndecidedRecommendationWarning,
             stacklevel=3,
         )

@@ -24,17 +24,11 @@ def log_expected_improvement(gain: Tensor, standard_deviation: Tensor) -> Tensor
 
 
 class Components(NamedTuple):
-    r"""The normal components of a single value's distribution.
+    """The normal components of a single value's distribution."""
 
-    Args:
-        mean: Their means, `batch_shape x S`.
-        standard_deviation: Their standard deviations, `batch_shape x S`, or one that they share, `batch_shape x 1`.
-        log_probability: Their log probabilities, `S` or `batch_shape x S`.
-    """
-
-    mean: Tensor
-    standard_deviation: Tensor
-    log_probability: Tensor
+    mean: Tensor  # batch_shape x S
+    standard_deviation: Tensor  # the same, or one that they share, batch_shape x 1
+    log_probability: Tensor  # S or batch_shape x S
 
     @classmethod
     def of_members(cls, members: Iterable[Components]) -> Components:
@@ -63,10 +57,7 @@ class Components(NamedTuple):
         return (self.log_probability + log_terms).logsumexp(-1)
 
     def log_expected_improvement(self, best_f: Tensor, maximize: bool) -> Tensor:
-        r"""`log E[max(f - best_f, 0)]`, or of `best_f - f`; `batch_shape`.
-
-        `log sum_s p_s sd (phi(u_s) + u_s Phi(u_s))`, with `u_s` the gain of component `s` in standard deviations.
-        """
+        """`log E[max(f - best_f, 0)]`, or of `best_f - f`; `batch_shape`."""
         return self.log_average(log_expected_improvement(self.gain(best_f, maximize), self.standard_deviation))
 
 

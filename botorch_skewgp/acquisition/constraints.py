@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,13 +32,14 @@ from torch.nn import Module
 from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
-    validity_bounds,
+    validity_functions,
     warn_of_few_outcomes,
 )
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
+Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
 
 
@@ -83,13 +85,13 @@ class ValidityConstraint(Module):
             raise InputDataError(f"eta must be positive; got {eta}.")
         super().__init__()
         thresholds, deviations = [], []
-        for member, bound in validity_bounds(model):
-            self.sign, scale = bound.sign, member.outcome_scale
-            thresholds.append((scale.location + scale.scale * bound.threshold).detach())
-            deviations.append((scale.scale * bound.noise.sqrt()).detach())
+        for member, function in validity_functions(model):
+            self.sign, scale = function.sign, member.outcome_scale
+            thresholds.append(scale.unstandardize(function.center).detach())
+            deviations.append((scale.scale * function.noise.sqrt()).detach())
         # `E x 1` for the samples of an ensemble, `... x E x q`
-        self.register_buffer("threshold", torch.stack(thresholds) if len(thresholds) > 1 else thresholds[0])
-        self.register_buffer("noise_scale", torch.stack(deviations) if len(deviations) > 1 else deviations[0])
+        self.register_buffer("threshold", torch.stack(thresholds).unsqueeze(-1).squeeze(0))
+        self.register_buffer("noise_scale", torch.stack(deviations).unsqueeze(-1).squeeze(0))
         self.output, self.eta = output, eta
 
     def _margin(self, samples: Tensor) -> Tensor:
@@ -212,7 +214,7 @@ def next_safe(
     Raises:
         InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is one that this
             function sets itself.
-        UnsupportedError: If the likelihood takes neither kind.
+        UnsupportedError: If the likelihood takes neither kind, or a non-linear constraint is on several points.
         CandidateGenerationError: If no point with the wanted probability of validity was found.
     """
     check_class(acq_function, "acq_function", AcquisitionFunction)
@@ -221,8 +223,10 @@ def next_safe(
     if own:
         raise InputDataError(f"next_safe finds starts and candidates that are safe; leave {', '.join(own)} out.")
     safe = ValidityInequality(validity, level)
-    points = validity_bounds(validity)[0][0].datapoints
-    others = options.pop("nonlinear_inequality_constraints", None) or []
+    points = validity_functions(validity)[0][0].datapoints
+    others = list(options.pop("nonlinear_inequality_constraints", None) or [])
+    if not all(is_of_points for _, is_of_points in others):
+        raise UnsupportedError("A search that is to be safe takes non-linear constraints on single points only.")
     return optimize_acqf(
         acq_function,
         as_bounds(bounds, points.shape[-1]).to(points),
@@ -230,7 +234,7 @@ def next_safe(
         num_restarts=as_count(num_restarts, "num_restarts", least=1),
         raw_samples=as_count(raw_samples, "raw_samples", least=1),
         nonlinear_inequality_constraints=[*others, (safe, True)],
-        ic_generator=ValidityInitialConditions(safe, others),
+        ic_generator=partial(safe_initial_conditions, safe, others),
         gen_candidates=gen_valid_candidates,  # type: ignore[arg-type]  # BoTorch's own is none either
         **{"retry_on_optimization_warning": False, **options},
     )  # type: ignore[return-value]
@@ -264,118 +268,110 @@ def _search(starts: Tensor, acquisition_function: AcquisitionFunction, **kwargs:
     return found
 
 
-class ValidityInitialConditions:
-    r"""Initial conditions for `optimize_acqf` whose points satisfy a `ValidityInequality`, and others if there are any.
+def safe_initial_conditions(
+    safe: ValidityInequality,
+    others: Others,
+    acq_function: AcquisitionFunction,
+    bounds: Tensor,
+    q: int,
+    num_restarts: int,
+    raw_samples: int,
+    fixed_features: Mapping[int, float | Tensor] | None = None,
+    options: dict[str, Any] | None = None,
+    inequality_constraints: LinearConstraints = None,
+    equality_constraints: LinearConstraints = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Initial conditions within a `ValidityInequality` and other constraints if there are any, `num_restarts x q x d`.
 
-    Raw points that satisfy it are kept. If there are too few, the most probable others, and the validity model's own
-    points, first climb the probability of validity. Batches of points that satisfy the inequality are chosen by
-    acquisition value as BoTorch does, so that linear constraints, fixed features and options of
-    `gen_batch_initial_conditions` keep their meaning.
+    Batches of points that satisfy them are chosen by acquisition value as BoTorch does, so that linear constraints,
+    fixed features and options of `gen_batch_initial_conditions` keep their meaning.
+    """
+    seed = (options or {}).get("seed")
+    for value in (fixed_features or {}).values():
+        if isinstance(value, Tensor) and value.numel() > 1:
+            raise UnsupportedError("A search that is to be safe takes fixed features of a single value.")
+    for indices, _, _ in [*(inequality_constraints or []), *(equality_constraints or [])]:
+        if indices.ndim > 1:
+            raise UnsupportedError("A search that is to be safe takes linear constraints on single points only.")
+    linear = {"inequality_constraints": inequality_constraints, "equality_constraints": equality_constraints}
+    points = _safe_points(safe, others, bounds, max(raw_samples, 4 * num_restarts), fixed_features, linear, seed)
+
+    def generator(n: int, q: int, seed: int | None) -> Tensor:
+        random = torch.Generator().manual_seed(seed) if seed is not None else None
+        order = torch.rand(n, points.shape[0], generator=random)
+        if points.shape[0] >= q:  # no point twice in a batch
+            which = order.topk(q, dim=-1).indices
+        else:
+            which = torch.randint(points.shape[0], (n, q), generator=random)
+        return points.cpu()[which]
+
+    return gen_batch_initial_conditions(
+        acq_function=acq_function,
+        bounds=bounds,
+        q=q,
+        num_restarts=num_restarts,
+        raw_samples=raw_samples,
+        fixed_features=None,  # the points have them
+        options={k: v for k, v in (options or {}).items() if k != "sample_around_best"},
+        generator=generator,
+        **kwargs,
+    )
+
+
+def _safe_points(
+    safe: ValidityInequality,
+    others: Others,
+    bounds: Tensor,
+    num_points: int,
+    fixed_features: Mapping[int, float | Tensor] | None,
+    linear: dict[str, LinearConstraints],
+    seed: int | None,
+) -> Tensor:
+    """Points within all constraints, `n x d`.
+
+    If too few raw ones are, the most probable others, and the validity model's own points, climb the probability.
     """
 
-    def __init__(
-        self, inequality: ValidityInequality, others: Sequence[tuple[Callable[[Tensor], Tensor], bool]] = ()
-    ) -> None:
-        check_class(inequality, "inequality", ValidityInequality)
-        if not all(is_of_points for _, is_of_points in others):
-            raise UnsupportedError("A search that is to be safe takes non-linear constraints on single points only.")
-        self.inequality, self.others = inequality, list(others)
+    def satisfy(X: Tensor) -> Tensor:
+        return evaluate_feasibility(X.unsqueeze(-2), nonlinear_inequality_constraints=others or None, **linear)  # type: ignore[arg-type]
 
-    def __call__(
-        self,
-        acq_function: AcquisitionFunction,
-        bounds: Tensor,
-        q: int,
-        num_restarts: int,
-        raw_samples: int,
-        fixed_features: Mapping[int, float | Tensor] | None = None,
-        options: dict[str, Any] | None = None,
-        inequality_constraints: LinearConstraints = None,
-        equality_constraints: LinearConstraints = None,
-        **kwargs: Any,
-    ) -> Tensor:
-        r"""Initial conditions, `num_restarts x q x d`; arguments as for `gen_batch_initial_conditions`."""
-        seed = (options or {}).get("seed")
-        for value in (fixed_features or {}).values():
-            if isinstance(value, Tensor) and value.numel() > 1:
-                raise UnsupportedError("ValidityInitialConditions takes fixed features of a single value.")
-        for indices, _, _ in [*(inequality_constraints or []), *(equality_constraints or [])]:
-            if indices.ndim > 1:
-                raise UnsupportedError("ValidityInitialConditions takes linear constraints on single points only.")
-        linear = {"inequality_constraints": inequality_constraints, "equality_constraints": equality_constraints}
-        points = self._feasible_points(bounds, max(raw_samples, 4 * num_restarts), fixed_features, linear, seed)
-
-        def generator(n: int, q: int, seed: int | None) -> Tensor:
-            random = torch.Generator().manual_seed(seed) if seed is not None else None
-            order = torch.rand(n, points.shape[0], generator=random)
-            if points.shape[0] >= q:  # no point twice in a batch
-                which = order.topk(q, dim=-1).indices
-            else:
-                which = torch.randint(points.shape[0], (n, q), generator=random)
-            return points.cpu()[which]
-
-        return gen_batch_initial_conditions(
-            acq_function=acq_function,
-            bounds=bounds,
-            q=q,
-            num_restarts=num_restarts,
-            raw_samples=raw_samples,
-            fixed_features=None,  # the points have them
-            options={k: v for k, v in (options or {}).items() if k != "sample_around_best"},
-            generator=generator,
-            **kwargs,
+    if any(linear.values()):
+        X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
+    else:
+        X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
+    seen = validity_functions(safe.model)[0][0].datapoints.to(X)
+    inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
+    X = torch.cat([X, seen[inside]])
+    for feature, value in (fixed_features or {}).items():
+        X[:, feature] = value
+    X = X[satisfy(X)]
+    with torch.no_grad():
+        excess = safe(X)
+    feasible = X[excess >= 0]
+    if feasible.shape[0] >= NUM_CLIMBS or X.shape[0] == 0:
+        best = feasible
+    else:
+        start = X[excess.topk(min(NUM_CLIMBS, X.shape[0])).indices].unsqueeze(-2)
+        climbed, _ = _search(
+            start,
+            LogProbabilityOfValidity(safe.model),
+            lower_bounds=bounds[0],
+            upper_bounds=bounds[1],
+            fixed_features=fixed_features,
+            **linear,
         )
-
-    def _feasible_points(
-        self,
-        bounds: Tensor,
-        num_points: int,
-        fixed_features: Mapping[int, float | Tensor] | None,
-        linear: dict[str, LinearConstraints],
-        seed: int | None,
-    ) -> Tensor:
-        """Points within all constraints, `n x d`."""
-        if any(linear.values()):
-            X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
-        else:
-            X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
-        seen = validity_bounds(self.inequality.model)[0][0].datapoints.to(X)
-        inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
-        X = torch.cat([X, seen[inside]])
-        for feature, value in (fixed_features or {}).items():
-            X[:, feature] = value
-        X = X[self._satisfies(X, linear)]
+        climbed = climbed.detach().squeeze(-2)
+        climbed = climbed[satisfy(climbed)]
         with torch.no_grad():
-            excess = self.inequality(X)
-        feasible = X[excess >= 0]
-        if feasible.shape[0] >= NUM_CLIMBS or X.shape[0] == 0:
-            best = feasible
-        else:
-            start = X[excess.topk(min(NUM_CLIMBS, X.shape[0])).indices].unsqueeze(-2)
-            climbed, _ = _search(
-                start,
-                LogProbabilityOfValidity(self.inequality.model),
-                lower_bounds=bounds[0],
-                upper_bounds=bounds[1],
-                fixed_features=fixed_features,
-                **linear,
-            )
-            climbed = climbed.detach().squeeze(-2)
-            climbed = climbed[self._satisfies(climbed, linear)]
-            with torch.no_grad():
-                reached = self.inequality(climbed)
-            excess = torch.cat([excess, reached])
-            best = torch.cat([feasible, climbed[reached >= 0]])
-        if best.shape[0] == 0:
-            odds = excess + math.log(self.inequality.level / (1 - self.inequality.level))
-            found = f"{float(odds.max().sigmoid()):.3g}" if excess.numel() else "none"
-            raise CandidateGenerationError(
-                f"No point was found whose probability of validity is at least {self.inequality.level}; the largest "
-                f"found is {found}. Lower the level, or gather valid outcomes first."
-            )
-        return best
-
-    def _satisfies(self, X: Tensor, linear: dict[str, LinearConstraints]) -> Tensor:
-        """Whether each of `n x d` points satisfies all constraints but the inequality."""
-        sets, others = X.unsqueeze(-2), self.others
-        return evaluate_feasibility(sets, nonlinear_inequality_constraints=others, **linear)  # type: ignore[arg-type]
+            reached = safe(climbed)
+        excess = torch.cat([excess, reached])
+        best = torch.cat([feasible, climbed[reached >= 0]])
+    if best.shape[0] == 0:
+        odds = excess + math.log(safe.level / (1 - safe.level))
+        found = f"{float(odds.max().sigmoid()):.3g}" if excess.numel() else "none"
+        raise CandidateGenerationError(
+            f"No point was found whose probability of validity is at least {safe.level}; the largest "
+            f"found is {found}. Lower the level, or gather valid outcomes first."
+        )
+    return best

@@ -17,21 +17,14 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
   that are likeliest to be best count as one ([Hennig2012entropy]_). The plug-in estimate is too large, more so for many
   outcomes, by the expected shortfall of an entropy of averages; its first order is subtracted ([Miller1955note]_, here
   for averages of probabilities).
-- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading ([Houlsby2011bald]_).
+- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading, see `active_learning`.
 - The cell of another reading, at each of several places: `I(o; c)`, from bivariate normal probabilities that all draws
-  share a correlation of ([Letham2022lookahead]_ for a level set, whose cells have no noise; [BickfordSmith2023epig]_
-  for predictions, whose cells are answers).
+  share a correlation of, see `information_at_points`.
 
-.. [BickfordSmith2023epig] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster, T. Rainforth. Prediction-
-   oriented Bayesian active learning. AISTATS 2023.
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
 .. [Hennig2012entropy] P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
    2012.
-.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
-   preference learning. arXiv 1112.5745, 2011.
-.. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
-   Bernoulli level set estimation. AISTATS 2022.
 .. [Miller1955note] G. A. Miller. Note on the bias of information estimates. Information Theory in Psychology, 1955.
 .. [Wu2026knowledge] K. Wu, J. R. Gardner. Knowledge gradient for preference learning. arXiv 2601.22335, 2026.
 """
@@ -63,24 +56,14 @@ MAX_ENTRIES = 2**22  # of a tensor over questions, outcomes and draws
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    r"""The latent function at `N` points: a mixture of normal distributions that share a covariance.
+    """The latent function at `N` points: a mixture of normal distributions that share a covariance."""
 
-    Args:
-        means: An `N x S` tensor.
-        covariance: An `N x N` tensor.
-        weights: An `M x S` tensor: the probabilities of the components under each of `M` scenarios, joint outcomes of
-            pending questions; one without these.
-        variance: An `N`-dim tensor: the prior variances, the scale of the covariance's rounding.
-        scale: The scale of outcomes.
-        num_used: The number of Sobol coordinates of which the means are made: those of pending questions.
-    """
-
-    means: Tensor
-    covariance: Tensor
-    weights: Tensor
-    variance: Tensor
+    means: Tensor  # N x S
+    covariance: Tensor  # N x N
+    weights: Tensor  # M x S: of components under each of M scenarios, joint outcomes of pending questions
+    variance: Tensor  # N: the prior's, the scale of the covariance's rounding
     scale: OutcomeScale
-    num_used: int = 0
+    num_used: int = 0  # Sobol coordinates of which the means are made: those of pending questions
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
@@ -148,15 +131,10 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    r"""The reading of questions of one kind.
+    """The reading of questions of one kind, in units of the latent function."""
 
-    Args:
-        reading: The reading, in units of the latent function; for numbers one without cut-points.
-        cutpoints: For numbers an `N x C` tensor: the ends of cells of a number at each point.
-    """
-
-    reading: Reading
-    cutpoints: Tensor | None = None
+    reading: Reading  # for numbers one without cut-points
+    cutpoints: Tensor | None = None  # for numbers: the ends of cells of a number at each point, N x C
 
     @property
     def num_outcomes(self) -> int:
@@ -247,10 +225,9 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The best of some points, by their numbers `C`; for the gain perhaps of a question's own points too."""
+    """The best of some points, by their numbers `C`."""
 
     points: Tensor
-    with_asked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,19 +278,12 @@ class Outlook:
         """Means joint with scenarios, `B x M x C`, and with outcomes too, `B x M x O x C`, in units of the outcome."""
         assert isinstance(self.target, Best)
         points, scale = self.target.points, belief.scale
-        mean = belief.mean()
-        before = mean[:, points].expand(len(items), -1, -1)
-        if ask.reading.is_single:
-            mass, latent = self._single_outcome_means(belief, ask, items)
-        else:
-            mass, latent = self._joint_outcome_means(belief, ask, items)
-        if self.target.with_asked:
-            before = torch.cat([before, mean[:, items].movedim(0, 1)], dim=-1)
+        before = belief.mean()[:, points].expand(len(items), -1, -1)
+        of_outcomes = self._single_outcome_means if ask.reading.is_single else self._joint_outcome_means
+        mass, latent = of_outcomes(belief, ask, items, points)
         return before, scale.location * mass.unsqueeze(-1) + scale.scale * latent
 
-    def _single_outcome_means(self, belief: Belief, ask: Asked, items: Tensor) -> tuple[Tensor, Tensor]:
-        assert isinstance(self.target, Best)
-        points = self.target.points
+    def _single_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         read, variance, crossed = belief.read(ask.reading.weight[0], items)
         scale = (variance.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
         bounds = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
@@ -324,15 +294,9 @@ class Outlook:
         rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
         shift = gain * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
         latent = mass @ belief.means[points].mT + shift.unsqueeze(-1) * crossed[:, None, None, points]
-        if self.target.with_asked:
-            own = mass @ belief.means[items].mT.unsqueeze(1)
-            own = own + shift.unsqueeze(-1) * crossed.gather(-1, items)[:, None, None]
-            latent = torch.cat([latent, own], dim=-1)
         return mass.sum(-1), latent
 
-    def _joint_outcome_means(self, belief: Belief, ask: Asked, items: Tensor) -> tuple[Tensor, Tensor]:
-        assert isinstance(self.target, Best)
-        points = self.target.points
+    def _joint_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
         values, white, gain = belief.at(items)
         probabilities = ask.probabilities(values.mT, items).mT.unsqueeze(1)  # B x 1 x O x 2S
         mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S

@@ -22,17 +22,7 @@ NUM_TOGETHER = 256  # candidates, or as many as there are other points, in one j
 
 
 class OutlookAcquisitionFunction(AcquisitionFunction):
-    r"""Base class of look-aheads from a new observation to a target at points of its own, by joint posteriors.
-
-    Args:
-        model: A SkewGP with one output, or an ensemble of such models.
-        kind: The kind of the observation, with a single reading and cut-points, such as `Preference`, `Binary`,
-            `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons before others.
-
-    Raises:
-        UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
-        InputDataError: If the likelihood does not take observations of the wanted kind.
-    """
+    """Base class of look-aheads from a new observation to a target at points of its own, by joint posteriors."""
 
     kind: type[Observation]
 
@@ -105,9 +95,9 @@ class OutlookAcquisitionFunction(AcquisitionFunction):
         """The reading of an observation, in units of a member's latent function."""
         return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
+    @abstractmethod
     def _belief(self, member: LatentModel, X: Tensor) -> Belief:
-        posterior = self._joint_posterior(member, X)
-        return Belief.of(posterior, member.outcome_scale, posterior.mixture.num_draws)
+        """What a member believes of the function at `n x d` points."""
 
     def _joint_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
         posterior = member.latent_posterior(X)

@@ -21,10 +21,11 @@ from torch import Tensor
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.outlook import Belief, joint_draws
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor
-from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_seed
+from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels, members_of
 from botorch_skewgp.rows import first_of_equal
 
 PairMethod = Literal["expected_improvement", "information"]
@@ -35,7 +36,6 @@ def next_pair(
     model: Model,
     bounds: Tensor | None = None,
     method: PairMethod | AcquisitionFunction | None = None,
-    X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
     discrete_dims: Values | None = None,
@@ -46,9 +46,8 @@ def next_pair(
 ) -> tuple[Tensor, Tensor]:
     r"""The pair to ask about next, two different points of a domain or of a list of candidates.
 
-    By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_). With an
-    incumbent that is its challenger with the largest expected improvement; of a list, the challenger of the point of
-    largest posterior mean, which is qEUBO one point after the other.
+    By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_); of a list,
+    the challenger of the point of largest posterior mean, which is qEUBO one point after the other.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -60,11 +59,9 @@ def next_pair(
     Args:
         model: A model of the utility with one output; for a method by name a SkewGP, or an ensemble of these.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
-        method: `"expected_improvement"`, the challenger of the incumbent, by default of the best of the model's own
-            points in the domain; `"information"` about the utility everywhere; or an acquisition function of two
-            points, or of one with an incumbent, such as the challengers of `botorch_skewgp.papers.dueling`, whose
-            reference point is the incumbent.
-        X_incumbent: A `d`-dim or `1 x d` tensor: a point that must be in the pair.
+        method: `"expected_improvement"`, the challenger of the best of the model's own points in the domain;
+            `"information"` about the utility everywhere; or an acquisition function of two points, or of challengers
+            of its reference point, such as `DuelingLogExpectedImprovement`.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
@@ -74,31 +71,27 @@ def next_pair(
             `n (n - 1) / 2` of them.
         judge: The judge to ask, as in `SkewGP.posterior`; `None` for the utility that all judges share.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs, fixed
-            features, inequality constraints and `post_processing_func` alone. They do not apply to an incumbent.
+            features, inequality constraints and `post_processing_func` alone. They do not apply to the point that is
+            challenged.
 
     Returns:
-        The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
+        The pair, `2 x d`, with the point that is challenged, if there is one, last; and its acquisition value.
 
     Raises:
         InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
             values beyond, the values that inputs may take do not fit them, there are both bounds and candidates or
-            neither, the incumbent is not one point or not the reference of the method, there are not two different
-            finite candidates, or the method or an option is not known.
-        UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs, or the
-            model has no judges.
+            neither, there are not two different finite candidates, or the method or an option is not known.
+        UnsupportedError: If the method does not go with the model, or with discrete inputs, or the model has no judges.
         CandidateGenerationError: If no two different points satisfy the constraints.
     """
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    return _next_points(
-        for_judge(model, judge), 2, bounds, method, X_incumbent, search, discrete_dims, cat_dims, X_candidates
-    )
+    return _next_points(for_judge(model, judge), 2, bounds, method, search, discrete_dims, cat_dims, X_candidates)
 
 
 def next_choice(
     model: Model,
     bounds: Tensor | None = None,
     num_options: int = 3,
-    X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
     discrete_dims: Values | None = None,
@@ -120,7 +113,6 @@ def next_choice(
         model: A model of the utility with one output.
         bounds: As for `next_pair`, as are the arguments below.
         num_options: The number of options, 2 to 100.
-        X_incumbent: A point that must be an option.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
         discrete_dims: The values that inputs may take where their order matters.
@@ -130,8 +122,7 @@ def next_choice(
         options: Further arguments of `optimize_acqf`.
 
     Returns:
-        The options, `num_options x d`, all different and with the incumbent, if there is one, last; and their
-        acquisition value.
+        The options, `num_options x d`, all different; and their acquisition value.
 
     Raises:
         InputDataError: As `next_pair`, and if there are fewer than two options or different candidates than options.
@@ -140,9 +131,8 @@ def next_choice(
     """
     as_count(num_options, "num_options", most=MAX_OPTIONS)
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    return _next_points(
-        for_judge(model, judge), num_options, bounds, None, X_incumbent, search, discrete_dims, cat_dims, X_candidates
-    )
+    model = for_judge(model, judge)
+    return _next_points(model, num_options, bounds, None, search, discrete_dims, cat_dims, X_candidates)
 
 
 def _next_points(
@@ -150,7 +140,6 @@ def _next_points(
     num: int,
     bounds: Any,
     method: str | AcquisitionFunction | None,
-    X_incumbent: Any,
     search: dict[str, Any],
     discrete_dims: Values | None,
     cat_dims: Values | None,
@@ -169,10 +158,10 @@ def _next_points(
         domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
         domain.check_choice(search)
         like = domain.bounds
-    incumbent = _incumbent(X_incumbent, method, like)
+    incumbent = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
     if isinstance(domain, Tensor):
         _check_pool(domain, num, incumbent)
-    if method is None and num == 2 and is_latent_model(model) and (incumbent is not None or bounds is None):
+    if method is None and num == 2 and is_latent_model(model) and bounds is None:
         method = "expected_improvement"
     if method == "expected_improvement" and incumbent is None:
         incumbent = _best_known(model, domain, search)
@@ -226,22 +215,6 @@ def _candidates(model: Model, X_candidates: Any) -> Tensor:
     return as_points(X_candidates, _points_or_none(model), "X_candidates")
 
 
-def _incumbent(X_incumbent: Any, method: Any, like: Tensor) -> Tensor | None:
-    """The point that must be among those asked about, `1 x d`, or `None`; that of a challenger is its reference."""
-    reference = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
-    if X_incumbent is None:
-        return reference
-    X_incumbent, d = as_tensor(X_incumbent, "X_incumbent").to(like), like.shape[1]
-    if X_incumbent.shape not in ((d,), (1, d)) or not X_incumbent.isfinite().all():
-        raise InputDataError(f"X_incumbent must be one finite point of dimension {d}; got {X_incumbent.tolist()}.")
-    X_incumbent = X_incumbent.reshape(1, -1)
-    if reference is not None and not torch.equal(reference, X_incumbent):
-        raise InputDataError(
-            f"The incumbent is the method's X_reference, {reference.tolist()}; leave X_incumbent out, or give the same."
-        )
-    return X_incumbent
-
-
 def _best_known(model: Model, domain: SearchDomain | Tensor, search: dict[str, Any]) -> Tensor:
     """The point of largest posterior mean, `1 x d`, of a list or of the model's own in a domain."""
     if isinstance(domain, Tensor):
@@ -258,7 +231,7 @@ def _acquisition(model: Model, method: Any, incumbent: Tensor | None) -> Acquisi
     if isinstance(method, AcquisitionFunction):
         return method
     if method is None:
-        return qExpectedUtilityOfBestOption(model, X_pending=incumbent)
+        return qExpectedUtilityOfBestOption(model)
     if method not in ("expected_improvement", "information"):
         raise InputDataError(
             "method must be 'expected_improvement', 'information', an acquisition function or None; got "
@@ -267,8 +240,6 @@ def _acquisition(model: Model, method: Any, incumbent: Tensor | None) -> Acquisi
     if not is_latent_model(model):
         raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Leave it out.")
     if method == "information":
-        if incumbent is not None:
-            raise UnsupportedError("The method 'information' chooses both points of a pair; leave X_incumbent out.")
         return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
     assert incumbent is not None
     return DuelingLogExpectedImprovement(model, incumbent)
@@ -379,6 +350,49 @@ def recommend(
         return rounded_inputs(input_transform_of(model), X[best].clone().unsqueeze(0)), values[best]
     domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
     return _best(model, domain, domain.rounded(X[domain.contains(X)]), posterior_transform, search)
+
+
+@torch.no_grad()
+def probability_of_best(
+    model: Model, X_candidates: Tensor | None = None, num_samples: int = 4096, seed: int = 0
+) -> Tensor:
+    r"""The probability that each point has the largest value of the latent function among all given points.
+
+    At the recommended point it is the probability that no other of these points is better; where it is low,
+    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best, _ = recommend(model)
+        >>> sure = probability_of_best(model)[(train_X == best).all(-1)].sum()
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models.
+        X_candidates: An `n x d` tensor of points; the model's own points if `None`.
+        num_samples: The number of joint draws; the standard error of a probability `p` is `sqrt(p (1 - p) / num)`.
+        seed: The seed of the draws.
+
+    Returns:
+        An `n`-dim tensor that adds up to 1.
+
+    Raises:
+        InputDataError: If the points are not `n x d` with at least one finite point, or there are fewer draws than
+            members of the ensemble.
+        UnsupportedError: If the model is another.
+    """
+    members = members_of(model, "probability_of_best")
+    own = members[0].datapoints
+    X = as_points(own if X_candidates is None else X_candidates, own, "X_candidates")
+    num_samples, seed = as_count(num_samples, "num_samples", least=len(members)), as_seed(seed)
+    points, place = rounded_inputs(input_transform_of(model), X).unique(dim=0, return_inverse=True)
+    votes = []
+    for number, member in enumerate(members):
+        posterior = member.latent_posterior(points)
+        belief = Belief.of(posterior, member.outcome_scale, num_draws=posterior.component_means.shape[-1])
+        votes.append(joint_draws(belief, num_samples // len(members), seed + number).argmax(0))
+    share = torch.bincount(torch.cat(votes), minlength=len(points)).to(X)
+    repeats = torch.bincount(place, minlength=len(points))
+    return (share / share.sum() / repeats)[place]
 
 
 def _best(

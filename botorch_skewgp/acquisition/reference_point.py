@@ -14,14 +14,10 @@ def plausible_reference_point(
 ) -> Tensor:
     r"""A reference point for hypervolumes: the nadir of the plausible Pareto front; `o` values.
 
-    A point may be on the front if no other dominates it in the optimistic case, each objective one posterior standard
-    deviation above its mean. The reference point is a tenth of the range beyond the nadir of the predicted means of
-    these points (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points that are predicted to
-    meet the constraints `A f(x) <= b` count, or all if none is. The `o x m` rows of `objective_weights` make objectives
-    of outcomes, which count as independent of each other.
-
-    Ax uses observed points alone. As long as these lie close together, as a few valid ones among failures do, no point
-    far from them adds to the hypervolume, even if it is good in one objective.
+    A point may be on the front if no other dominates it where each objective is one posterior standard deviation above
+    its mean. Only points that are predicted to meet the constraints `A f(x) <= b` count, or all if none is. The `o x m`
+    rows of `objective_weights` make objectives of outcomes, which count as independent. Ax uses observed points alone:
+    as long as these lie close together, no point far from them adds to the hypervolume.
     """
     with torch.no_grad():
         posterior = model.posterior(X)

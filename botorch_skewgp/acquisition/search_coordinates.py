@@ -21,12 +21,7 @@ class SearchCoordinates:
 
     Optimisers of acquisition functions take steps of one length in all inputs, stop at gradients of one size, and start
     from evenly spread points: in units of the inputs none suits a learning rate between 1e-5 and 0.1 beside a batch
-    size between 16 and 512.
-
-    Args:
-        low: The lower bounds, `d`.
-        high: The upper bounds, `d`.
-        logarithmic: Whether each input is searched by its logarithm, `d` booleans.
+    size between 16 and 512. Bounds are `d`-dim, and so is whether an input is searched by its logarithm.
     """
 
     low: Tensor
@@ -35,12 +30,7 @@ class SearchCoordinates:
 
     @classmethod
     def of(cls, model: Model, bounds: Tensor) -> SearchCoordinates:
-        r"""The coordinates of a model: logarithms of the inputs whose logarithm its input transform takes first.
-
-        Args:
-            model: A model.
-            bounds: A `2 x d` tensor of lower and upper bounds.
-        """
+        """The coordinates of a model: logarithms of the inputs whose logarithm its input transform takes first."""
         logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
         logarithmic[logarithmic_inputs(input_transform_of(model))] = True
         return cls(bounds[0], bounds[1], logarithmic)
@@ -78,12 +68,7 @@ class SearchCoordinates:
 
 
 class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
-    r"""An acquisition function of points in search coordinates.
-
-    Args:
-        acquisition: The acquisition function of points.
-        coordinates: The coordinates.
-    """
+    """An acquisition function of points in search coordinates."""
 
     def __init__(self, acquisition: AcquisitionFunction, coordinates: SearchCoordinates) -> None:
         super().__init__(model=acquisition.model)

@@ -58,39 +58,19 @@ OPTIONS_IN_UNITS_OF_INPUTS = {
 
 @dataclass(frozen=True)
 class SearchDomain:
-    r"""Bounds, and the values that inputs may take.
-
-    Args:
-        model: The model whose input transform may round.
-        bounds: A `2 x d` tensor of lower and upper bounds.
-        discrete_dims: The values of inputs, by their number, where their order matters.
-        cat_dims: Likewise where it does not.
-        whole_dims: Likewise for inputs in neither that the model rounds to one of a few whole numbers.
-    """
+    """Bounds, `2 x d`, and the values that inputs may take, by their number, of a model that may round inputs."""
 
     model: Model
     bounds: Tensor
-    discrete_dims: dict[int, list[float]]
-    cat_dims: dict[int, list[float]]
-    whole_dims: dict[int, list[float]]
+    discrete_dims: dict[int, list[float]]  # where their order matters
+    cat_dims: dict[int, list[float]]  # where it does not
+    whole_dims: dict[int, list[float]]  # of inputs in neither that the model rounds to one of a few whole numbers
 
     @classmethod
     def build(
         cls, model: Model, bounds: Any, discrete_dims: Values | None, cat_dims: Values | None, like: Tensor | None
     ) -> SearchDomain:
-        r"""Check a domain, in the dtype and on the device of the model's points.
-
-        Args:
-            model: A model.
-            bounds: Lower and upper bounds, `2 x d`.
-            discrete_dims: The values of inputs, by their number, where their order matters.
-            cat_dims: Likewise where it does not.
-            like: The model's points, `... x d`, if known.
-
-        Raises:
-            InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond them or takes their
-                logarithms and they are not positive, or the values that inputs may take do not fit them.
-        """
+        """A checked domain, in the dtype and on the device of the model's points, `like`, if these are known."""
         bounds = as_bounds(bounds, None if like is None else like.shape[-1])
         bounds = bounds if like is None else bounds.to(like)
         outside = ((_rounded(model, bounds) - bounds) * bounds.new_tensor([[1.0], [-1.0]]) < 0).any(0)
@@ -155,14 +135,7 @@ class SearchDomain:
         return X
 
     def check_choice(self, options: Mapping[str, Any]) -> None:
-        r"""Raise unless there are two different points in the domain.
-
-        Args:
-            options: Arguments of `optimize_acqf`, such as fixed features.
-
-        Raises:
-            InputDataError: If bounds and fixed features leave one point, or fixed features do not fit the bounds.
-        """
+        """Raise unless there are two different points in the domain, given fixed features among the options."""
         free = self.bounds[0] < self.bounds[1]
         free[list(self._fixed(options))] = False
         if not free.any():
@@ -192,28 +165,18 @@ class SearchDomain:
         """Coordinates to search in."""
         return SearchCoordinates.of(self.model, self.bounds)
 
+    @torch.enable_grad()
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
-        r"""The best `q` points.
+        """The best `q` points, `q x d`, and their acquisition value, with further arguments of `optimize_acqf`.
 
         The search is in search coordinates; in units of the inputs with options in these units, such as constraints.
-
-        Args:
-            acquisition: An acquisition function.
-            q: The number of points.
-            options: Further arguments of `optimize_acqf`; `MIXED_OPTIONS` where inputs have a list of values.
-
-        Returns:
-            The points, `q x d`, and their acquisition value.
-
-        Raises:
-            InputDataError: If a fixed feature is no input, or its value is outside the bounds.
-            UnsupportedError: If the acquisition function chooses several points at once and inputs are discrete, or an
-                option asks for more than the best points.
         """
         self._fixed(options)
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:
                 raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
+        if options.get("sequential"):
+            raise UnsupportedError("The points of a question are chosen together; leave sequential out.")
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
         if (self.discrete_dims or self.cat_dims) and not is_chosen_in_turn:
             raise UnsupportedError(
@@ -247,9 +210,6 @@ class SearchDomain:
         """Points that were found, `q x d`, and their value, the best others in place of those that repeat one.
 
         Where two points are one, both maximise the mean, and gradients do not part them: as in a corner.
-
-        Raises:
-            CandidateGenerationError: If too few different points satisfy the constraints.
         """
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
@@ -358,16 +318,7 @@ def _rounded(model: Model, X: Tensor) -> Tensor:
 
 
 def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:
-    r"""Points as a finite `n x d` tensor, in the dtype and on the device of the model's.
-
-    Args:
-        points: The points.
-        like: The model's points, `... x d`, if known.
-        name: The name of the argument, for the error message.
-
-    Raises:
-        InputDataError: If they are not `n x d` with at least one point, or not finite.
-    """
+    """Points as a finite `n x d` tensor, in the dtype and on the device of the model's, `like`, if these are known."""
     X = as_tensor(points, name)
     X = X if like is None else X.to(like)
     if X.ndim != 2 or not len(X) or (like is not None and X.shape[1] != like.shape[-1]):

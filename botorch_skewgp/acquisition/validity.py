@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import suppress
-from typing import NamedTuple
 
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
@@ -21,7 +20,9 @@ from torch import Tensor
 from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.models.few_answers import warn_of_few_answers
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.thresholds import PsychometricFunction
 
 
 class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
@@ -49,7 +50,7 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model=model)
-        validity_bounds(model)
+        validity_functions(model)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -58,26 +59,11 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
         return log_probability_of_validity(self.model, X).squeeze(-1)
 
 
-class ValidityBound(NamedTuple):
-    r"""A valid outcome is `sign * (f(x) - threshold) + noise > 0`, in units of the latent function.
-
-    Args:
-        sign: 1, or -1 where low values are good.
-        threshold: A tensor of shape `1`.
-        noise: The variance of the noise, of shape `1`.
-    """
-
-    sign: float
-    threshold: Tensor
-    noise: Tensor
-
-
-def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
-    """The limit of the noisy latent function for a valid outcome, for each member of a model, one for a single one."""
+def validity_functions(model: Model) -> list[tuple[LatentModel, PsychometricFunction]]:
+    """The probability of a valid outcome given the latent function, for each member of a model."""
     with suppress(UnsupportedError):  # of other models, whose message is below
-        bounds = [(member, _validity_bound(member)) for member in members_of(model, "The probability of validity")]
-        if all(bound is not None for _, bound in bounds):
-            return bounds  # type: ignore[return-value]
+        members = members_of(model, "The probability of validity")
+        return [(member, PsychometricFunction.of(member, _kind_of_validity(member))) for member in members]
     likelihood = type(getattr(model, "likelihood", None)).__name__
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
@@ -85,14 +71,9 @@ def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
     )
 
 
-def _validity_bound(model: LatentModel) -> ValidityBound | None:
-    at_points = (kind for kind in model.likelihood.kinds_of_outcomes if kind.points_per_observation == 1)
-    for kind in sorted(at_points, key=lambda kind: not kind.tells_validity):
-        reading = model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale)
-        if reading.is_single and reading.num_outcomes == 2:
-            is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
-            return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)
-    return None
+def _kind_of_validity(model: LatentModel) -> type[Observation] | None:
+    kinds = model.likelihood.kinds_of_outcomes
+    return next((kind for kind in kinds if kind.tells_validity and kind.points_per_observation == 1), None)
 
 
 def warn_of_few_outcomes(model: Model) -> None:
@@ -101,10 +82,10 @@ def warn_of_few_outcomes(model: Model) -> None:
     Fitted hyperparameters put the function too far on one side of the limit, and probabilities are too near 1. Those of
     ensembles, averages over sampled hyperparameters, are not.
     """
-    bounds = validity_bounds(model)
-    if len(bounds) > 1:
+    functions = validity_functions(model)
+    if len(functions) > 1:
         return
-    member, bound = bounds[0]
+    member, function = functions[0]
     answers = []
     for entry in member.observations:
         if entry.points_per_observation > 1 or entry.anchors_scale:
@@ -113,7 +94,7 @@ def warn_of_few_outcomes(model: Model) -> None:
     told = torch.cat(answers)
     if len(told) == 0 or bool((told != told[0]).any()):
         return warn_of_few_answers(model, stacklevel=4)
-    are_valid = bool(told[0] > 0) == (bound.sign > 0)
+    are_valid = bool(told[0] > 0) == (function.sign > 0)
     outcomes = "The only outcome is" if len(told) == 1 else f"All {len(told)} outcomes are"
     warnings.warn(
         f"{outcomes} {'valid' if are_valid else 'invalid'}: the position of the limit comes from the prior alone, and "
@@ -125,11 +106,8 @@ def warn_of_few_outcomes(model: Model) -> None:
 
 
 def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:
-    r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
-
-    At `batch_shape x q x d` points, `batch_shape x q`; or `log(p / (1 - p))`.
-    """
-    terms = [_margins(member, bound, X) for member, bound in validity_bounds(model)]
+    """The log probabilities that experiments at `batch_shape x q x d` points work, or `log(p / (1 - p))`."""
+    terms = [_margins(member, function, X) for member, function in validity_functions(model)]
     margin, weights = (torch.cat(parts, dim=-1) for parts in zip(*terms, strict=True))
     weights = weights - math.log(len(terms))
     log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
@@ -138,9 +116,9 @@ def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False)
     return log_valid - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)
 
 
-def _margins(model: LatentModel, bound: ValidityBound, X: Tensor) -> tuple[Tensor, Tensor]:
+def _margins(model: LatentModel, function: PsychometricFunction, X: Tensor) -> tuple[Tensor, Tensor]:
     """Margins of validity in standard deviations, and log probabilities of draws, `batch_shape x q x S` each."""
     posterior = model.latent_posterior(X)
-    standard_deviation = (posterior.gaussian_variance + bound.noise).sqrt().unsqueeze(-1)
-    margin = bound.sign * (posterior.component_means - bound.threshold) / standard_deviation
+    standard_deviation = (posterior.gaussian_variance + function.noise).sqrt().unsqueeze(-1)
+    margin = function.sign * (posterior.component_means - function.center) / standard_deviation
     return margin, posterior.log_probabilities.unsqueeze(-2).expand_as(margin)

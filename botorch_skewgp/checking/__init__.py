@@ -1,10 +1,9 @@
-"""Model checking: leave-one-out densities (`cross_validation`), a check of `inducing_points`, a table of `judges`, and
-draws for ArviZ (`inference_data`).
+"""Model checking: leave-one-out densities, also for ArviZ (`cross_validation`), a check of `inducing_points`, and a
+table of `judges`.
 """
 
-from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out
+from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out, to_arviz
 from botorch_skewgp.checking.inducing_points import InducingPointsCheck, check_inducing_points
-from botorch_skewgp.checking.inference_data import to_arviz
 from botorch_skewgp.checking.judges import JudgeSummary, TasteDirections, judge_summary
 
 __all__ = [

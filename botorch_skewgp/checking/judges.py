@@ -18,7 +18,7 @@ from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.panel import SHARED, as_judge_number
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations.checks import as_count, as_names, as_probability, as_seed
+from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 
 NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes
 MAX_VALUES = 2048  # utilities with a joint covariance; of more judges groups have one with what all share
@@ -92,25 +92,14 @@ class JudgeSummary:
     directions: TasteDirections
     level: float
 
-    def columns(self, names: Sequence[str] | None = None, inputs: Sequence[str] | None = None) -> dict[str, list]:
-        r"""The table as columns by name, for instance for `pandas.DataFrame`.
-
-        Args:
-            names: The names of judges; their numbers by default.
-            inputs: The names of inputs; `x0`, `x1`, ... by default.
-
-        Raises:
-            InputDataError: If names are not a list with one for each judge or input.
-        """
-        judges, d = [str(judge) for judge in self.judges], self.mean.shape[-1] - 1
-        names = judges if names is None else as_names(names, "names", len(judges))
-        inputs = [f"x{i}" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
+    def columns(self) -> dict[str, list]:
+        """The table as columns by name, for instance for `pandas.DataFrame`."""
         found: dict[str, list] = {
-            "judge": ["all", *names],
+            "judge": ["all", *map(str, self.judges)],
             "answers": [int(self.num_answers.sum()), *self.num_answers.tolist()],
             "difference": [0.0, *self.difference.tolist()],
         }
-        for i, label in enumerate(["level", *inputs]):
+        for i, label in enumerate(["level", *(f"x{i}" for i in range(self.mean.shape[-1] - 1))]):
             found[label] = self.mean[:, i].tolist()
             found[f"{label}, lower"], found[f"{label}, upper"] = self.lower[:, i].tolist(), self.upper[:, i].tolist()
         return found

@@ -11,9 +11,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, sorted_names
+from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, numbered, sorted_names
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, check_names
+from botorch_skewgp.observations.checks import MAX_CATEGORIES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,7 +71,6 @@ def read_choices(
     person: str | None = None,
     alternative: str | None = None,
     none: Hashable | None = None,
-    available: str | None = None,
 ) -> Answers:
     r"""Read choices from a frame in long format: a row for each alternative of each situation.
 
@@ -97,31 +96,26 @@ def read_choices(
         person: The name of the column of people; `None` if it is not known who chose.
         alternative: The name of the column of alternatives, for `none`.
         none: The alternative that stands for "none of these", which has no attributes; `None` if there is none.
-        available: The name of a column of 1 for alternatives that could be chosen, and 0.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has no chosen
             alternative or several; the rows are named.
     """
-    names = [situation, chosen] + [name for name in (person, alternative, available) if name is not None]
+    names = [situation, chosen] + [name for name in (person, alternative) if name is not None]
     found = columns_of_one_length(frame, names, may_be_empty=True)
     cells = dict(zip(names, found, strict=True))
-    for name in (situation, person, available):
+    for name in (situation, person):
         if name is not None:
             column(frame, name)  # which raises for empty cells
     if none is not None and alternative is None:
         raise InputDataError("none is an alternative; give the name of the column of alternatives.")
     who = [None] * len(found[0]) if person is None else cells[person]
     event: dict[Any, list[int]] = {}
-    can = [True] * len(who) if available is None else flags(cells[available], available)
     for i, key in enumerate(zip(who, cells[situation], strict=True)):
-        if can[i]:
-            event.setdefault(key, []).append(i)
-        elif cells[chosen][i]:
-            raise InputDataError(f"Row {i} was chosen and was not available; correct {chosen!r} or {available!r}.")
+        event.setdefault(key, []).append(i)
     outside = [alternative is not None and none is not None and cells[alternative][i] == none for i in range(len(who))]
     rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
-    used = [i for i in range(len(who)) if can[i] and not outside[i]]
+    used = [i for i in range(len(who)) if not outside[i]]
     points, levels = _read_points(frame, attributes, used, chosen)
     X, place = points.unique(dim=0, return_inverse=True)
     at = dict(zip(used, place.tolist(), strict=True))
@@ -129,11 +123,7 @@ def read_choices(
     options = torch.tensor(
         [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
     ).reshape(-1, width)
-    judge, known = None, None
-    if person is not None:
-        check_names(people, person)
-        known = tuple(sorted_names(set(people)))
-        judge = codes(people, known, person)
+    judge, known = (None, None) if person is None else numbered(people, person)
     if none is None:
         return Answers(X, (Choice(options, judge=judge),), tuple(attributes), levels, known)
     refused = torch.tensor(first, dtype=torch.bool)
@@ -203,10 +193,7 @@ def read_grades(
     judge, known = None, None
     if person is not None:
         names = column(frame, person)
-        check_names(names, person)
-        people = [names[i] for i in used]
-        known = tuple(sorted_names(set(people)))
-        judge = codes(people, known, person)
+        judge, known = numbered([names[i] for i in used], person)
     values = torch.tensor([place[said[i]] for i in used], dtype=torch.long)
     return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
 

@@ -14,6 +14,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import check_names
+
 
 def column(frame: Any, name: str, may_be_empty: bool = False) -> list[Any]:
     """A column as a list, with `None` for empty cells if these are allowed; raises `InputDataError`."""
@@ -58,11 +60,7 @@ def is_empty(value: Any) -> bool:
 
 
 def sorted_names(names: set[Any]) -> list[Any]:
-    """Sorted names; by their text if they are of several types.
-
-    Raises:
-        InputDataError: If two names of different types have the same text.
-    """
+    """Sorted names; by their text if they are of several types, which must differ."""
     try:
         return sorted(names)
     except TypeError:
@@ -95,17 +93,20 @@ def codes(values: Sequence[Any], names: Sequence[Any], name: str) -> Tensor:
     return torch.tensor([place[value] for value in values], dtype=torch.long)
 
 
+def numbered(values: Sequence[Any], name: str) -> tuple[Tensor, tuple[Any, ...]]:
+    """The numbers of names in a column, and these names in the order of their numbers."""
+    check_names(values, name)
+    names = tuple(sorted_names(set(values)))
+    return codes(values, names, name), names
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number or a truth value."""
     return isinstance(value, Real)
 
 
 def pandas() -> Any:
-    """Import pandas, an optional dependency.
-
-    Raises:
-        ImportError: If it is not installed.
-    """
+    """Import pandas, an optional dependency."""
     try:
         import pandas as module
     except ImportError as error:

@@ -4,7 +4,6 @@
 ranks with their uncertainty from joint draws (`draws`), and `next_votes` chooses pairs and has a stopping rule.
 """
 
-from botorch_skewgp.items.effects import default_item_covar_module, default_item_judge_covar_module, item_points
 from botorch_skewgp.items.leaderboard import leaderboard, win_probabilities
 from botorch_skewgp.items.model import add_items, add_votes, feature_share, item_model
 from botorch_skewgp.items.next_votes import Verdict, next_votes, verdict
@@ -15,11 +14,8 @@ __all__ = [
     "Votes",
     "add_items",
     "add_votes",
-    "default_item_covar_module",
-    "default_item_judge_covar_module",
     "feature_share",
     "item_model",
-    "item_points",
     "leaderboard",
     "next_votes",
     "read_votes",

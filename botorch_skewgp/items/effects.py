@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_index, as_tensor, as_values, check_flags
+from botorch_skewgp.observations.checks import as_index, as_tensor, as_values
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
 # random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.
@@ -30,27 +28,10 @@ SCALE, SCALE_SPREAD = 1.0, 1.5
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.0
 
 
-def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tensor:
-    r"""Items as points: the number, the group if there are groups, and the features of each item.
-
-    Args:
-        numbers: An `n`-dim integer tensor: the items' numbers.
-        features: An `n x d` tensor of features, if any.
-        groups: An `n`-dim integer tensor of group numbers, if any.
-
-    Returns:
-        An `n x (1 + d)` tensor of double precision, `n x (2 + d)` with groups.
-
-    Raises:
-        InputDataError: If lengths differ, or a value is not finite.
-    """
+def item_points(numbers: Any, features: Any = None) -> Tensor:
+    """Items as points: the number and the features of each item, `n x (1 + d)` in double precision."""
     columns = [as_index(numbers, "numbers", "n-dim", ndim=1, what="numbers").double().unsqueeze(-1)]
     n = len(columns[0])
-    if groups is not None:
-        group = as_tensor(groups, "groups", " Number names by groups, names = number_judges(names).")
-        if group.is_floating_point() or group.dtype == torch.bool or group.shape != (n,):
-            raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
-        columns.append(group.double().unsqueeze(-1))
     if features is not None:
         given = as_tensor(features, "features").double()
         if given.ndim != 2 or given.shape[0] != n or given.shape[1] == 0:
@@ -66,52 +47,30 @@ def _what(x: Tensor) -> str:
     return f"{x.dtype} of shape {tuple(x.shape)}"
 
 
-def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
-    r"""The kernel of items: independent effects of items and of groups, and a smooth function of features.
+def item_covar_module(num_features: int = 0) -> Kernel:
+    """The kernel of items: an independent effect of each, and a smooth function of features.
 
     A fit learns the scale of each part; that of useless features goes to zero. See `feature_share`.
-
-    Args:
-        num_features: The number of features.
-        groups: Whether there are groups.
-
-    Raises:
-        InputDataError: If the number is negative, or an argument is of another class.
     """
-    num_features = as_count(num_features, "num_features", least=0)
-    check_flags(groups=groups)
-    parts: list[Kernel] = [_scaled(ItemEffectKernel(active_dims=[0]))]
-    if groups:
-        parts.append(_scaled(ItemEffectKernel(active_dims=[1])))
-    if num_features:
-        median = LENGTHSCALE * math.sqrt(num_features)
-        smooth = CheckedRBFKernel(
-            ard_num_dims=num_features,
-            active_dims=feature_dims(num_features, groups),
-            lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
-            lengthscale_constraint=as_logarithm(),
-        )
-        smooth.lengthscale = median
-        parts.append(_scaled(smooth))
-    return reduce(add, parts)
-
-
-def default_item_judge_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
-    r"""The kernel of a judge's own view of items and of their features.
-
-    Args:
-        num_features: The number of features.
-        groups: Whether points have a column for groups.
-
-    Raises:
-        InputDataError: If the number is negative, or an argument is of another class.
-    """
-    num_features = as_count(num_features, "num_features", least=0)
-    check_flags(groups=groups)
     effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
-    if num_features:
-        effect = effect + LinearTastesKernel(num_features, active_dims=feature_dims(num_features, groups))
-    return effect
+    if not num_features:
+        return effect
+    median = LENGTHSCALE * math.sqrt(num_features)
+    smooth = CheckedRBFKernel(
+        ard_num_dims=num_features,
+        active_dims=list(range(1, 1 + num_features)),
+        lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
+        lengthscale_constraint=as_logarithm(),
+    )
+    smooth.lengthscale = median
+    return effect + _scaled(smooth)
+
+
+def item_judge_covar_module(num_features: int = 0) -> Kernel:
+    """The kernel of a judge's own view of items and of their features."""
+    effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
+    tastes = LinearTastesKernel(num_features, active_dims=list(range(1, 1 + num_features))) if num_features else None
+    return effect if tastes is None else effect + tastes
 
 
 class CategoryEffectKernel(ItemEffectKernel):
@@ -190,12 +149,6 @@ class Circumstances:
             drift = MaternKernel(nu=0.5, active_dims=[first], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
             parts.append(_scaled(ItemEffectKernel(active_dims=[0]) * drift))
         return parts
-
-
-def feature_dims(num_features: int, groups: bool) -> list[int]:
-    """The columns of points with features."""
-    first = 2 if groups else 1
-    return list(range(first, first + num_features))
 
 
 def _prior_of_scale() -> LogNormalPrior:

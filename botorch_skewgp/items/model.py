@@ -22,10 +22,9 @@ from torch import Tensor
 
 from botorch_skewgp.items.effects import (
     Circumstances,
-    default_item_covar_module,
-    default_item_judge_covar_module,
-    feature_dims,
     in_circumstances,
+    item_covar_module,
+    item_judge_covar_module,
     item_points,
 )
 from botorch_skewgp.kernels.items import ItemEffectKernel
@@ -37,17 +36,11 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 
 class ItemModel(SkewGP):
-    """A SkewGP of votes between items, which finds its items among its points.
+    """A SkewGP of votes between items, which finds its items among its points."""
 
-    Attributes:
-        item_rows: An `n`-dim integer tensor: the point of each item by itself, without advantage and in no category.
-        neutral: The columns of circumstances of items by themselves; empty without circumstances.
-        place_of_time, place_of_category: The columns of points with times and categories; `None` without.
-    """
-
-    item_rows: Tensor
-    neutral: Tensor
-    place_of_time: int | None = None
+    item_rows: Tensor  # the point of each item by itself, without advantage and in no category
+    neutral: Tensor  # the columns of circumstances of items by themselves; empty without circumstances
+    place_of_time: int | None = None  # the column of points with times
     place_of_category: int | None = None
 
     def items_at(self, at: float | None = None, category: int | None = None) -> Tensor:
@@ -67,7 +60,6 @@ def item_model(
     num_items: int,
     votes: Observation | Sequence[Observation],
     features: Any = None,
-    groups: Any = None,
     likelihood: RowLikelihood | None = None,
     covar_module: Kernel | None = None,
     judge_covar_module: Kernel | None = None,
@@ -79,10 +71,10 @@ def item_model(
 ) -> ItemModel:
     r"""A `SkewGP` of votes between items.
 
-    The utility of item `i` is its own effect, plus one of its group, plus a smooth function of its features. Without
-    groups and features it is Thurstone's model ([Thurstone1927law]_), the probit form of Bradley and Terry's
-    ([Bradley1952rank]_), with a normal prior of learned width and the exact posterior: items that won or lost all of
-    their votes, or have no votes, have a finite utility with its uncertainty.
+    The utility of item `i` is its own effect plus a smooth function of its features. Without features it is Thurstone's
+    model ([Thurstone1927law]_), the probit form of Bradley and Terry's ([Bradley1952rank]_), with a normal prior of
+    learned width and the exact posterior: items that won or lost all of their votes, or have no votes, have a finite
+    utility with its uncertainty.
 
     The points of the model, `model.datapoints`, are the items in their order, and votes refer to items by number.
 
@@ -100,10 +92,9 @@ def item_model(
         votes: Comparisons of items by number, such as `Preference` and `Tie`, with `judge=` for several judges.
         features: A `num_items x d` tensor of features, such as embeddings, sizes, prices. They are scaled to the unit
             cube by their ranges.
-        groups: An integer for each item: its group, such as an author or a family of models.
         likelihood: As for `SkewGP`.
-        covar_module: The kernel; by default `default_item_covar_module`.
-        judge_covar_module: The kernel of a judge's own part; by default `default_item_judge_covar_module`.
+        covar_module: The kernel; by default effects of items, the first column of points, and a function of features.
+        judge_covar_module: The kernel of a judge's own part; by default effects of items and tastes for features.
         draw_settings: As for `SkewGP`.
         approximation: As for `SkewGP`; `"ep"` for the largest leagues.
         advantages: For votes between two items an `m x 2` or `m x 2 x c` tensor, the covariates of both items of each
@@ -113,7 +104,7 @@ def item_model(
         times: An `m`-dim tensor, the time of each vote.
 
     Raises:
-        InputDataError: If votes are on unknown items, features or groups do not fit the number of items, or advantages,
+        InputDataError: If votes are on unknown items, features do not fit the number of items, or advantages,
             categories or times do not fit the votes.
     """
     num_items = as_count(num_items, "num_items")
@@ -121,15 +112,15 @@ def item_model(
     if not given and likelihood is None:
         given = (Preference(torch.empty(0, 2, dtype=torch.long)),)
     _check_votes(given, num_items)
-    X = item_points(torch.arange(num_items), features, groups)
-    num_features = X.shape[-1] - 1 - (groups is not None)
+    X = item_points(torch.arange(num_items), features)
+    num_features = X.shape[-1] - 1
     told = Circumstances.of(advantages, categories, times, given)
     first = X.shape[-1]
     if told is not None:
         rows = [getattr(entry, entry.index_field) for entry in given]
         X, rows = in_circumstances(X, told.neutral, rows, told.columns)
         given = tuple(_at_rows(entry, index) for entry, index in zip(given, rows, strict=True))
-    scaled = feature_dims(num_features, groups is not None)
+    scaled = list(range(1, 1 + num_features))
     scaled += [] if told is None or told.times is None else [X.shape[-1] - 1]
     transform = None
     if scaled:
@@ -137,10 +128,10 @@ def item_model(
         bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
         transform = Normalize(X.shape[-1], indices=scaled, bounds=bounds)
     if covar_module is None:
-        covar_module = default_item_covar_module(num_features, groups is not None)
+        covar_module = item_covar_module(num_features)
         covar_module = reduce(add, [] if told is None else told.kernels(first), covar_module)
     if judge_covar_module is None:
-        judge_covar_module = default_item_judge_covar_module(num_features, groups is not None)
+        judge_covar_module = item_judge_covar_module(num_features)
     model = ItemModel(
         X,
         given,
@@ -240,7 +231,7 @@ def add_votes(
     return new
 
 
-def add_items(model: ItemModel, num_items: int, features: Any = None, groups: Any = None) -> ItemModel:
+def add_items(model: ItemModel, num_items: int, features: Any = None) -> ItemModel:
     r"""A model with more items, placed after the others, and the same hyperparameters.
 
     Features are scaled by the ranges of the first items, and may be outside these.
@@ -249,26 +240,19 @@ def add_items(model: ItemModel, num_items: int, features: Any = None, groups: An
         model: A model of items.
         num_items: The number of new items.
         features: A `num_items x d` tensor, if the model has features.
-        groups: The groups of the new items, if the model has groups; new numbers are new groups.
 
     Raises:
-        InputDataError: If features or groups do not fit those of the model.
+        InputDataError: If features do not fit those of the model.
     """
     num_items = as_count(num_items, "num_items", least=1)
     check_class(model, "model", ItemModel)
     old, known = model.datapoints, len(model.item_rows)
-    X = item_points(torch.arange(known, known + num_items), features, groups).to(old)
+    X = item_points(torch.arange(known, known + num_items), features).to(old)
     X = torch.cat([X, model.neutral.to(old).expand(num_items, -1)], dim=-1)
-    transform = getattr(model, "input_transform", None)
-    num_scaled = 0 if transform is None else len(transform.indices) - (model.place_of_time is not None)
-    num_extra = len(model.neutral)
-    has_groups = old.shape[-1] - num_extra > 1 + num_scaled
-    if X.shape[-1] == old.shape[-1] and has_groups != (groups is not None):
-        raise InputDataError(f"The model's items have {'' if has_groups else 'no '}groups; likewise for the new ones.")
     if X.shape[-1] != old.shape[-1]:
+        own = 1 + len(model.neutral)
         raise InputDataError(
-            f"The model's items have {old.shape[-1] - 1 - num_extra} columns of features and groups together; got "
-            f"{X.shape[-1] - 1 - num_extra} for the new ones."
+            f"The model's items have {old.shape[-1] - own} features; got {X.shape[-1] - own} for the new ones."
         )
     new = deepcopy(model)
     new.set_train_data(torch.cat([old, X]), model.observations, strict=False)

@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, is_empty, is_number, pandas, sorted_names
+from botorch_skewgp.frames.columns import codes, column, is_empty, is_number, numbered, sorted_names
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
 from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
@@ -46,26 +46,6 @@ class Votes:
     circumstances: Mapping[str, Tensor] = field(default_factory=dict)
     categories: tuple[Any, ...] | None = None
 
-    def to_frame(self) -> DataFrame:
-        r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
-
-        The outcome is `"winner"`, or for a vote without a winner `"tie"`, `"both bad"` or `"both good"`; its first two
-        columns are then the items shown. `read_votes` reads the frame back.
-        """
-        frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
-        judge: list[Any] = []
-        for entry in self.observations:
-            for (first, second), answer in zip(*_pairs_and_answers(entry), strict=True):
-                winner, loser = (second, first) if answer == SECOND else (first, second)
-                frame["winner"].append(self.items[winner])
-                frame["loser"].append(self.items[loser])
-                frame["outcome"].append(BUTTONS[answer] if answer > SECOND else "winner")
-            if self.judges is not None and entry.judge is not None:
-                judge += [self.judges[number] for number in entry.judge.tolist()]
-        if self.judges is not None:
-            frame["judge"] = judge
-        return pandas().DataFrame(frame)
-
 
 def read_votes(
     frame: DataFrame | Mapping[str, Sequence[Any]],
@@ -92,8 +72,8 @@ def read_votes(
         first: The name of the column of the first item; of the winner if there is no column of outcomes.
         second: The name of the column of the second item; likewise of the loser.
         outcome: The name of the column of outcomes: the *name of the column* of the winner, `"tie"`, `"both bad"` or
-            `"both good"` (also `"tie (bothbad)"`); if `None`, the column `outcome`, as `Votes.to_frame` writes it.
-            Without such a column the first item won.
+            `"both good"` (also `"tie (bothbad)"`); if `None`, the column `outcome` if there is one. Without such a
+            column the first item won.
         judge: The name of the column of judges; if `None`, the column `judge` if there is one.
         items: The names of all items, in the wanted order, including items without votes; those in the votes, sorted,
             if `None`.
@@ -147,11 +127,7 @@ def read_votes(
     known = code <= TIE if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
     who, judges = None, None
     if judge is not None:
-        said_by = column(frame, judge)
-        check_names(said_by, judge)
-        judges = tuple(sorted_names(set(said_by)))
-        place = {name: i for i, name in enumerate(judges)}
-        who = torch.tensor([place[name] for name in said_by], dtype=torch.long)
+        who, judges = numbered(column(frame, judge), judge)
     told, kinds = _circumstances(frame, advantages, category, time, m)
     if both_alike == "level" and bool((code > TIE).any()):
         found = (Vote(pairs, code, buttons=_buttons(code), judge=who),)
@@ -195,14 +171,6 @@ def _circumstances(
         return found
 
     return told, kinds
-
-
-def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:
-    """The pairs and the numbers of the answers of votes, as in a `Vote`."""
-    if isinstance(entry, Vote):
-        return entry.pairs.tolist(), torch.as_tensor(entry.answers).tolist()
-    pairs = torch.cat([entry.duels, entry.ties])
-    return pairs.tolist(), [FIRST] * len(entry.duels) + [TIE] * len(entry.ties)
 
 
 def _buttons(code: Tensor) -> tuple[str, ...]:

@@ -31,22 +31,16 @@ def draw_data(ax: Axes, model: Model, bounds: Tensor, low: float, high: float) -
             seen = shown[points.cpu()]
             where = x[points.cpu()][seen]
             height = torch.full_like(where, bottom) if values is None else values[seen.to(values.device)]
-            _mark(ax, where, height, MARKERS.get(symbol, f"${symbol}$"), label)
+            marker = MARKERS.get(symbol, f"${symbol}$")
+            size, edge = (6.0, 0.2) if marker.startswith("$") else (3.5 if marker == "D" else 4.5, 1.0)
+            looks = {"markersize": size, "markeredgewidth": edge, "markeredgecolor": BLACK, "zorder": 5}
+            _draw(ax, where, height, marker=marker, color=BLACK, label=label, **looks)
         if any(mark.values is None for mark in marks):
             bottom -= 2 * step
     ties = torch.cat([torch.empty(0, 2, dtype=torch.long), *(entry.ties.cpu() for entry in observations)])
     duels = known_duels(model).cpu()
     duels, ties = (pairs[shown[pairs].all(-1)] for pairs in (duels, ties))
     _stack_pairs(ax, x, duels, ties, bottom, high)
-
-
-def _mark(ax: Axes, x: Tensor, y: Tensor, marker: str, label: str) -> None:
-    if len(x):
-        size, edge = (6.0, 0.2) if marker.startswith("$") else (3.5 if marker == "D" else 4.5, 1.0)
-        ax.plot(
-            array(x), array(y), linestyle="", marker=marker, markersize=size, markeredgewidth=edge, color=BLACK,
-            label=label, zorder=5,
-        )  # fmt: skip
 
 
 def _stack_pairs(ax: Axes, x: Tensor, duels: Tensor, ties: Tensor, bottom: float, high: float) -> None:

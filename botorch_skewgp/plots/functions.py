@@ -1,4 +1,4 @@
-"""Functions of one input with their bands, and densities at a point."""
+"""Functions of one input with their bands, densities at a point, and thresholds over one of two inputs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_probability, as_tensor, check_class, check_parts
-from botorch_skewgp.plots.data import draw_data
+from botorch_skewgp.plots.data import draw_data, mark_points
 from botorch_skewgp.plots.marginals import (
     Marginals,
     as_point,
@@ -30,13 +30,14 @@ from botorch_skewgp.plots.style import (
     BLUE,
     COLORS,
     COLUMNS,
-    SMALL,
     VERMILLION,
     array,
     finish,
+    legend_above,
     new_axes,
     new_panels,
 )
+from botorch_skewgp.thresholds import threshold
 
 PROBABILITIES = (0.5, 0.8, 0.95)
 
@@ -48,7 +49,6 @@ def plot_posterior(
     probabilities: Sequence[float] = PROBABILITIES,
     gaussian: bool = False,
     data: bool = True,
-    output: int | None = None,
     resolution: int = 201,
     color: str = BLUE,
     inputs: Sequence[str] | None = None,
@@ -69,7 +69,6 @@ def plot_posterior(
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         data: Whether to mark the observations of a SkewGP, or the duels of a PairwiseGP.
-        output: The output to draw, for a model with several.
         resolution: The number of points on the grid.
         color: The colour of mean and bands.
         inputs: The names of the model's inputs, for the axes.
@@ -80,12 +79,12 @@ def plot_posterior(
 
     Raises:
         InputDataError: If bounds do not fit the model, or a probability is outside (0, 1).
-        UnsupportedError: If more than one input is free, or the posterior has no quantiles.
+        UnsupportedError: If more than one input is free, or the posterior has no quantiles or several outputs.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
     (label,) = input_labels(bounds, inputs)
     x = linspace(bounds, free_inputs(bounds)[0], resolution)
-    distribution = Marginals(model, points_between(bounds, x), output)
+    distribution = Marginals(model, points_between(bounds, x))
     bands = _band_edges(distribution, probabilities)
     ax = new_axes(ax, (6.4, 3.6))
     _draw_bands(ax, x, distribution, bands, probabilities, color)
@@ -104,7 +103,6 @@ def plot_slices(
     point: Tensor,
     *,
     probabilities: Sequence[float] = PROBABILITIES,
-    output: int | None = None,
     resolution: int = 101,
     inputs: Sequence[str] | None = None,
     ax: Axes | Iterable[Axes] | None = None,
@@ -119,7 +117,6 @@ def plot_slices(
         bounds: A `2 x d` tensor of lower and upper bounds.
         point: A tensor of `d` elements, the point of all slices.
         probabilities: The probabilities of the equal-tailed bands.
-        output: The output to draw, for a model with several.
         resolution: The number of points along each slice.
         inputs: The names of the model's inputs, for the axes.
         ax: The `d` axes to draw on; new ones if `None`.
@@ -137,23 +134,15 @@ def plot_slices(
     grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
     X = point.repeat(d, resolution, 1)
     X[torch.arange(d), :, torch.arange(d)] = grids
-    distributions = [Marginals(model, slice_, output) for slice_ in X]
+    distributions = [Marginals(model, slice_) for slice_ in X]
     edges = [_band_edges(distribution, probabilities) for distribution in distributions]
     panels = new_panels(ax, d, (3.0, 2.5), sharey=True)
     for i, (panel, x, distribution, bands) in enumerate(zip(panels, grids, distributions, edges, strict=True)):
         _draw_bands(panel, x, distribution, bands, probabilities, BLUE)
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
-        first = ax is not None or i % COLUMNS == 0
-        finish(panel, names[i], value_label(model) if first else "", legend="none")
-    if ax is None:
-        handles, labels = panels[0].get_legend_handles_labels()
-        panels[0].figure.legend(
-            handles, labels, loc="outside upper center", frameon=False, fontsize=SMALL,
-            ncols=min(len(handles), 2 * min(COLUMNS, d)),
-        )  # fmt: skip
-    else:
-        panels[0].legend(frameon=False, fontsize=SMALL)
+        finish(panel, names[i], value_label(model) if ax is not None or i % COLUMNS == 0 else "", legend="none")
+    legend_above(panels, ax is not None)
     return panels
 
 
@@ -163,7 +152,6 @@ def plot_marginal(
     *,
     gaussian: bool = True,
     others: Mapping[str, Model] | None = None,
-    output: int | None = None,
     name: str = "posterior",
     ax: Axes | None = None,
 ) -> Axes:
@@ -177,7 +165,6 @@ def plot_marginal(
         point: A tensor of `d` elements.
         gaussian: Whether to add the Gaussian of the same mean and variance, dashed.
         others: Further models, by their names in the legend.
-        output: The output to draw, for models with several.
         name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.
 
@@ -193,8 +180,8 @@ def plot_marginal(
     point = as_point(point, "point", getattr(model, "dim", point.numel()))
     check_parts(others=(others, Mapping))
     X = like_inputs(point.reshape(1, -1), model)
-    distributions = {name: Marginals(model, X, output)}
-    distributions.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
+    distributions = {name: Marginals(model, X)}
+    distributions.update({other: Marginals(entry, X) for other, entry in (others or {}).items()})
     if len(distributions) != 1 + len(others or {}):
         raise InputDataError(f"others must not use the model's own name {name!r}.")
     ends = torch.cat([distribution.quantile([1e-3, 1 - 1e-3]) for distribution in distributions.values()])
@@ -219,6 +206,64 @@ def plot_marginal(
     return finish(ax, value_label(model), "density", title)
 
 
+def plot_threshold(
+    model: Model,
+    bounds: Tensor,
+    level: float,
+    *,
+    dim: int = 1,
+    probability: float = 0.95,
+    resolution: int = 65,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Plot where the probability of a yes crosses a level: posterior median and credible band over the other input.
+
+    The band ends at the bounds. For three inputs draw a map of `botorch_skewgp.thresholds.threshold` with `plot_map`.
+
+    Example:
+        >>> ax = plot_threshold(SkewGP(train_X, Binary(labels)), bounds, level=0.75)
+
+    Args:
+        model: A model of yes/no answers with two inputs.
+        bounds: A `2 x 2` tensor of lower and upper bounds; the threshold is the first crossing from the lower one up.
+        level: The probability of a yes at the threshold.
+        dim: The input along which the threshold lies; it is the vertical axis.
+        probability: The probability of the credible band.
+        resolution: The number of points along the other input.
+        inputs: The names of the model's inputs, for the axes.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as in `threshold`.
+        UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
+    """
+    bounds = check_bounds(bounds, model, (2,), "plot_threshold")
+    if bounds.shape[1] > 2:
+        raise UnsupportedError("plot_threshold draws models of two inputs; draw a map of thresholds with plot_map.")
+    names = input_labels(bounds, inputs)
+    if dim not in (0, 1):
+        raise InputDataError(f"dim must be 0 or 1; got {dim!r}.")
+    other = 1 - dim
+    x = linspace(bounds, other, resolution)
+    X = torch.zeros(len(x), 2).to(x)
+    X[:, other] = x
+    low, high = bounds[:, dim].tolist()
+    found = threshold(model, X, level, dim, (low, high), probability)
+    ax = new_axes(ax, (5.4, 3.6))
+    lower, upper = (array(part.clamp(low, high)) for part in (found.lower, found.upper))
+    ax.fill_between(array(x), lower, upper, color=BLUE, alpha=0.2, linewidth=0, label=f"{probability:.0%} band")
+    median = torch.where(found.median.isfinite(), found.median, torch.nan)
+    ax.plot(array(x), array(median), color=BLUE, linewidth=1.8, label="median", zorder=3)
+    mark_points(ax, model, bounds, (other, dim))
+    ax.set_xlim(float(x[0]), float(x[-1]))
+    ax.set_ylim(low, high)
+    return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")
+
+
 def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
     """Lower and upper edge of every band, `2 x n` each."""
     if isinstance(probabilities, str) or not isinstance(probabilities, Iterable):
@@ -231,12 +276,7 @@ def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list
 
 
 def _draw_bands(
-    ax: Axes,
-    x: Tensor,
-    distribution: Marginals,
-    bands: Sequence[Tensor],
-    probabilities: Sequence[float],
-    color: str,
+    ax: Axes, x: Tensor, distribution: Marginals, bands: Sequence[Tensor], probabilities: Sequence[float], color: str
 ) -> None:
     """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
     ax.plot(array(x), array(distribution.mean), color=color, linewidth=1.8, label="mean", zorder=3)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
-from botorch_skewgp.observations.checks import as_number, as_probability, as_tensor, check_class
+from botorch_skewgp.observations.checks import as_number, as_tensor, check_class
 from botorch_skewgp.plots.data import mark_points
 from botorch_skewgp.plots.marginals import (
     Marginals,
@@ -23,12 +23,11 @@ from botorch_skewgp.plots.marginals import (
     known_data,
     like_inputs,
     linspace,
-    outcome_probabilities,
     points_between,
     value_label,
 )
 from botorch_skewgp.plots.style import BLACK, BLUE, DIVERGING, SEQUENTIAL, SMALL, VERMILLION, array, finish, new_axes
-from botorch_skewgp.protocols import kind_of_duels
+from botorch_skewgp.protocols import kind_of_duels, members_of
 
 Quantity = Literal["mean", "skewness", "width", "win", "valid"]
 ONE, TWO = 201, 48  # grid points along one input and along each of two
@@ -43,10 +42,8 @@ def plot_map(
     *,
     reference: Tensor | None = None,
     best: Tensor | None = None,
-    probability: float = 0.95,
     level: float | None = None,
     data: bool = True,
-    output: int | None = None,
     label: str | None = None,
     title: str | None = None,
     limits: tuple[float, float] | None = None,
@@ -67,15 +64,13 @@ def plot_map(
         model: A model; `None` for a function that is no model's.
         bounds: A `2 x d` tensor of lower and upper bounds; inputs other than one or two are fixed by equal bounds, and
             data at other values of these are not marked.
-        of: The posterior `"mean"`, the `"skewness"`, the `"width"` of the equal-tailed interval; the probability of
-            being preferred to the reference, `"win"`, or of working or of label 1, `"valid"`; or a function from an
-            `n x d` tensor of points to `n` values, such as an acquisition function.
+        of: The posterior `"mean"`, the `"skewness"`, the `"width"` of the 95 % interval; the probability of being
+            preferred to the reference, `"win"`, or of working or of label 1, `"valid"`; or a function from an `n x d`
+            tensor of points to `n` values, such as an acquisition function.
         reference: The point of `d` elements that others are compared with, for `"win"`.
         best: The recommended point, to mark.
-        probability: The probability of the interval, for `"width"`.
         level: A value to mark, on a map by its level set; one half for `"win"` if `None`.
         data: Whether to mark the model's data.
-        output: The output to draw, for a model with several.
         label: The name of the values.
         title: The title.
         limits: The values at the ends of the scale; by default minimum and maximum, 0 and 1 for probabilities.
@@ -87,8 +82,8 @@ def plot_map(
         The axes.
 
     Raises:
-        InputDataError: If bounds, points or names do not fit the model, `of` is not known, a probability is outside
-            (0, 1), or a function does not return a finite value for each point.
+        InputDataError: If bounds, points or names do not fit the model, `of` is not known, or a function does not
+            return a finite value for each point.
         UnsupportedError: If more than two inputs are free, or the model does not have the quantity.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_map")
@@ -99,7 +94,7 @@ def plot_map(
         for name, place in named.items()
         if place is not None
     }
-    drawn = _drawn(model, of, places.get("reference"), probability, output)
+    drawn = _drawn(model, of, places.get("reference"))
     given: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
     drawn = drawn._replace(**{name: value for name, value in given.items() if value is not None})
     num = (ONE if len(free) == 1 else TWO) if resolution is None else resolution
@@ -159,7 +154,7 @@ class _Drawn(NamedTuple):
     diverging: bool = False
 
 
-def _drawn(model: Model | None, of: Any, reference: Tensor | None, probability: float, output: int | None) -> _Drawn:
+def _drawn(model: Model | None, of: Any, reference: Tensor | None) -> _Drawn:
     if callable(of):
         return _Drawn(of)
     if of not in get_args(Quantity):
@@ -169,17 +164,13 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None, probability: 
     if (of == "win") != (reference is not None):
         raise InputDataError('reference is the point that others are compared with for of="win", which needs it.')
     if of == "mean":
-        return _Drawn(lambda X: Marginals(model, X, output).mean, value_label(model, "mean"), "Posterior mean")
+        return _Drawn(lambda X: Marginals(model, X).mean, value_label(model, "mean"), "Posterior mean")
     if of == "skewness":
         title = "Skewness of the posterior"
-        return _Drawn(lambda X: Marginals(model, X, output).skewness, "skewness", title, diverging=True)
+        return _Drawn(lambda X: Marginals(model, X).skewness, "skewness", title, diverging=True)
     if of == "width":
-        probability = as_probability(probability, "probability")
-        tails = [0.5 - probability / 2, 0.5 + probability / 2]
-        return _Drawn(
-            lambda X: Marginals(model, X, output).quantile(tails).diff(dim=0).squeeze(0),
-            value_label(model, "width"), f"Width of the {100 * probability:g} % interval",
-        )  # fmt: skip
+        title = "Width of the 95 % interval"
+        return _Drawn(lambda X: _width(Marginals(model, X)), value_label(model, "width"), title)
     if of == "win":
         assert reference is not None
         return _win(model, like_inputs(reference, model))
@@ -190,12 +181,20 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None, probability: 
     return _Drawn(lambda X: log_probability(X.unsqueeze(-2)).exp(), what, what.capitalize(), (0.0, 1.0))
 
 
+def _width(distribution: Marginals) -> Tensor:
+    low, high = distribution.quantile([0.025, 0.975])
+    return high - low
+
+
 def _win(model: Model, reference: Tensor) -> _Drawn:
     kind = kind_of_duels(model, "plot_map")
 
     def win_probability(X: Tensor) -> Tensor:
-        duels = torch.stack([X, reference.expand_as(X)], dim=-2)
-        probabilities = outcome_probabilities(model, kind, duels, "plot_map")
+        duels, each = torch.stack([X, reference.expand_as(X)], dim=-2), []
+        for member in members_of(model, "plot_map"):
+            part = member.answering_likelihood.for_kind(kind)
+            each.append(part(member.latent_posterior(duels), scale=member.outcome_scale).probs)
+        probabilities: Tensor = torch.stack(each).mean(0)
         return probabilities if probabilities.ndim == 1 else probabilities[..., 0]  # with ties three outcomes
 
     return _Drawn(win_probability, "probability of being preferred", "Against the reference", (0.0, 1.0), 0.5)

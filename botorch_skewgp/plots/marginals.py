@@ -14,27 +14,20 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_names, as_position, as_tensor, check_class, check_parts
+from botorch_skewgp.observations.checks import as_count, as_names, as_tensor, check_class, check_parts
 from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model, members_of
 
 
 class Marginals:
-    """The marginals of one output at `n` points: those of the posterior, or Gaussians of its moments.
+    """The marginals of a model's one output at `n` points: those of the posterior, or Gaussians of its moments."""
 
-    Raises:
-        UnsupportedError: If the model has several outputs and none is chosen, or is a batch.
-        InputDataError: If the output does not exist.
-    """
-
-    def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
+    def __init__(self, model: Model, X: Tensor) -> None:
         check_class(model, "model", Model)
-        if model.num_outputs > 1 and output is None:
-            raise UnsupportedError(f"The model has {model.num_outputs} outputs; choose one by output=0, ...")
-        place = as_position(0 if output is None else output, model.num_outputs)
-        if place is None:
-            raise InputDataError(f"output must name one of the model's {model.num_outputs} outputs; got {output!r}.")
-        self.output = place
+        if model.num_outputs > 1:
+            raise UnsupportedError(
+                f"The model has {model.num_outputs} outputs; draw one of them by plot_map(None, bounds, "
+                "lambda X: model.posterior(X).mean[:, 0])."
+            )
         with torch.no_grad():
             posterior: Any = model.posterior(X)
             self.posterior = posterior
@@ -46,12 +39,12 @@ class Marginals:
                     "drawn at once; draw one of its members."
                 )
             self.mean, self.variance = mean, self._moment("variance")
-        self.is_gaussian = gaussian or isinstance(self.posterior, GPyTorchPosterior)
+        self.is_gaussian = isinstance(self.posterior, GPyTorchPosterior)
 
     def _moment(self, name: str) -> Tensor:
         """A moment of the posterior, `n`; for an ensemble that of the mixture of its members."""
         moment: Tensor = getattr(self.posterior, self.of_mixture + name)
-        return moment[..., self.output]
+        return moment.squeeze(-1)
 
     def matched(self) -> Marginals:
         """The Gaussians of the same means and variances."""
@@ -65,15 +58,12 @@ class Marginals:
     def quantile(self, levels: Sequence[float]) -> Tensor:
         """Quantiles at several levels, `k x n`."""
         values = self.mean.new_tensor(levels)
-        if self.is_gaussian:
-            return self._normal().icdf(values.unsqueeze(-1))
-        return self._evaluate("quantile", values)
+        return self._normal().icdf(values.unsqueeze(-1)) if self.is_gaussian else self._evaluate("quantile", values)
 
     def density(self, values: Tensor) -> Tensor:
         """Densities at several values, `k x n`."""
-        if self.is_gaussian:
-            return self._normal().log_prob(values.unsqueeze(-1)).exp()
-        return self._evaluate("density", values)
+        normal = self._normal().log_prob(values.unsqueeze(-1)).exp() if self.is_gaussian else None
+        return self._evaluate("density", values) if normal is None else normal
 
     def _evaluate(self, name: str, values: Tensor) -> Tensor:
         try:
@@ -81,7 +71,7 @@ class Marginals:
                 result: Tensor = getattr(self.posterior, self.of_mixture + name)(values)
         except NotImplementedError as error:
             raise self._unsupported(name) from error
-        return result.reshape(len(values), len(self.mean), -1)[..., self.output]
+        return result.reshape(len(values), len(self.mean))
 
     @property
     def skewness(self) -> Tensor:
@@ -98,12 +88,7 @@ class Marginals:
 def check_bounds(
     bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
 ) -> Tensor:
-    """Check that bounds fit a model and can be drawn, and return them in the model's dtype and on its device.
-
-    Raises:
-        InputDataError: If the bounds do not fit the model's inputs, or the model is not a BoTorch model.
-        UnsupportedError: If this number of inputs cannot be drawn.
-    """
+    """Check that bounds fit a model and can be drawn, and return them in the model's dtype and on its device."""
     check_parts(model=(model, Model))
     bounds = as_bounds(bounds)
     free = free_inputs(bounds)
@@ -168,9 +153,13 @@ def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
 
 def input_labels(bounds: Tensor, inputs: Sequence[str] | None = None) -> list[str]:
     """The names of the free inputs; raises `InputDataError` unless there is one for each input."""
-    d = bounds.shape[1]
-    names = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
-    return ["$x$"] if inputs is None and d == 1 else [names[i] for i in free_inputs(bounds)]
+    names = input_names(bounds.shape[1], inputs)
+    return ["$x$"] if inputs is None and len(names) == 1 else [names[i] for i in free_inputs(bounds)]
+
+
+def input_names(d: int, inputs: Sequence[str] | None = None) -> list[str]:
+    """The names of all inputs, by default their numbers; raises `InputDataError` unless there is one for each."""
+    return [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
 
 
 def value_label(model: Model, name: str = "$f(x)$") -> str:
@@ -196,14 +185,3 @@ def known_duels(model: Model) -> Tensor:
         return model.comparisons
     pairs = [entry.duels.cpu() for entry in known_data(model)[1]]
     return torch.cat([torch.empty(0, 2, dtype=torch.long), *pairs])
-
-
-def outcome_probabilities(model: Model, kind: type[Observation], X: Tensor, user: str) -> Tensor:
-    """The probabilities of the outcomes of one kind, averaged over an ensemble."""
-    with torch.no_grad():
-        each = [
-            member.answering_likelihood.for_kind(kind)(member.latent_posterior(X), scale=member.outcome_scale).probs
-            for member in members_of(model, user)
-        ]
-    average: Tensor = torch.stack(each).mean(0)
-    return average

@@ -13,7 +13,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parts
@@ -31,24 +30,15 @@ SMALL = "small"
 def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
     """The axes given, or new ones on a pyplot figure of a size in inches; raises `InputDataError` for anything else."""
     check_parts(ax=(ax, Axes))
-    return new_figure(size).subplots() if ax is None else ax
-
-
-def new_figure(size: tuple[float, float]) -> Figure:
-    """A new pyplot figure of a size in inches, the current one for `plt.show` and `plt.savefig`."""
-    return plt.figure(figsize=size, dpi=DPI, layout="constrained")
+    return plt.figure(figsize=size, dpi=DPI, layout="constrained").subplots() if ax is None else ax
 
 
 def new_panels(ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], **options: Any) -> np.ndarray:
-    """The panels given, or new ones in at most three columns, each of a size in inches.
-
-    Raises:
-        InputDataError: If the number of panels given is wrong.
-    """
+    """The panels given, or new ones in at most three columns, each of a size in inches."""
     if ax is None:
         columns = min(num, COLUMNS)
         rows = -(-num // columns)
-        figure = new_figure((columns * size[0], rows * size[1]))
+        figure = plt.figure(figsize=(columns * size[0], rows * size[1]), dpi=DPI, layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False, **options).ravel()
         for panel in panels[num:]:
             panel.remove()
@@ -74,6 +64,17 @@ def finish(
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "beside" else {}
         ax.legend(frameon=False, fontsize=SMALL, **place)
     return ax
+
+
+def legend_above(panels: np.ndarray, are_given: bool) -> None:
+    """A legend of the first panel's labels: above all panels, or on the first if they are the user's."""
+    handles, labels = panels[0].get_legend_handles_labels()
+    if are_given:
+        panels[0].legend(frameon=False, fontsize=SMALL)
+        return
+    columns = min(len(handles), 2 * min(COLUMNS, len(panels)))
+    where: dict[str, Any] = {"loc": "outside upper center", "ncols": columns}
+    panels[0].figure.legend(handles, labels, frameon=False, fontsize=SMALL, **where)
 
 
 def array(x: Tensor) -> np.ndarray:

@@ -172,7 +172,7 @@ def test_sampled_outcomes_average_to_all_of_them(generator, monkeypatch):
 
     sampled = torch.stack([information(seed) for seed in range(24)])
     monkeypatch.setattr(active_learning, "MAX_OUTCOMES", 128)
-    difference = sampled - torch.stack([information(seed) for seed in range(24)])
+    difference = sampled - information(0)
     assert (difference.mean(0).abs() < 4.5 * difference.std(0) / 24**0.5).all()
     assert (difference.std(0) / 24**0.5 < 0.004).all()
 
@@ -282,8 +282,6 @@ def test_pool_is_diverse():
     assert torch.pdist(pool[best_alone]).max() < 0.01  # information alone chooses copies
     chosen, _ = select_from_pool(acquisition, pool, num=3)
     assert torch.pdist(pool[chosen]).min() > 0.1
-    chosen, _ = select_from_pool(acquisition, pool, num=3, min_distance=0.25)
-    assert torch.pdist(pool[chosen]).min() >= 0.25
 
 
 def test_pool_with_other_acquisition_functions(generator):
@@ -293,10 +291,8 @@ def test_pool_with_other_acquisition_functions(generator):
     chosen, _ = select_from_pool(acquisition, pool, num=2)
     assert len(set(chosen.tolist())) == 2
     numeric = LogExpectedImprovement(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), 1.0)
-    with pytest.raises(UnsupportedError, match="give min_distance"):
+    with pytest.raises(UnsupportedError, match="X_pending"):
         select_from_pool(numeric, POINTS, num=2)
-    chosen, _ = select_from_pool(numeric, POINTS, num=2, min_distance=0.1)
-    assert len(set(chosen.tolist())) == 2
     chosen, value = select_from_pool(numeric, POINTS)
     with torch.no_grad():
         assert value == numeric(POINTS.unsqueeze(-2)).max()
@@ -320,5 +316,3 @@ def test_pool_is_checked():
     for num in (0, 8):
         with pytest.raises(InputDataError, match="num must be an integer from 1 to 7"):
             select_from_pool(acquisition, POINTS, num)
-    with pytest.raises(InputDataError, match="Only 1 of 3"):
-        select_from_pool(acquisition, POINTS, 3, min_distance=5.0)

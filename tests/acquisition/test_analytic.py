@@ -22,17 +22,19 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.components import components_of
-from botorch_skewgp.acquisition.validity import ValidityBound, log_probability_of_validity
+from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
     OrdinalLikelihood,
     PreferenceLikelihood,
+    ProbitLikelihood,
     RowLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Validity
 from botorch_skewgp.rows import Reading
+from botorch_skewgp.thresholds import PsychometricFunction
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +342,14 @@ def test_validity_of_a_kind_of_the_users(minimize, generator):
     torch.testing.assert_close(of_points.likelihood.for_kind(Cold)(of_points.latent_posterior(X)).probs.flatten(), cold)
 
 
+def test_validity_counts_before_labels(generator):
+    said, worked = Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), Validity(torch.tensor([1, 1, 0, 1]))
+    likelihood = MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=1.0, noise=0.1))
+    model, X = make_model([said, worked], likelihood=likelihood), points(generator, 5)
+    expected = model.likelihood.for_kind(Validity)(model.latent_posterior(X)).probs.flatten()
+    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), expected)
+
+
 def test_validity_of_two_grades(generator):
     model = make_model(Ordinal([0, 1, 1, 0], 2), likelihood=OrdinalLikelihood(2))
     X = points(generator, 5)
@@ -361,8 +371,8 @@ def test_validity_of_fantasies_with_different_outcomes(binary, generator):
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
-    far = ValidityBound(1.0, torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE))
-    monkeypatch.setattr("botorch_skewgp.acquisition.validity._validity_bound", lambda model: far)
+    far = PsychometricFunction(Reading.at_point(torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)), 1)
+    monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_functions", lambda model: [(binary, far)])
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)

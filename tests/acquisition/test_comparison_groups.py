@@ -91,5 +91,5 @@ def test_nothing_is_told_where_the_kernel_decides():
 def test_next_pair_goes_on_without_a_word():
     model = make_model(APART)
     best = model.datapoints[model.posterior(model.datapoints).mean.argmax()]
-    pair, _ = silent(lambda: next_pair(model, BOUNDS, X_incumbent=best, num_restarts=2, raw_samples=16))
+    pair, _ = silent(lambda: next_pair(model, BOUNDS, "expected_improvement", num_restarts=2, raw_samples=16))
     assert torch.equal(pair[1], best)

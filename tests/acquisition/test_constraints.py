@@ -2,11 +2,11 @@
 
 import math
 import warnings
+from functools import partial
 
 import pytest
 import torch
 from acquisition_checks import BOUNDS, DOUBLE, points, samples
-from acquisition_checks import make_model as model_of
 from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean, ProbabilityOfImprovement
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qExpectedImprovement
@@ -14,7 +14,6 @@ from botorch.acquisition.objective import GenericMCObjective
 from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning, OptimizationWarning
 from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
-from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 from botorch.sampling.list_sampler import ListSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -23,6 +22,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.means import ConstantMean
 from gradients import assert_gradient
 from torch import nn
+from validity_cases import POINTS, VALUES, WORKED, make_model, mixed_model
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -32,27 +32,19 @@ from botorch_skewgp.acquisition import (
 from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
     ValidityInequality,
-    ValidityInitialConditions,
     ValidityWeightedAcquisitionFunction,
     gen_valid_candidates,
     next_safe,
+    safe_initial_conditions,
 )
 from botorch_skewgp.exceptions import FewAnswersWarning, OneClassWarning
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.likelihoods import NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
-
-POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-VALUES = POINTS.sum(-1)
-WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
-
-
-def make_model(observations, **options) -> SkewGP:
-    return model_of(observations, X=POINTS, **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +60,7 @@ def objective() -> SingleTaskGP:
 
 @pytest.fixture(scope="module")
 def mixed() -> SkewGP:
-    return make_model(
-        [Numeric(VALUES[:15]), Validity(WORKED[10:], index=torch.arange(10, 20))],
-        likelihood=MixedLikelihood(NumericLikelihood(noise=0.01), ValidityLikelihood(threshold=1.0, noise=0.1)),
-        outcome_transform=Standardize(m=1),
-    )
+    return mixed_model()
 
 
 def growing() -> PosteriorMean:
@@ -292,7 +280,7 @@ def test_next_safe_without_a_word(validity):
 def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkeypatch):
     safe = ValidityInequality(validity, level=0.8)
     acquisition = growing()
-    starts = ValidityInitialConditions(safe)(acquisition, BOUNDS, q=1, num_restarts=3, raw_samples=64)
+    starts = safe_initial_conditions(safe, [], acquisition, BOUNDS, q=1, num_restarts=3, raw_samples=64)
     ends = starts.clone()
     ends[0] = 1.0  # not valid
     ends[1] = starts[1] + 1e-4 * (starts[1].mean() - starts[1])
@@ -312,7 +300,7 @@ def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkey
 
 def test_initial_conditions_satisfy_everything(validity):
     safe = ValidityInequality(validity, level=0.8)
-    ic_generator = ValidityInitialConditions(safe)
+    ic_generator = partial(safe_initial_conditions, safe, [])
     options = {"acq_function": growing(), "bounds": BOUNDS, "num_restarts": 5, "raw_samples": 64}
     options["q"] = 1
     X = ic_generator(**options)
@@ -347,14 +335,14 @@ def test_starts_climb_into_a_small_valid_region():
     X = draw_sobol_samples(off, n=8, q=1, seed=0).squeeze(-2)
     with torch.no_grad():
         assert (safe(X) < 0).all()
-    X = ValidityInitialConditions(safe)(growing(), off, 1, 2, 8, options={"seed": 0})
+    X = safe_initial_conditions(safe, [], growing(), off, 1, 2, 8, options={"seed": 0})
     assert (safe(X) >= 0).all()
 
 
 def test_impossible_validity_says_so(validity):
     safe = ValidityInequality(validity, level=1 - 1e-12)
     with pytest.raises(CandidateGenerationError, match=r"the largest found is 0\.9|the largest found is 1"):
-        ValidityInitialConditions(safe)(growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
+        safe_initial_conditions(safe, [], growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
 
 
 def test_inequality_is_checked(validity, objective):
@@ -363,7 +351,7 @@ def test_inequality_is_checked(validity, objective):
             ValidityInequality(validity, level)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         ValidityInequality(objective)
-    start = ValidityInitialConditions(ValidityInequality(validity))
+    start = partial(safe_initial_conditions, ValidityInequality(validity), [])
     acquisition = growing()
     with pytest.raises(UnsupportedError, match="single value"):
         start(acquisition, BOUNDS, 1, 2, 8, fixed_features={0: torch.zeros(2)})

@@ -49,7 +49,7 @@ def test_of_the_level_of_labels():
     copied = deepcopy(model)
     (found,) = cutpoint_variances(copied, [copied.likelihood.for_kind(Binary).shift])
     assert torch.equal(copied.likelihood.for_kind(Binary).shift, labels.shift)
-    wanted = grid_variances(model, mll, labels.shift, torch.linspace(-4, 4, 321), lambda: labels.shift)
+    wanted = grid_variances(model, mll, labels.shift, torch.linspace(-4, 4, 81), lambda: labels.shift)
     assert found.shape == (1,)
     assert float(found) == pytest.approx(float(wanted), rel=0.2)
     assert float(found) > 0.01

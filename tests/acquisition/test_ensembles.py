@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, points
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, gain, points
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -17,7 +17,6 @@ from botorch_skewgp.acquisition import (
     PredictiveInformation,
     QuantileBound,
     SkewBayesianActiveLearningByDisagreement,
-    SkewKnowledgeGradient,
     SkewLogExpectedImprovement,
     SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
@@ -85,18 +84,16 @@ OF_DUELS = {
     ),
     "thompson": lambda m: DuelingThompsonSampling(m, REFERENCE, generator=torch.Generator().manual_seed(0)),
     "information": SkewBayesianActiveLearningByDisagreement,
-    "knowledge gradient": SkewKnowledgeGradient,
     "information about other duels": lambda m: PredictiveInformation(m, POINTS[:6].view(3, 2, 2) + 0.03),
 }
 OF_VALIDITY = {
     "validity": LogProbabilityOfValidity,
     "penalised bound": lambda m: PenalizedUpperConfidenceBound(m, level=0.9, penalty=10.0),
     "information of validity": SkewBayesianActiveLearningByDisagreement,
-    "knowledge gradient of validity": SkewKnowledgeGradient,
     "information on a level set": lambda m: LevelSetInformation(m, 0.7, POINTS + 0.03),
     "information about predictions": lambda m: PredictiveInformation(m, POINTS + 0.03),
 }
-NUM_POINTS = {"information": 2, "knowledge gradient": 2, "information about other duels": 2}
+NUM_POINTS = {"information": 2, "information about other duels": 2}
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")
@@ -189,7 +186,7 @@ def test_information_gain_of_the_papers_is_information(duels, generator):
 
 
 def test_path_is_that_of_a_member(duels, generator):
-    X, seeds = points(generator, 5), range(12)
+    X, seeds = points(generator, 5), range(4)
     paths = [DuelingThompsonSampling(duels, REFERENCE, generator=torch.Generator().manual_seed(i)) for i in seeds]
     chosen = {int(torch.randint(3, (), generator=torch.Generator().manual_seed(i))) for i in seeds}
     assert chosen == {0, 1, 2}
@@ -200,13 +197,13 @@ def test_path_is_that_of_a_member(duels, generator):
 
 
 @pytest.mark.parametrize("kind", ["duels", "validity"])
-def test_knowledge_gradient_by_monte_carlo(duels, validity, kind, generator):
+def test_gain_by_monte_carlo(duels, validity, kind, generator):
     """Averages over joint samples of all members, weighted by the probability of the outcome given the sample."""
     ensemble, k = (duels, 2) if kind == "duels" else (validity, 1)
     X, N = points(generator, 3, q=k) if k == 2 else POINTS[:3].unsqueeze(-2) + 0.02, 40_000
-    acquisition = SkewKnowledgeGradient(ensemble, X_candidates=POINTS[:3])
-    for x, value in zip(X, acquisition(X), strict=True):
+    for x in X:
         joint, parts = torch.cat([x, POINTS[:3]]), []
+        value = gain(ensemble, x.unsqueeze(0), joint, Preference if k == 2 else Validity)
         for m in ensemble.members:
             f = SobolQMCNormalSampler(torch.Size([N]), seed=1)(m.posterior(joint)).squeeze(-1)
             p = m.likelihood(f[:, :2] if kind == "duels" else f[:, 0]).probs.unsqueeze(-1)
@@ -214,8 +211,6 @@ def test_knowledge_gradient_by_monte_carlo(duels, validity, kind, generator):
         means = torch.stack(parts).mean(0)
         expected = means.amax(-1).sum() - means.sum(0).amax()
         assert abs(value - expected) < 1e-3
-    own = over_members(ensemble, lambda m: SkewKnowledgeGradient(m, X_candidates=POINTS[:3]), X)
-    assert (acquisition(X) - own.mean(0)).abs().max() > 5e-3  # it is no average over members
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
@@ -261,6 +256,5 @@ def test_pool(validity, generator):
 
 def test_other_models_are_refused():
     other = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
-    for make in (SkewKnowledgeGradient, SkewBayesianActiveLearningByDisagreement):
-        with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-            make(other)
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        SkewBayesianActiveLearningByDisagreement(other)

@@ -28,7 +28,7 @@ CLASSES += [
     dueling.ExpectedImprovementInformationGain,
     safety.PenalizedUpperConfidenceBound,
 ]
-PAIRS = (acquisition.SkewBayesianActiveLearningByDisagreement, acquisition.SkewKnowledgeGradient)
+PAIRS = (acquisition.SkewBayesianActiveLearningByDisagreement,)
 
 
 @pytest.fixture(scope="module")

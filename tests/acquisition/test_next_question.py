@@ -15,7 +15,6 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     Question,
     SkewBayesianActiveLearningByDisagreement,
-    SkewKnowledgeGradient,
     next_question,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
@@ -76,13 +75,6 @@ def information(beliefs, asks, items, recommended):
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
-
-
-@pytest.mark.parametrize("kind", ITEMS)
-def test_knowledge_gradient_is_the_exact_one(model, kind):
-    exact = SkewKnowledgeGradient(model, kind=kind, X_candidates=Z)(Z[ITEMS[kind]]).detach()
-    assert torch.allclose(value_of(knowledge_gradient, model, Question(kind), ITEMS[kind]), exact, atol=1e-9)
-    assert (exact > 1e-3).any()
 
 
 def test_a_choice_of_two_is_a_duel(model):

@@ -19,8 +19,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
-from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
@@ -153,16 +152,6 @@ def test_recommendation_is_checked(model):
 # The next pair
 
 
-def test_default_with_an_incumbent_is_its_challenger(model):
-    best, _ = recommend(model)
-    pair, value = next_pair(model, BOUNDS, X_incumbent=best, num_restarts=4, raw_samples=64, options={"seed": 0})
-    assert torch.equal(pair[1:], best)
-    assert inside(pair)
-    with torch.no_grad():
-        others = DuelingLogExpectedImprovement(model, best)(grid().unsqueeze(-2))
-    assert value > others.max() - 1e-3
-
-
 def test_pair_by_qeubo(model):
     pair, value = next_pair(model, BOUNDS, num_restarts=4, raw_samples=64)
     assert pair.shape == (2, 2)
@@ -202,16 +191,16 @@ def test_pair_by_information(model):
     assert pair.shape == (2, 2)
     assert inside(pair)
     torch.testing.assert_close(SkewBayesianActiveLearningByDisagreement(model)(pair).squeeze(), value)
-    with pytest.raises(UnsupportedError, match="chooses both points of a pair"):
-        next_pair(model, BOUNDS, "information", X_incumbent=POINTS[0])
 
 
 def test_challenger_of_the_best_of_the_models_own_points(model):
     incumbent, _ = recommend(model)
-    pair, value = next_pair(model, BOUNDS, "expected_improvement", **SMALL)
+    pair, value = next_pair(model, BOUNDS, "expected_improvement", num_restarts=4, raw_samples=64, options={"seed": 0})
     assert torch.equal(pair[1:], incumbent)
     assert inside(pair)
-    torch.testing.assert_close(DuelingLogExpectedImprovement(model, incumbent)(pair[:1]).squeeze(), value)
+    challenge = DuelingLogExpectedImprovement(model, incumbent)
+    torch.testing.assert_close(challenge(pair[:1]).squeeze(), value)
+    assert value > challenge(grid().unsqueeze(-2)).max() - 1e-3
 
 
 def test_incumbent_is_the_best_known_point_of_the_domain(model):
@@ -229,7 +218,7 @@ def test_incumbent_is_the_best_known_point_of_the_domain(model):
 def test_points_are_of_the_models_dtype(model):
     assert next_pair(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
     assert recommend(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
-    assert next_pair(model, BOUNDS.tolist(), X_incumbent=[2.5, 0.0], **SMALL)[0].dtype == DOUBLE
+    assert next_pair(model, BOUNDS.tolist(), **SMALL)[0].dtype == DOUBLE
     for candidates in (POINTS.float(), POINTS.tolist()):
         assert recommend(model, X_candidates=candidates)[0].dtype == DOUBLE
         assert recommend(model, BOUNDS, X_candidates=candidates, **SMALL)[0].dtype == DOUBLE
@@ -237,17 +226,13 @@ def test_points_are_of_the_models_dtype(model):
 
 
 def test_acquisition_functions_of_the_users_own(model):
-    pair, value = next_pair(model, BOUNDS, SkewKnowledgeGradient(model), **SMALL)
-    assert pair.shape == (2, 2)
-    assert value >= 0
     challenger = DuelingLogExpectedImprovement(model, POINTS[2])
-    for options in ({}, {"X_incumbent": POINTS[2]}):
-        pair, _ = next_pair(model, BOUNDS, challenger, **options, **SMALL)
+    for options in ({"bounds": BOUNDS, **SMALL}, {"X_candidates": POINTS}, {"X_candidates": POINTS[:1]}):
+        pair, _ = next_pair(model, method=challenger, **options)
         assert torch.equal(pair[1], POINTS[2])
-        pair, _ = next_pair(model, method=challenger, X_candidates=POINTS, **options)
-        assert torch.equal(pair[1], POINTS[2])
-    with pytest.raises(InputDataError, match="leave X_incumbent out"):
-        next_pair(model, BOUNDS, challenger, X_incumbent=POINTS[3], **SMALL)
+        assert apart(pair)
+    with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
+        next_pair(model, method=challenger, X_candidates=POINTS[2:3])
 
 
 def test_pair_with_fixed_features(model):
@@ -258,11 +243,9 @@ def test_pair_with_fixed_features(model):
 SIZES, SHAPES = [0.0, 0.5, 2.0, 3.0, 5.0], [-10.0, 0.0, 10.0]
 
 
-@pytest.mark.parametrize(
-    "make", [lambda model: None, lambda model: qExpectedUtilityOfBestOption(model, X_pending=POINTS[:1])]
-)
-def test_discrete_inputs_get_values_that_they_may_take(model, make):
-    pair, _ = next_pair(model, BOUNDS, make(model), POINTS[0], discrete_dims={0: SIZES}, cat_dims={1: SHAPES}, **SMALL)
+def test_discrete_inputs_get_values_that_they_may_take(model):
+    challenger = DuelingLogExpectedImprovement(model, POINTS[0])
+    pair, _ = next_pair(model, BOUNDS, challenger, discrete_dims={0: SIZES}, cat_dims={1: SHAPES}, **SMALL)
     assert pair[0, 0] in torch.tensor(SIZES)
     assert pair[0, 1] in torch.tensor(SHAPES)
     point, value = recommend(model, BOUNDS, discrete_dims={0: SIZES}, cat_dims={1: SHAPES}, **SMALL)
@@ -349,13 +332,20 @@ def test_pairs_of_a_pairwise_gp():
     assert torch.equal(pair[0], recommend(pairwise, X_candidates=POINTS)[0][0])  # one after the other
 
 
+@torch.no_grad()
+def test_pair_where_gradients_are_off(model):
+    pair, _ = next_pair(model, BOUNDS, **SMALL)
+    assert inside(pair)
+    assert not pair.requires_grad
+
+
 def test_pair_is_checked(model):
+    with pytest.raises(UnsupportedError, match="leave sequential out"):
+        next_pair(model, BOUNDS, sequential=True, **SMALL)
     with pytest.raises(InputDataError, match="or None; got 'guess'"):
         next_pair(model, BOUNDS, "guess")
     with pytest.raises(InputDataError, match="bounds must be 2 x 2"):
         next_pair(model, BOUNDS[0])
-    with pytest.raises(InputDataError, match="one finite point of dimension 2"):
-        next_pair(model, BOUNDS, X_incumbent=POINTS[:2])
     two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
     with pytest.raises(UnsupportedError, match="2 outputs"):
         next_pair(two, BOUNDS)
@@ -371,16 +361,13 @@ def test_challenger_from_a_pool(model, generator):
     pair, value = next_pair(model, X_candidates=pool)
     assert torch.equal(pair, torch.stack([pool[values.argmax()], incumbent]))
     torch.testing.assert_close(value, values.max())
-    pair, _ = next_pair(model, X_candidates=pool, X_incumbent=POINTS[0])
-    assert torch.equal(pair[1], POINTS[0])
 
 
-@pytest.mark.parametrize("name", ["qeubo", "knowledge gradient", "information"])
+@pytest.mark.parametrize("name", ["qeubo", "information"])
 def test_pair_from_a_pool(model, name, generator):
     pool = torch.rand(5, 2, generator=generator, dtype=DOUBLE)
     acquisition = {
         "qeubo": lambda: qExpectedUtilityOfBestOption(model, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)),
-        "knowledge gradient": lambda: SkewKnowledgeGradient(model),
         "information": lambda: SkewBayesianActiveLearningByDisagreement(model),
     }[name]()
     pair, value = next_pair(
@@ -410,6 +397,13 @@ class Likes(AcquisitionFunction):
         return -(X - self.place).square().sum((-1, -2))
 
 
+class LikesBeside(DuelingAcquisitionFunction):
+    """The same of challengers of that place."""
+
+    def forward(self, X):
+        return -(X - self.X_reference).square().sum((-1, -2))
+
+
 def apart(points) -> bool:
     distance = torch.cdist(points, points) + torch.eye(len(points), dtype=DOUBLE)
     return bool((distance > 1e-3).all())
@@ -420,9 +414,9 @@ def apart(points) -> bool:
     [
         {},
         {"fixed_features": {0: 5.0}},
-        {"discrete_dims": {0: [0.0, 2.0, 5.0]}, "X_incumbent": BOUNDS[1]},
-        {"cat_dims": {0: [0.0, 5.0], 1: [-10.0, 10.0]}, "X_incumbent": BOUNDS[1]},
-        {"X_incumbent": BOUNDS[1]},
+        {"discrete_dims": {0: [0.0, 2.0, 5.0]}, "challenged": True},
+        {"cat_dims": {0: [0.0, 5.0], 1: [-10.0, 10.0]}, "challenged": True},
+        {"challenged": True},
         {
             "inequality_constraints": [(torch.tensor([0, 1]), torch.tensor([1.0, 1.0], dtype=DOUBLE), 14.0)],
             "options": BRIEF,
@@ -432,11 +426,14 @@ def apart(points) -> bool:
     ids=["corner", "fixed", "whole numbers", "categories", "incumbent", "triangle", "line"],
 )
 def test_points_of_a_pair_differ(model, options):
-    pair, value = next_pair(model, BOUNDS, Likes(model, BOUNDS[1]), **options, **SMALL)
+    options, challenged = dict(options), "challenged" in options
+    options.pop("challenged", None)
+    acquisition = LikesBeside(model, BOUNDS[1]) if challenged else Likes(model, BOUNDS[1])
+    pair, value = next_pair(model, BOUNDS, acquisition, **options, **SMALL)
     assert inside(pair)
     assert apart(pair)
-    assert torch.equal(pair[1] if "X_incumbent" in options else pair[0].round(decimals=3), BOUNDS[1])
-    asked = pair[:1] if "X_incumbent" in options else pair
+    assert torch.equal(pair[1] if challenged else pair[0].round(decimals=3), BOUNDS[1])
+    asked = pair[:1] if challenged else pair
     torch.testing.assert_close(Likes(model, BOUNDS[1])(asked), value)
     for name in ("discrete_dims", "cat_dims"):
         for dim, values in options.get(name, {}).items():
@@ -455,9 +452,6 @@ def test_options_of_a_choice_differ():
         for few in (SMALL, {"num_restarts": 1, "raw_samples": 1}):
             assert apart(next_pair(model, BOUNDS, **few)[0])
             assert apart(next_choice(model, BOUNDS, 4, **few)[0])
-    options, _ = next_choice(model, BOUNDS, 3, X_incumbent=BOUNDS[1], **SMALL)
-    assert torch.equal(options[2], BOUNDS[1])
-    assert apart(options)
 
 
 def test_fewer_points_than_options(model):
@@ -465,17 +459,6 @@ def test_fewer_points_than_options(model):
     assert apart(next_choice(model, BOUNDS, 4, **corners, **SMALL)[0])
     with pytest.raises(CandidateGenerationError, match="No 5 different points"):
         next_choice(model, BOUNDS, 5, **corners, **SMALL)
-
-
-def test_an_incumbent_is_one_of_the_points_asked_about(model):
-    best = POINTS[2]
-    pair, _ = next_pair(model, X_candidates=POINTS[:1], X_incumbent=best)
-    assert torch.equal(pair, torch.stack([POINTS[0], best]))
-    options, _ = next_choice(model, num_options=3, X_candidates=POINTS[:2], X_incumbent=best)
-    assert apart(options)
-    assert torch.equal(options[-1], best)
-    with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
-        next_pair(model, X_candidates=POINTS[2:3], X_incumbent=best)
 
 
 def test_a_model_without_points_recommends_one_of_the_domain():

@@ -12,6 +12,7 @@ from botorch.utils.sampling import manual_seed
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
+from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.observations import Preference
@@ -140,8 +141,9 @@ def test_pending_points_are_left_as_they_were(model):
 def test_options_that_speak_of_points_are_in_units_of_inputs(model):
     constraint = (torch.tensor([1]), torch.tensor([-1.0], dtype=torch.double), -60.0)  # batches of at most 60
     with manual_seed(0):
+        challenger = DuelingLogExpectedImprovement(model, BOUNDS[1])
         constrained, _ = next_pair(
-            model, BOUNDS, inequality_constraints=[constraint], num_restarts=2, raw_samples=16, X_incumbent=BOUNDS[1]
+            model, BOUNDS, challenger, inequality_constraints=[constraint], num_restarts=2, raw_samples=16
         )
         fixed, _ = next_pair(model, BOUNDS, fixed_features={1: 64.0}, num_restarts=2, raw_samples=16)
     assert constrained[0, 1] <= 60 + 1e-6

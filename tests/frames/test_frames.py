@@ -54,15 +54,6 @@ def test_points_of_another_frame_are_coded_alike():
         answers.points({"mode": ["car", "boat"], "price": [4, 1.5]})
 
 
-def test_what_was_not_available_is_no_option():
-    frame = {**without_none(), "can": [1, 1, 0, 1, 1, 1, 1]}
-    frame["price"][2] = None
-    answers = read_choices(frame, "trip", "chosen", ["price"], "id", available="can")
-    assert [offered(answers, row) for row in range(2)] == [[5.0, 2.0], [2.0, 4.0]]
-    with pytest.raises(InputDataError, match="Row 1 was chosen and was not available"):
-        read_choices({**frame, "can": [1, 0, 1, 1, 1, 1, 1]}, "trip", "chosen", ["price"], "id", available="can")
-
-
 def test_situations_to_come_are_left_out_of_answers():
     frame = {**TRIPS, "chosen": [0, 1, 0, 0, 1, None, None, 1, 0]}
     answers = read_choices(frame, "trip", "chosen", ["price"], "id", alternative="mode", none="none")

@@ -87,8 +87,6 @@ MODELS = [
     (lambda: item_model(3, Preference([[1, 1]])), "itself"),
     (lambda: item_model(3, DUEL, features=torch.rand(4, 2)), "features must be 3 x d"),
     (lambda: item_model(3, DUEL, features=[[0.0], [float("nan")], [1.0]]), r"finite; see items \[1\]"),
-    (lambda: item_model(3, DUEL, groups=[0, 1]), "groups must hold"),
-    (lambda: item_model(3, DUEL, groups=["a", "b", "a"]), r"^groups must be .* groups, names = number_judges\(names\)"),
     (lambda: item_model(3, [[0, 1]]), "observations such as Preference"),
     (lambda: item_model(3, TWO, advantages=torch.zeros(3, 2)), "advantages must be finite and 2 x 2 x c"),
     (lambda: item_model(3, TWO, categories=[0]), "categories must hold a number for each of 2 votes"),
@@ -96,8 +94,7 @@ MODELS = [
     (lambda: item_model(3, Choice([[0, 1, 2]]), times=[1.0]), "between two items"),
     (lambda: add_votes(plain(), DUEL, times=[1.0]), "same kinds"),
     (lambda: add_items(league(), -1), "num_items must be an integer of at least 1; got -1"),
-    (lambda: add_items(league(features=FEATURES), 1, groups=[1]), "items have no groups"),
-    (lambda: add_items(plain(), 1, features=[[0.5]]), "columns of features and groups"),
+    (lambda: add_items(plain(), 1, features=[[0.5]]), "items have 0 features; got 1"),
     (lambda: feature_share(plain()), "no features"),
 ]
 TABLES = [

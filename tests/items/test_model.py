@@ -8,7 +8,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.fit import fit_gpytorch_mll
 
-from botorch_skewgp.items import add_items, add_votes, feature_share, item_model, item_points
+from botorch_skewgp.items import add_items, add_votes, feature_share, item_model
+from botorch_skewgp.items.effects import item_points
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
@@ -58,17 +59,6 @@ def test_features_may_have_any_scale(generator):
     means = [item_model(10, Preference(pairs), F, approximation="ep") for F in (scaled, base)]
     first, second = (model.posterior(model.datapoints).mean for model in means)
     assert torch.allclose(first, second, atol=1e-8)
-
-
-def test_groups_share_their_effect(generator):
-    groups = torch.arange(30) % 3
-    utility = torch.tensor([-2.0, 0.0, 2.0]).double()[groups]
-    model = fit(item_model(30, Preference(votes_of(utility, 400, generator)), groups=groups, approximation="ep"))
-    larger = add_items(model, 3, groups=[0, 2, 7])  # the last of a group of its own
-    posterior = larger.posterior(larger.datapoints[30:])
-    mean, sd = posterior.mean.squeeze(-1), posterior.variance.sqrt().squeeze(-1)
-    assert mean[1] - mean[0] > 2.5
-    assert sd[2] > 1.5 * sd[0]
 
 
 def test_more_votes_and_items_are_the_larger_model(generator):

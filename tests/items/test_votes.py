@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-import torch
 from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.items import item_model, leaderboard, read_votes
@@ -49,12 +48,6 @@ def test_both_bad_tells_the_level():
     assert entry.answers.tolist() == [0, 1, 2, 3, 1]
     assert entry.buttons == ("first", "second", "tie", "both bad")
     assert entry.judge.tolist() == [0, 1, 1, 0, 1]
-    frame = votes.to_frame()
-    assert frame.iloc[3].tolist() == ["x", "z", "both bad", "ann"]
-    assert frame.iloc[4].tolist() == ["x", "y", "winner", "bot"]
-    (again,) = read_votes(frame, outcome="outcome", judge="judge").observations
-    assert isinstance(again, Vote)
-    assert again.duels.tolist() == entry.duels.tolist()
 
 
 def test_items_that_are_both_bad_are_bad():
@@ -70,19 +63,6 @@ def test_items_that_are_both_bad_are_bad():
     tied = read_votes({"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", both_alike="tie")
     with pytest.warns(InputDataWarning, match="All votes are ties"):
         item_model(2, tied.observations)
-
-
-def test_back_and_forth():
-    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
-    frame = votes.to_frame()
-    assert frame.columns.tolist() == ["winner", "loser", "outcome", "judge"]
-    assert frame.iloc[1].tolist() == ["z", "y", "winner", "bot"]
-    again = read_votes(frame, outcome="outcome", judge="judge")
-    assert (again.items, again.judges) == (votes.items, votes.judges)
-    for old, new in zip(votes.observations, again.observations, strict=True):
-        assert type(old) is type(new)
-        assert torch.equal(getattr(old, old.index_field), getattr(new, new.index_field))
-        assert torch.equal(old.judge, new.judge)
 
 
 def test_items_that_no_vote_is_about_keep_their_place():
@@ -102,9 +82,6 @@ def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
     won, tied = votes.observations
     assert (won.pairs.tolist(), tied.pairs.tolist()) == ([[0, 1]], [[1, 2], [0, 2]])
     assert (won.judge.tolist(), tied.judge.tolist(), votes.judges) == ([0], [1, 0], ("x", "y"))
-    again = read_votes(votes.to_frame(), both_alike="tie")
-    assert [entry.pairs.tolist() for entry in again.observations] == [[[0, 1]], [[1, 2], [0, 2]]]
-    assert again.judges == votes.judges
 
 
 def test_names_of_several_classes():

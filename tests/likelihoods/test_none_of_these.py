@@ -170,7 +170,7 @@ def test_from_the_first_round_on(none, fit):
     assert bool(new.mean.isfinite().all())
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_after_refusals_proposals_find_what_is_good(seed):
     """Two questions whose options are all bad, and five proposed ones; "good" is a tenth of the box."""
     g = torch.Generator().manual_seed(seed)

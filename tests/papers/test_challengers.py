@@ -128,8 +128,6 @@ def test_next_pair_takes_it_with_its_reference(model, name):
     assert torch.equal(pair[1], REFERENCE)
     assert not torch.equal(pair[0], REFERENCE)
     assert value.isfinite()
-    with pytest.raises(InputDataError, match="leave X_incumbent out"):
-        next_pair(model, BOUNDS, ACQUISITIONS[name](model, REFERENCE), X_incumbent=REFERENCE + 0.1, **few)
 
 
 # Upper credible bound

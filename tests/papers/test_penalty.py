@@ -4,40 +4,27 @@ import warnings
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, points
-from acquisition_checks import make_model as model_of
+from acquisition_checks import BOUNDS, points
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 from gpytorch.means import ConstantMean
 from gradients import assert_gradient
+from validity_cases import POINTS, VALUES, WORKED, make_model, mixed_model
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity, QuantileBound
 from botorch_skewgp.exceptions import OneClassWarning
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.likelihoods import NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Numeric, Validity
 from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 
-POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-VALUES = POINTS.sum(-1)
-WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
-
-
-def make_model(observations, **options) -> SkewGP:
-    return model_of(observations, X=POINTS, **options)
-
 
 @pytest.fixture(scope="module")
 def mixed() -> SkewGP:
-    return make_model(
-        [Numeric(VALUES[:15]), Validity(WORKED[10:], index=torch.arange(10, 20))],
-        likelihood=MixedLikelihood(NumericLikelihood(noise=0.01), ValidityLikelihood(threshold=1.0, noise=0.1)),
-        outcome_transform=Standardize(m=1),
-    )
+    return mixed_model()
 
 
 def test_penalty_spelled_out(mixed, generator):
@@ -76,7 +63,7 @@ def test_penalty_is_checked(mixed):
 
 
 def test_labels_of_one_class_are_told():
-    model = model_of(Validity([True] * 5), X=POINTS)
+    model = make_model(Validity([True] * 5))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PenalizedUpperConfidenceBound(model)

@@ -297,10 +297,10 @@ def judged_model(**options) -> SkewGP:
     return model.eval()
 
 
-@pytest.mark.parametrize("judge", [None, 0, 1, "new"])
+@pytest.mark.parametrize("judge", [None, 1, "new"])
 def test_law_of_a_judge(judge, generator):
     model = judged_model(input_transform=Normalize(2), learn_judge_reliability=True).for_judge(judge)
-    paths = SkewGPSamplePath.draw(model, torch.Size([20_000]), num_features=512, generator=generator)
+    paths = SkewGPSamplePath.draw(model, torch.Size([8_000]), num_features=512, generator=generator)
     X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
     check_law(paths(X), model.posterior(X))
 

@@ -129,7 +129,7 @@ class TestMoments:
         last = draw(distribution, chains=1000, steps=1, burn_in=6, **options)[-1, :, 0]
         assert stats.kstest(last.numpy(), expected.cdf).pvalue > 1e-4
 
-    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    @pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)])
     def test_radius_in_a_cone(self, dtype):
         # Where the bounds are a cone around the mean, (u - mean)' Gamma^-1 (u - mean) is chi-squared as without them.
         m = 100

@@ -77,7 +77,7 @@ def run(kind: Kind, distribution: TruncatedNormal, generator: torch.Generator) -
     return rows[kind.steps // 6 :]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.float64])
 @pytest.mark.parametrize(
     ("name", "case"),
     [

@@ -1,14 +1,29 @@
-"""Leaderboards: items with the intervals of their utilities and ranks."""
+"""Tables drawn: the tastes of judges, and leaderboards of items with intervals of their ranks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import torch
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
-from botorch_skewgp.observations.checks import as_count
-from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, finish, new_axes
+from botorch_skewgp.checking import JudgeSummary
+from botorch_skewgp.observations.checks import as_count, as_names
+from botorch_skewgp.plots.marginals import input_names
+from botorch_skewgp.plots.style import (
+    BLACK,
+    BLUE,
+    COLORS,
+    SMALL,
+    VERMILLION,
+    array,
+    finish,
+    legend_above,
+    new_axes,
+    new_panels,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -16,6 +31,52 @@ if TYPE_CHECKING:
 NEEDED = ("utility", "utility_low", "utility_high", "rank_low", "rank_high", "p_best", "tier")
 ROW = 0.24  # height of an item, in inches
 MAX_ITEMS = 60
+
+
+def plot_tastes(
+    summary: JudgeSummary,
+    names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | Iterable[Axes] | None = None,
+) -> Iterable[Axes]:
+    r"""Plot the tastes of all judges with their intervals, a panel for each input; line and band are shared tastes.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
+        >>> axes = plot_tastes(judge_summary(model), names=["ann", "bob"], inputs=["sweet", "strong"])
+
+    Args:
+        summary: The table that `judge_summary(model)` returns.
+        names: The judges' names; their numbers by default.
+        inputs: The inputs' names.
+        ax: The axes to draw on, one for each input; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If `summary` is not a table of judges, or names or axes are too few or too many.
+    """
+    if not isinstance(summary, JudgeSummary):
+        raise InputDataError(f"summary must be what judge_summary(model) returns; got {type(summary).__name__}.")
+    judges, d = [str(judge) for judge in summary.judges], summary.mean.shape[-1] - 1
+    names = judges if names is None else as_names(names, "names", len(judges))
+    inputs = input_names(d, inputs)
+    panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), sharey=True)
+    place = torch.arange(len(names))
+    for i, panel in enumerate(panels):
+        mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
+        band = f"{summary.level:.0%} band" if i == 0 else None
+        panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0, label=band)
+        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared" if i == 0 else None)
+        bars = [mean[1:] - low[1:], high[1:] - mean[1:]]
+        label = f"a judge, {summary.level:.0%} interval" if i == 0 else None
+        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=label)
+        panel.set_yticks(place.tolist(), labels=names)
+        panel.set_ylim(len(names) - 0.5, -0.5)
+        finish(panel, f"taste for {inputs[i]}", "", legend="none")
+    legend_above(panels, ax is not None)
+    return panels
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
