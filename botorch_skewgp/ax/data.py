@@ -91,9 +91,9 @@ def with_every_trial(
 ) -> ExperimentData:
     """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial is invalid if it failed; a reported label overrides that. The column is
-    added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
-    learning curves the last numbers count, once the trial has ended.
+    A trial is invalid if it failed; a reported label overrides that. The column is added only if some trial is invalid
+    or a label was reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count,
+    once the trial has ended.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data

@@ -55,8 +55,10 @@ class Judgement:
     @property
     def kind(self) -> type[Observation]:
         """The kind of observation."""
-        if self.tie or self.or_none:
-            return Tie if self.tie else ChoiceOrNone
+        if self.tie:
+            return Tie
+        if self.or_none:
+            return ChoiceOrNone
         return Preference if len(self.items) == 2 else Choice
 
     def among(self, names: Mapping[Any, Any]) -> Judgement | None:

@@ -110,13 +110,12 @@ def ready(**kwargs):
     return client
 
 
-@pytest.mark.parametrize("attach", ["attach_data", "complete_trial"])
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("attach", "value", "message"),
     [
-        (math.nan, "Trial 2 reports nan for 'loss'"),
-        ((1.0, -0.1), "Trial 2 reports the standard error -0.1 for 'loss'"),
-        ((1.0, math.inf), "Trial 2 reports the standard error inf for 'loss'"),
+        ("attach_data", math.nan, "Trial 2 reports nan for 'loss'"),
+        ("complete_trial", (1.0, -0.1), "Trial 2 reports the standard error -0.1 for 'loss'"),
+        ("complete_trial", (1.0, math.inf), "Trial 2 reports the standard error inf for 'loss'"),
     ],
 )
 def test_data_that_cannot_be_right(attach, value, message):
