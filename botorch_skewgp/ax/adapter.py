@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from ax.adapter.base import BaseGenArgs, DataLoaderConfig, GenResults
@@ -34,27 +34,20 @@ from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_compa
 from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
-from botorch_skewgp.hosts.data import kind_of
-from botorch_skewgp.hosts.entries import Judgement
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.hosts.records import Judgement
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 Failures = Literal["constraint", "objective", "ignore"]
 NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
-
-
-class Prospects(NamedTuple):
-    """What is expected of arms."""
-
-    goodness: Tensor
-    feasible: Tensor
-    feasible_if_measured: Tensor
+LIKELY = 0.5  # the least probability of an arm that meets the constraints
+POSSIBLE = 0.25  # of an arm whose own numbers meet them, as one at the limit, which half of the errors break
 
 
 class SkewGPAdapter(TorchAdapter):
-    r"""Passes all data of an experiment to SkewGPs: numbers, labels, comparisons, and failed trials.
+    """Passes all data of an experiment to SkewGPs: numbers, labels, comparisons, and failed trials.
 
     See `skewgp_generation_strategy` for the arguments that Ax's adapter lacks. The metric of validity is added to the
     experiment as a tracking metric if it is needed, so that Ax can report it.
@@ -91,10 +84,10 @@ class SkewGPAdapter(TorchAdapter):
         self._bounds: list[Bound] = []
         self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
-        self._learned_objective = isinstance(
+        self.learns_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
         )
-        if self._learned_objective:
+        if self.learns_objective:
             transforms = [entry for entry in transforms or () if entry in BOPE_ALLOWED_TRANSFORMS]
         super().__init__(
             experiment=experiment,
@@ -123,7 +116,7 @@ class SkewGPAdapter(TorchAdapter):
     ) -> ExperimentData:
         """Keep Ax's own data as the training data, and fit to all data of the experiment."""
         experiment_data = super()._set_and_filter_training_data(experiment_data, search_space)
-        if self._learned_objective:
+        if self.learns_objective:
             return experiment_data
         metrics = self._experiment.metrics
         comparisons = recorded_comparisons(self._experiment)
@@ -141,7 +134,7 @@ class SkewGPAdapter(TorchAdapter):
         self, cv_training_data: ExperimentData, cv_test_points: list[ObservationFeatures]
     ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
         """Add the data of the fit, not later ones: those may be of a kind without parameters in the model."""
-        if not self._learned_objective:
+        if not self.learns_objective:
             cv_training_data = self._with_every_trial(cv_training_data, learns_failures=self._has_validity)
         return super()._transform_inputs_for_cv(cv_training_data, cv_test_points)
 
@@ -193,7 +186,7 @@ class SkewGPAdapter(TorchAdapter):
         if any(entry.metric == outcome for entry in self._bounds):
             kinds.append(Censored)
         if outcome in self._objectives():
-            kinds += [kind_of(entry) for entry in self._comparisons]
+            kinds += [entry.kind for entry in self._comparisons]
             if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
                 kinds.append(Validity)
         return list(dict.fromkeys(kinds))
@@ -205,7 +198,7 @@ class SkewGPAdapter(TorchAdapter):
         parameters: list[str],
         search_space_digest: SearchSpaceDigest | None,
     ) -> tuple[list[SupervisedDataset], list[str], list[list[TCandidateMetadata]] | None]:
-        if self._learned_objective:
+        if self.learns_objective:
             return super()._convert_experiment_data(experiment_data, outcomes, parameters, search_space_digest)
         if search_space_digest is not None and search_space_digest.task_features:
             raise UnsupportedError("Tasks are not supported; take the task parameter out of the search space.")
@@ -279,14 +272,14 @@ class SkewGPAdapter(TorchAdapter):
         """The joint posterior of the latent function of the only objective, minimised or maximised."""
         return self.objective_model.latent_posterior(self.transform_observation_features(features))
 
-    @property
-    def learns_objective(self) -> bool:
-        """Whether the objective is a utility of outcomes, learned from comparisons of them."""
-        return self._learned_objective
-
     @torch.no_grad()
-    def prospects(self, arms: Sequence[Arm]) -> Prospects:
-        """What the models say of arms: how good they are, and whether they meet the constraints."""
+    def best_of(self, arms: Sequence[Arm]) -> Arm | None:
+        """The best arm that is likely to meet the constraints; `None` if none is.
+
+        Where no arm is, those count whose own numbers meet them, if that is possible: the most probable of them.
+        """
+        if not arms:
+            return None
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
         _, config = self._get_transformed_model_gen_args(
             arguments.search_space,
@@ -299,18 +292,21 @@ class SkewGPAdapter(TorchAdapter):
         models = self.generator.surrogate.model
         posteriors = [model.posterior(X.unsqueeze(-2)) for model in getattr(models, "models", [models])]
         mean = torch.cat([posterior.mean.squeeze(-1) for posterior in posteriors], dim=-1)
-        goodness = (mean @ config.objective_weights.to(mean).mT).squeeze(-1)
-        if config.outcome_constraints is None:
-            return Prospects(goodness, torch.ones_like(goodness), torch.ones_like(goodness))
-        shape = torch.Size([NUM_SAMPLES])
-        each = [get_sampler(posterior, shape, seed=number) for number, posterior in enumerate(posteriors)]
-        drawn = [sampler(posterior).squeeze(-1) for sampler, posterior in zip(each, posteriors, strict=True)]
-        A, b = (entry.to(mean) for entry in config.outcome_constraints)
-        met = torch.cat(drawn, dim=-1) @ A.mT <= b.squeeze(-1)
-        measured = self._measured(arms)
-        sums = torch.where(A != 0, A * measured.unsqueeze(-2), 0.0).sum(-1)  # NaN where a metric has no number
-        doubtful = met | (sums <= b.squeeze(-1))
-        return Prospects(goodness, met.all(-1).to(mean).mean(0), doubtful.all(-1).to(mean).mean(0))
+        scores = (mean @ config.objective_weights.to(mean).mT).squeeze(-1)
+        if config.outcome_constraints is not None:
+            shape = torch.Size([NUM_SAMPLES])
+            each = [get_sampler(posterior, shape, seed=number) for number, posterior in enumerate(posteriors)]
+            drawn = [sampler(posterior).squeeze(-1) for sampler, posterior in zip(each, posteriors, strict=True)]
+            A, b = (entry.to(mean) for entry in config.outcome_constraints)
+            met = torch.cat(drawn, dim=-1) @ A.mT <= b.squeeze(-1)
+            measured = self._measured(arms)
+            sums = torch.where(A != 0, A * measured.unsqueeze(-2), 0.0).sum(-1)  # NaN where a metric has no number
+            feasible, if_measured = (m.all(-1).to(mean).mean(0) for m in (met, met | (sums <= b.squeeze(-1))))
+            is_likely, is_possible = feasible >= LIKELY, (if_measured >= LIKELY) & (feasible >= POSSIBLE)
+            scores = scores if is_likely.any() else feasible
+            scores = scores.masked_fill(~(is_likely if is_likely.any() else is_possible), -math.inf)
+        best = int(scores.argmax())
+        return arms[best] if math.isfinite(scores[best]) else None
 
     def _measured(self, arms: Sequence[Arm]) -> Tensor:
         """The mean number of each arm and outcome, NaN where there is none or it is a label."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
@@ -15,19 +13,19 @@ from ax.exceptions.core import UserInputError
 from ax.utils.common.constants import Keys
 
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
-from botorch_skewgp.hosts import entries
-from botorch_skewgp.hosts.entries import (
-    Comparison,
+from botorch_skewgp.hosts import records
+from botorch_skewgp.hosts.records import (
     Judgement,
     Unreadable,
-    as_number,
+    as_bounds,
     as_value,
+    check_choice,
     check_judge,
-    check_others,
+    checked_bounds,
+    judged,
+    left_of,
     readable,
-    selected,
     warn_of,
-    without_pair,
 )
 from botorch_skewgp.observations import checks
 
@@ -64,25 +62,17 @@ def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
             if len(trial) == 2:
                 arms = sorted(zip(trial["arm_name"], trial["mean"], strict=True), key=lambda x: -x[1])
                 (first, a), (second, b) = arms
-                judgements.append(Comparison(first, second, tie=a == b))
+                judgements.append(judged(first, [second], tie=a == b))
     if len(_objectives(experiment)) > 1:
-        reason = f"is no use. {entries.SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(COMPARISONS, entry, reason) for entry in judgements]
+        reason = f"is no use. {records.SEVERAL_OBJECTIVES}"
+        unreadable += [Unreadable(COMPARISONS, as_value(entry), reason) for entry in judgements]
         judgements = []
     _warn_of(experiment, unreadable)
     return judgements
 
 
 def recorded_bounds(experiment: Experiment) -> list[Bound]:
-    r"""The bounds of `attach_censored`, the last of each arm, trial and metric; unreadable entries are left out with a
-    warning.
-
-    Args:
-        experiment: The experiment, `client._experiment`.
-
-    Raises:
-        UserInputError: If it is no experiment.
-    """
+    """The bounds of `attach_censored`, the last of each arm, trial and metric; others are left out with a warning."""
     found, unreadable = _readable_bounds(experiment)
     _warn_of(experiment, unreadable)
     return list({entry[:3]: entry for entry in found}.values())
@@ -90,29 +80,23 @@ def recorded_bounds(experiment: Experiment) -> list[Bound]:
 
 def _readable_bounds(experiment: Experiment) -> tuple[list[Bound], list[Unreadable]]:
     found, unreadable = [], []
-    for key, value, _ in _entries(experiment, CENSORED):
+    for key, value in _entries(experiment, CENSORED):
         entry: dict[str, Any] = value if isinstance(value, dict) else {}
         index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
         trial = experiment.trials.get(index) if type(index) is int else None
-        lower = -math.inf if entry.get("lower") is None else as_number(entry["lower"])
-        upper = math.inf if entry.get("upper") is None else as_number(entry["upper"])
+        bounds = as_bounds(entry.get("lower"), entry.get("upper"))
         is_metric = isinstance(metric, str) and metric in experiment.metrics
-        is_arm = trial and any(known.name == arm for known in trial.arms)
-        if trial and is_metric and is_arm and lower is not None and upper is not None and _are_bounds(lower, upper):
-            found.append(Bound(trial.index, str(arm), str(metric), lower, upper))
+        if trial and bounds and is_metric and any(known.name == arm for known in trial.arms):
+            found.append(Bound(trial.index, str(arm), str(metric), *bounds))
         else:
             unreadable.append(Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
     return found, unreadable
 
 
-def _are_bounds(lower: float, upper: float) -> bool:
-    return lower < upper and (math.isfinite(lower) or math.isfinite(upper))
-
-
-def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any, bool]]:
+def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any]]:
     recorded = properties_of(experiment).get(kind, [])
     recorded = recorded if isinstance(recorded, list | tuple) else [recorded]
-    return [(f"{kind}[{i}]", entry, False) for i, entry in enumerate(recorded)]
+    return [(f"{kind}[{i}]", entry) for i, entry in enumerate(recorded)]
 
 
 def _warn_of(experiment: Experiment, unreadable: list[Unreadable]) -> None:
@@ -145,10 +129,9 @@ def attach_comparison(
             there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
             experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
     """
-    experiment, names = _judged(client, [winner, loser], judge)
-    if not isinstance(tie, bool | np.bool_):
-        raise UserInputError(f"tie must be True or False; got {tie!r}.")
-    _add(client, experiment, COMPARISONS, as_value(Comparison(names[0], names[1], bool(tie), judge)))
+    with user_input_errors():
+        checks.check_flags(tie=tie)
+    _attach(client, [winner], [loser], judge, tie=tie)
 
 
 def attach_choice(
@@ -176,24 +159,30 @@ def attach_choice(
         UserInputError: As `attach_comparison`, or if there are no losers. The experiment is then as before.
     """
     with user_input_errors():
-        checks.check_flags(or_none=or_none)
-    check_others(losers, "losers", winner, or_none, UserInputError)
-    experiment, names = _judged(client, [*losers] if winner is None else [winner, *losers], judge)
-    best, others = (None, names) if winner is None else (names[0], names[1:])
-    _add(client, experiment, COMPARISONS, as_value(selected(best, others, or_none, judge)))
+        check_choice(winner, losers, or_none, "losers")
+    _attach(client, [] if winner is None else [winner], losers, judge, or_none=or_none)
 
 
-def _judged(client: Client, trials: Sequence[int | str], judge: int | str | None) -> tuple[Experiment, list[str]]:
-    """The experiment of a client, and the names of the arms of a judgement."""
-    experiment = experiment_of(client)
+def _attach(
+    client: Client,
+    better: Sequence[int | str],
+    worse: Sequence[int | str],
+    judge: int | str | None,
+    tie: bool = False,
+    or_none: bool = False,
+) -> None:
+    """Store a judgement of some trials or arms."""
+    experiment, trials = experiment_of(client), [*better, *worse]
     check_one_objective(experiment)
     names = [_arm_name(experiment, entry) for entry in trials]
     for number, name in enumerate(names):
         if name in names[:number]:
             first, second = trials[names.index(name)], trials[number]
             raise UserInputError(f"{first!r} and {second!r} are the same arm, {name}; name different ones.")
-    check_judge(judge, UserInputError)
-    return experiment, names
+    with user_input_errors():
+        check_judge(judge)
+    told = judged(names[0] if better else None, names[len(better) :], tie, or_none, judge)
+    _add(client, experiment, COMPARISONS, as_value(told))
 
 
 def attach_censored(
@@ -229,11 +218,8 @@ def attach_censored(
     arm = _arm_name(experiment, trial_index if arm_name is None else arm_name)
     if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
-    told = (("lower", lower), ("upper", upper))
     with user_input_errors():
-        given = {name: checks.as_number(value, name) for name, value in told if value is not None}
-    if not given or (len(given) == 2 and not given["lower"] < given["upper"]):
-        raise UserInputError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
+        given = checked_bounds(lower, upper)
     trial = trial_of(experiment, trial_index)
     if trial is None or all(arm != entry.name for entry in trial.arms):
         raise UserInputError(f"Trial {trial_index!r} has no arm {arm!r}.")
@@ -257,15 +243,9 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
     """
     experiment = experiment_of(client)
     pair = {_arm_name(experiment, entry) for entry in (first, second)}
-    before = [entry for _, entry, _ in _entries(experiment, COMPARISONS)]
-    after = []
-    for entry in before:
-        found, _ = readable([("", entry, False)], experiment.arms_by_name)
-        left = without_pair(found[0], pair) if found else None
-        if not found or left == found[0]:
-            after.append(entry)
-        elif left is not None:
-            after.append(as_value(left))
+    before = [entry for _, entry in _entries(experiment, COMPARISONS) if entry is not None]
+    left = [left_of(entry, lambda told: told.without(pair)) for entry in before]
+    after = [entry for entry in left if entry is not None]
     if after == before:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
     _record(client, experiment, COMPARISONS, after)
@@ -283,7 +263,7 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
         UserInputError: If there are none. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    before = [entry for _, entry, _ in _entries(experiment, CENSORED)]
+    before = [entry for _, entry in _entries(experiment, CENSORED)]
 
     def is_meant(entry: Any) -> bool:
         meant = checks.is_whole(trial_index) and isinstance(entry, dict)
@@ -312,11 +292,11 @@ def withdraw_unreadable(client: Client) -> None:
         )
         if unreadable:
             keys = {entry.key for entry in unreadable}
-            _record(client, experiment, kind, [entry for key, entry, _ in entries_of_kind if key not in keys])
+            _record(client, experiment, kind, [entry for key, entry in entries_of_kind if key not in keys])
 
 
 def _add(client: Client, experiment: Experiment, kind: str, entry: dict[str, Any]) -> None:
-    _record(client, experiment, kind, [*(known for _, known, _ in _entries(experiment, kind)), entry])
+    _record(client, experiment, kind, [*(known for _, known in _entries(experiment, kind)), entry])
 
 
 def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
@@ -334,7 +314,7 @@ def _record(client: Client, experiment: Experiment, kind: str, recorded: list[An
 def check_one_objective(experiment: Experiment) -> None:
     r"""Raise `UserInputError` if the experiment has several objectives: a comparison is about a single one."""
     advice = "To compare vectors of outcomes, see tutorials/ax/preference_exploration.py."
-    entries.check_one_objective(_objectives(experiment), UserInputError, advice)
+    records.check_one_objective(_objectives(experiment), UserInputError, advice)
 
 
 def _objectives(experiment: Experiment) -> list[str]:

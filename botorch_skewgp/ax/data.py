@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from ax.core.base_trial import BaseTrial
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import UserInputError
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.transition_criterion import TransitionCriterion
 from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame, MultiIndex, concat
 from torch import Tensor
 
-from botorch_skewgp.ax.comparisons import Bound, is_pair
+from botorch_skewgp.ax.comparisons import Bound, is_pair, recorded_bounds, recorded_comparisons
 from botorch_skewgp.ax.internals import title_of
 from botorch_skewgp.hosts import data as hosts_data
-from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, as_rows
 from botorch_skewgp.hosts.data import validity as validity_labels
-from botorch_skewgp.hosts.ends import End, Says
-from botorch_skewgp.hosts.entries import Judgement, Unreadable, warn_of
+from botorch_skewgp.hosts.records import Judgement, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
@@ -33,9 +32,10 @@ ArmOfTrial = tuple[int, str]
 
 
 class ObservationDataset(SupervisedDataset):
-    r"""A BoTorch dataset whose rows carry observations of any kind.
+    """A BoTorch dataset whose rows carry observations of any kind.
 
-    `Y` has the numbers, with NaN where there is none; Ax reads from it which points are feasible.
+    `Y`, `n x 1`, has the numbers, with NaN where there is none; Ax reads from it which points are feasible. `kinds` are
+    those of the whole experiment, of which a part may lack some.
     """
 
     def __init__(
@@ -51,18 +51,6 @@ class ObservationDataset(SupervisedDataset):
         probability: bool = False,
         group_indices: Tensor | None = None,
     ) -> None:
-        r"""
-        Args:
-            X: An `n x d` tensor of points.
-            Y: An `n x 1` tensor of numbers, NaN where there is none.
-            feature_names: The names of the columns of `X`.
-            outcome_names: The name of the outcome, as a list.
-            observations: The observations; indices refer to rows of `X`.
-            kinds: The kinds of observations of the whole experiment; a part of it may lack some.
-            minimize: Whether low numbers are good.
-            probability: Whether the outcome is the probability of a label.
-            group_indices: The trial of each row.
-        """
         super().__init__(X, Y, feature_names=feature_names, outcome_names=outcome_names, group_indices=group_indices)
         self.observations = tuple(observations)
         self.kinds = tuple(kinds)
@@ -103,9 +91,9 @@ def with_every_trial(
 ) -> ExperimentData:
     """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is
-    added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
-    learning curves the last numbers count, once the trial has ended.
+    A trial is invalid if it failed; a reported label overrides that. The column is added only if some trial is invalid
+    or a label was reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count,
+    once the trial has ended.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -175,23 +163,14 @@ def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: 
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
-    """The arms that failed; what an end says of them is in `botorch_skewgp.hosts.ends`."""
+    """The arms that failed: not those of pairs that nobody answered, or whose numbers could not be fetched."""
+    unfetched = {f"{NOT_FETCHED} {name}" for name in experiment.metrics}
     return [
         (trial.index, arm.name)
         for trial in experiment.trials.values()
-        if (end := _end(trial)) is None or end.says is Says.FAILS
-        for arm in (trial.abandoned_arms if end is None else trial.arms)
+        if trial.status not in INVALID or not (is_pair(trial) or trial.status_reason in unfetched)
+        for arm in (trial.arms if trial.status in INVALID else trial.abandoned_arms)
     ]
-
-
-def _end(trial: BaseTrial) -> End | None:
-    """How a trial was given up as a whole; `None` if it was not."""
-    if trial.status not in INVALID:
-        return None
-    if is_pair(trial):
-        return ends.NOT_ANSWERED
-    unfetched = [f"{NOT_FETCHED} {name}" for name in trial.experiment.metrics]
-    return ends.NOT_FETCHED if trial.status_reason in unfetched else ends.RAISED
 
 
 def _compared_arms(experiment: Experiment, comparisons: Sequence[Judgement]) -> list[ArmOfTrial]:
@@ -278,15 +257,12 @@ def make_dataset(
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
     limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
-    lower, upper = torch.tensor(
-        [limits.get(key, (-math.inf, math.inf)) for key in index], dtype=mean.dtype, device=mean.device
-    ).mT.unsqueeze(-1)
+    ends = [limits.get(key, (-math.inf, math.inf)) for key in index]
     data = hosts_data.ExperimentData(
         X=X,
         numbers=mean.unsqueeze(-1),
         variances=sem.square().unsqueeze(-1),
-        lower=lower,
-        upper=upper,
+        bounds=torch.tensor(ends, dtype=mean.dtype, device=mean.device).mT.unsqueeze(-1),
         constraints=mean.new_empty(len(X), 0),
         valid=mean * math.nan if valid is None else valid,
         pending=torch.zeros_like(mean, dtype=torch.bool),
@@ -311,3 +287,37 @@ def make_dataset(
         probability=Binary in kinds,
         group_indices=trials[known.rows.cpu()],
     )
+
+
+def known_arms(experiment: Experiment) -> list[str]:
+    """The names of arms that were compared and did not fail, or have a number or a bound of each objective."""
+    config, data = experiment.optimization_config, experiment.lookup_data().df
+    wanted = set() if config is None else set(config.objective.metric_names)
+    compared = {name for entry in recorded_comparisons(experiment) for name in entry.items}
+    known = {(entry.trial_index, entry.arm_name, entry.metric) for entry in recorded_bounds(experiment)}
+    known |= {
+        (index, arm, name)
+        for index, arm, name, mean in zip(
+            data["trial_index"], data["arm_name"], data["metric_name"], data["mean"], strict=True
+        )
+        if abs(mean) <= LARGEST and experiment.trials[index].status not in INVALID
+    }
+    metrics: dict[tuple[int, str], set[str]] = {}
+    for index, arm, name in known:
+        metrics.setdefault((index, arm), set()).add(name)
+    failed = {arm.name for trial in experiment.trials.values() if trial.status in INVALID for arm in trial.arms}
+    measured = {arm for (_, arm), names in metrics.items() if wanted <= names}
+    return [name for name in experiment.arms_by_name if name in measured or name in compared - failed]
+
+
+def objective_is_known(experiment: Experiment) -> bool:
+    """Whether trials were compared, or one that did not fail has a number or a bound of each objective."""
+    return bool(recorded_comparisons(experiment) or known_arms(experiment))
+
+
+class ObjectiveIsKnown(TransitionCriterion):
+    """Met as soon as the objective has data; failures and labels alone are not enough."""
+
+    def is_met(self, experiment: Experiment, curr_node: GenerationNode) -> bool:
+        """Whether the objective is known."""
+        return objective_is_known(experiment)

@@ -35,8 +35,9 @@ from botorch_skewgp.truncated.draws import DrawSettings
 class AxSkewGP(SkewGP):
     r"""A SkewGP whose outcome is an Ax metric.
 
-    The latent function is the metric. Where low numbers are good, winners and valid trials are those with low values. A
-    metric of labels is reported as the probability of a 1.
+    The latent function is the metric. Where low numbers are good (`minimize`), winners, choices and valid trials are
+    those with low values; numbers and other readings are not changed. A metric of labels is reported as the probability
+    of a 1 (`probability`).
     """
 
     def __init__(
@@ -53,21 +54,6 @@ class AxSkewGP(SkewGP):
         minimize: bool = False,
         probability: bool = False,
     ) -> None:
-        r"""
-        Args:
-            train_X: As all up to `draw_settings`, see `SkewGP`.
-            observations: Numbers, labels, duels, ties, validity.
-            likelihood: The likelihood.
-            covar_module: The kernel.
-            mean_module: The mean.
-            skew_prior: The skewness of the prior.
-            input_transform: A BoTorch input transform.
-            outcome_transform: `Standardize(m=1)`.
-            draw_settings: How posterior draws are made.
-            minimize: Whether low numbers are good: preferred, chosen, high-ranked or valid points are then low. Numbers
-                and other readings of the metric are not changed.
-            probability: Whether posteriors are those of the probability of label 1.
-        """
         super().__init__(
             train_X,
             _of_function(observations, minimize),
@@ -126,11 +112,7 @@ class AxSkewGP(SkewGP):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | None = None,
     ) -> Posterior:
-        """The posterior of the metric.
-
-        Raises:
-            UnsupportedError: If the metric is the probability of a label and the posterior transform is not linear.
-        """
+        """The posterior of the metric."""
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         if not self.probability:

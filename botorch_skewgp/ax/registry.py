@@ -34,10 +34,10 @@ from botorch.acquisition import AcquisitionFunction
 from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.data import ObjectiveIsKnown
 from botorch_skewgp.ax.internals import ValidityMetric, experiment_of, generation_strategy_of
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.transforms import PowerTransformObjective
-from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.models import SkewGP
 
 # without Ax's standardisation: models standardise numbers, and leave labels and comparisons alone

@@ -31,13 +31,6 @@ class PowerTransformObjective(PowerTransformY):
         adapter: Adapter | None = None,
         config: dict[str, Any] | None = None,
     ) -> None:
-        r"""
-        Args:
-            search_space: Not used.
-            experiment_data: The data that the map is fitted to.
-            adapter: The adapter, which says what the objective is.
-            config: Not used.
-        """
         Transform.__init__(self, search_space, experiment_data, adapter, config)
         self.clip_mean = False
         found = {} if experiment_data is None or adapter is None else _of_objective(experiment_data, adapter)

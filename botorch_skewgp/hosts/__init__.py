@@ -1,8 +1,7 @@
 """The shared part of the Ax and Optuna backends.
 
 `data`: points, numbers, bounds, validity, constraints and judgements, and the observations of models.
-`ends`: what a trial without a number says of its point.
-`entries`: judgements in an experiment's storage; unreadable entries are left out.
+`records`: what people say, in an experiment's storage; unreadable entries are left out.
 `improvement`: what the next point maximises.
 `outcomes`: numbers with long tails, brought near a normal distribution.
 `questions`: prices, and the choice of the next question.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from botorch_skewgp.hosts.entries import Comparison, Judgement, Selected
+from botorch_skewgp.hosts.records import Judgement
 from botorch_skewgp.observations import (
     Binary,
     Censored,
@@ -45,14 +45,13 @@ class ExperimentData:
     """The data of an experiment: a row for each trial, or each arm of a trial.
 
     Rows of equal points are one point of a model with several observations, as equal points make its covariance
-    singular.
+    singular. Numbers are `n x m`, NaN where there is none, and bounds `2 x n x m`, infinite where there is none.
     """
 
     X: Tensor
     numbers: Tensor
     variances: Tensor | None = None
-    lower: Tensor | None = None
-    upper: Tensor | None = None
+    bounds: Tensor
     constraints: Tensor
     valid: Tensor
     pending: Tensor
@@ -65,14 +64,6 @@ class ExperimentData:
         mask = torch.zeros_like(self.pending)
         mask[sorted({row for entry in self.judgements for row in entry.items})] = True
         return mask
-
-    @property
-    def bounds(self) -> Tensor:
-        """The lower and the upper bounds of censored numbers, `2 x n x m`."""
-        none = torch.full_like(self.numbers, math.inf)
-        lower = -none if self.lower is None else self.lower.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
-        upper = none if self.upper is None else self.upper.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
-        return torch.stack([lower, upper])
 
     @property
     def censored(self) -> Tensor:
@@ -108,7 +99,7 @@ class ExperimentData:
         if bounded.any():
             lower, upper = self.bounds[:, bounded, objective]
             observations.append(Censored(lower, upper, index=point[bounded]))
-        observations += self._of_pairs(point) + self._of_choices(point)
+        observations += self._of_judgements(point)
         if with_validity:
             observations += _validity(self.valid, point)
         return Observed(self.X[rows], observations, rows, point) if observations else None
@@ -139,33 +130,24 @@ class ExperimentData:
             observations.append(Numeric(numbers[unknown], index=point[unknown]))
         return observations
 
-    def _of_pairs(self, point: Tensor) -> list[Observation]:
+    def _of_judgements(self, point: Tensor) -> list[Observation]:
         observations: list[Observation] = []
-        pairs = [entry for entry in self.judgements if isinstance(entry, Comparison)]
-        for kind, named in itertools.product((Preference, Tie), (False, True)):
-            told = [entry for entry in pairs if (entry.tie, entry.judge is not None) == (kind is Tie, named)]
-            # a point compared with itself tells nothing of the function
-            told = [entry for entry in told if point[entry.winner] != point[entry.loser]]
-            if told:
-                compared = point[torch.tensor([entry.items for entry in told], device=point.device)]
-                observations.append(kind(compared, judge=_judges(told, point) if named else None))
-        return observations
-
-    def _of_choices(self, point: Tensor) -> list[Observation]:
-        observations: list[Observation] = []
-        choices = [entry for entry in self.judgements if isinstance(entry, Selected)]
-        for or_none, worst, named in itertools.product((False, True), repeat=3):
+        kinds = itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True))
+        for kind, worst, named in kinds:
             told = [
                 entry
-                for entry in choices
-                if (entry.or_none, entry.worst, entry.judge is not None) == (or_none, worst, named)
+                for entry in self.judgements
+                if (entry.kind, entry.names_worst, entry.judge is not None) == (kind, worst, named)
+                # a point compared with itself tells nothing of the function
+                and (kind in (Choice, ChoiceOrNone) or len(point[list(entry.items)].unique()) > 1)
             ]
-            if told:
-                options = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
-                judge = _judges(told, point) if named else None
-                none = torch.tensor([entry.item is None for entry in told], device=point.device)
-                choice = ChoiceOrNone(options, none, judge=judge) if or_none else Choice(options, judge=judge)
-                observations.append(choice.reversed() if worst else choice)
+            if not told:
+                continue
+            items = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
+            judge = torch.tensor([entry.judge for entry in told], device=point.device) if named else None
+            none = torch.tensor([not entry.better for entry in told], device=point.device)
+            made = ChoiceOrNone(items, none, judge=judge) if kind is ChoiceOrNone else kind(items, judge=judge)
+            observations.append(made.reversed() if worst else made)
         return observations
 
     def _points(self, keep: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,13 +161,6 @@ class ExperimentData:
                 first.append(row)
         device = self.X.device
         return torch.tensor(first, dtype=torch.long, device=device), torch.tensor(point, device=device)
-
-
-def kind_of(judgement: Judgement) -> type[Observation]:
-    """The kind of observation that a judgement is."""
-    if isinstance(judgement, Comparison):
-        return Tie if judgement.tie else Preference
-    return ChoiceOrNone if judgement.or_none else Choice
 
 
 def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
@@ -205,10 +180,6 @@ def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[J
     number = {None: None} | {name: i for i, name in enumerate(names)}
     found = [entry.among(rows) for entry in judgements]
     return tuple(replace(entry, judge=number[entry.judge]) for entry in found if entry is not None)
-
-
-def _judges(told: Iterable[Judgement], point: Tensor) -> Tensor:
-    return torch.tensor([entry.judge for entry in told], device=point.device)
 
 
 def _validity(valid: Tensor, point: Tensor) -> list[Observation]:

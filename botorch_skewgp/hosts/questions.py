@@ -27,15 +27,13 @@ def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str, n
     """Positive prices by what may be asked; raises `InputDataError`, which says what is wanted, or names the price."""
     if not isinstance(costs, Mapping) or not costs or not all(map(may_be_asked, costs)):
         raise InputDataError(f"costs must be a price for each of {wanted}; got {costs!r}.")
-    return {asked: as_price(given, named.format(asked)) for asked, given in costs.items()}
-
-
-def as_price(value: object, what: str) -> float:
-    """A positive, finite price as a `float`; raises `InputDataError`."""
-    price = as_number(value, f"The price of {what}")
-    if price <= 0:
-        raise InputDataError(f"The price of {what} must be a positive, finite number; got {value!r}.")
-    return price
+    prices = {asked: as_number(given, f"The price of {named.format(asked)}") for asked, given in costs.items()}
+    for asked, price in prices.items():
+        if price <= 0:
+            raise InputDataError(
+                f"The price of {named.format(asked)} must be a positive, finite number; got {costs[asked]!r}."
+            )
+    return prices
 
 
 def choose_question(

@@ -11,30 +11,29 @@ dashboard stores under one key is one answer if one trial is in all of its pairs
 from __future__ import annotations
 
 import math
-import sys
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from botorch_skewgp.hosts.entries import (
+from botorch_skewgp.hosts.records import (
     SEVERAL_OBJECTIVES,
-    Comparison,
     Judgement,
-    Selected,
     Unreadable,
+    as_bounds,
     as_number,
     as_one_judgement,
     as_value,
+    check_choice,
     check_judge,
     check_one_objective,
-    check_others,
+    checked_bounds,
+    judged,
+    left_of,
     readable,
-    selected,
-    without_pair,
 )
 from botorch_skewgp.observations import checks
 from botorch_skewgp.optuna.internals import (
@@ -46,31 +45,35 @@ from botorch_skewgp.optuna.internals import (
     system_attrs_of,
 )
 
-BETTER, TIE, UNUSABLE, NUMBER = "skewgp:better:", "skewgp:tie:", "skewgp:unusable:", "skewgp:number:"
-LOWER, UPPER, CHOICE = "skewgp:lower:", "skewgp:upper:", "skewgp:choice:"
+JUDGEMENT, UNUSABLE, NUMBER, BOUNDS = "skewgp:judgement:", "skewgp:unusable:", "skewgp:number:", "skewgp:bounds:"
 AnyTrial = Trial | FrozenTrial | int
 Direction = Literal["maximize", "minimize"]
 
 
-def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int | str | None = None) -> None:
-    r"""Record that one trial is better than another, as optuna-dashboard does.
+def report_comparison(
+    study: Any, better: AnyTrial, worse: AnyTrial, tie: bool = False, judge: int | str | None = None
+) -> None:
+    r"""Record that one trial is better than another, as optuna-dashboard does, or as good as it.
 
     Example:
         >>> report_comparison(study, better=3, worse=1)
+        >>> report_comparison(study, 4, 3, tie=True)
 
     Args:
         study: A study, preferential or not.
         better: A trial, or its number.
         worse: Another one.
+        tie: Whether the two were judged equally good; their order does not matter then.
         judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user,
             without a name.
 
     Raises:
-        InputDataError: If the study does not have one of the trials, they are the same one, or the judge is no name or
-            number. Nothing is stored then.
+        InputDataError: If the study does not have one of the trials, they are the same one, `tie` is neither true nor
+            false, or the judge is no name or number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    _report(study, [better, worse], judge, lambda pair: Comparison(pair[0], pair[1], judge=judge))
+    checks.check_flags(tie=tie)
+    _report(study, [better], [worse], judge, tie=tie)
 
 
 def report_choice(
@@ -99,62 +102,38 @@ def report_choice(
             and the answers tell the level of the utility (`ChoiceOrNone`).
 
     Raises:
-        InputDataError: If the study does not have one of the trials, one is named twice, there are no others, or the
-            judge is no name or number. Nothing is stored then.
+        InputDataError: As `report_comparison`, or if there are no others. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    checks.check_flags(or_none=or_none)
-    check_others(others, "others", best, or_none, InputDataError)
-
-    def judged(numbers: list[int]) -> Judgement:
-        chosen, left = (None, numbers) if best is None else (numbers[0], numbers[1:])
-        return selected(chosen, left, or_none, judge)
-
-    _report(study, [*others] if best is None else [best, *others], judge, judged)
-
-
-def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str | None = None) -> None:
-    r"""Record that two trials are as good as each other.
-
-    Example:
-        >>> report_tie(study, 3, 1)
-
-    Args:
-        study: A study, preferential or not.
-        first: A trial, or its number.
-        second: Another one.
-        judge: Who compared them, as in `report_comparison`.
-
-    Raises:
-        InputDataError: As `report_comparison`.
-        UnsupportedError: As `report_comparison`.
-    """
-    _report(study, [first, second], judge, lambda pair: Comparison(pair[0], pair[1], True, judge))
+    check_choice(best, others, or_none, "others")
+    _report(study, [] if best is None else [best], others, judge, or_none=or_none)
 
 
 def _report(
-    study: Any, trials: Sequence[AnyTrial], judge: int | str | None, judged: Callable[[list[int]], Judgement]
+    study: Any,
+    better: Sequence[AnyTrial],
+    worse: Sequence[AnyTrial],
+    judge: int | str | None,
+    tie: bool = False,
+    or_none: bool = False,
 ) -> None:
     """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
     study = study_of(study)
     check_single_objective(study)
-    numbers = _numbers(study, *trials)
-    check_judge(judge, InputDataError)
-    told, known = judged(numbers), study.get_trials(deepcopy=False)
+    numbers = _numbers(study, *better, *worse)
+    check_judge(judge)
+    told = judged(numbers[0] if better else None, numbers[len(better) :], tie, or_none, judge)
+    trials = study.get_trials(deepcopy=False)
     on_page = judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
-    if on_page and told.losers and not (isinstance(told, Selected) and told.or_none):
+    if on_page and not (tie or told.or_none):
         from optuna_dashboard.preferential import PreferentialStudy
 
-        best, *others = (known[number] for number in numbers)
+        best, *others = (trials[number] for number in told.items)
         PreferentialStudy(study).report_preference(best, others)
         return
-    if isinstance(told, Comparison):
-        value = numbers if judge is None else as_value(told)
-        study.set_user_attr(f"{TIE if told.tie else BETTER}{uuid.uuid4()}", value)
-        return
-    study.set_user_attr(f"{CHOICE}{uuid.uuid4()}", as_value(told))
+    study.set_user_attr(f"{JUDGEMENT}{uuid.uuid4()}", as_value(told))
     for number in told.losers if on_page else ():  # the dashboard knows no "all are bad"
-        skip_trial(study, known[number])
+        skip_trial(study, trials[number])
 
 
 def report_unusable(study: Any, trial: AnyTrial) -> None:
@@ -202,69 +181,48 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Directio
             or the direction is neither, or missing in a preferential study. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    study, number, value, _ = _checked(study, trial, value, direction)
+    study, number, sign = _checked(study, trial, direction)
+    value = sign * checks.as_number(value, f"The number of trial {number}")
     state = study.get_trials(deepcopy=False)[number].state
     if state in (TrialState.FAIL, TrialState.PRUNED):
         raise InputDataError(f"Trial {number} is {state.name}: it gave no number. Leave it as it is.")
     study.set_user_attr(f"{NUMBER}{number}", value)
 
 
-def report_at_least(study: Any, trial: AnyTrial, bound: float, direction: Direction | None = None) -> None:
-    r"""Record that a trial's number is at least as large as a bound, and otherwise unknown: a censored reading.
+def report_censored(
+    study: Any,
+    trial: AnyTrial,
+    lower: float | None = None,
+    upper: float | None = None,
+    direction: Direction | None = None,
+) -> None:
+    r"""Record a censored reading: a trial's number lies between bounds, and is otherwise unknown.
 
-    It takes the place of the trial's value and state: the model reads the bound whether the trial still runs, has a
-    value, or failed or was pruned before or afterwards. Optuna's state does not change; an objective may report the
-    bound and return it. A second bound on this side replaces the first; with one on the other side it is an interval.
+    It takes the place of the trial's value and state: the model reads the bounds whether the trial still runs, has a
+    value, or failed or was pruned before or afterwards. Optuna's state does not change; an objective may report a bound
+    and return it. A second call replaces the first.
 
     Example:
-        >>> report_at_least(study, 3, 100.0)  # still running after 100 seconds
+        >>> report_censored(study, 3, lower=100.0)  # still running after 100 seconds
+        >>> report_censored(study, 4, upper=0.01)  # below the detection limit
 
     Args:
         study: A study with one objective, preferential or not.
         trial: A trial, or its number.
-        bound: The bound.
+        lower: The lower bound; `None` if unknown.
+        upper: The upper bound; `None` if unknown.
         direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
 
     Raises:
-        InputDataError: If the study does not have the trial, the bound is not finite or not below that on the other
-            side, or the direction is neither, or missing in a preferential study. Nothing is stored then.
+        InputDataError: If the study does not have the trial, there is no finite bound, the lower bound is not below the
+            upper one, or the direction is neither, or missing in a preferential study. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    _report_bound(study, trial, bound, direction, LOWER, UPPER)
-
-
-def report_at_most(study: Any, trial: AnyTrial, bound: float, direction: Direction | None = None) -> None:
-    r"""Record that a trial's number is at most a bound, like `report_at_least`.
-
-    Example:
-        >>> report_at_most(study, 3, 0.01)  # below the detection limit
-
-    Args:
-        study: As all arguments, see `report_at_least`.
-        trial: A trial, or its number.
-        bound: The bound.
-        direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
-
-    Raises:
-        InputDataError: As `report_at_least`.
-        UnsupportedError: As `report_at_least`.
-    """
-    _report_bound(study, trial, bound, direction, UPPER, LOWER)
-
-
-def _report_bound(
-    study: Any, trial: AnyTrial, bound: float, direction: Direction | None, of_large: str, of_small: str
-) -> None:
-    """Store a bound as one of the larger-is-better kind: its side where large numbers are good, or where small ones."""
-    study, number, value, sign = _checked(study, trial, bound, direction)
-    side = of_large if sign > 0 else of_small
-    other = as_number(study.user_attrs.get(f"{UPPER if side == LOWER else LOWER}{number}"))
-    if other is not None and (value >= other if side == LOWER else value <= other):
-        raise InputDataError(
-            f"The bounds of trial {number} leave no number between them: {sign * value} and {sign * other}. Take back "
-            "the other one by withdraw_reports."
-        )
-    study.set_user_attr(f"{side}{number}", value)
+    study, number, sign = _checked(study, trial, direction)
+    told = checked_bounds(lower, upper)
+    low, high = (told.get(name) for name in ("lower", "upper"))
+    turned = [None if bound is None else -bound for bound in (high, low)]
+    study.set_user_attr(f"{BOUNDS}{number}", [low, high] if sign > 0 else turned)
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
@@ -284,9 +242,9 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
         InputDataError: If the two were not compared.
     """
     study = study_of(study)
-    pair = [_as_number(entry) for entry in (first, second)]
-    if not _keep(study, lambda judgement: without_pair(judgement, set(pair))):
-        raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
+    pair = {_as_number(entry): None for entry in (first, second)}
+    if not _keep(study, lambda value: left_of(value, lambda told: told.without(set(pair)))):
+        raise InputDataError(f"Trials {' and '.join(map(str, pair))} were not compared; there is nothing to take back.")
 
 
 def withdraw_reports(study: Any, trial: AnyTrial) -> None:
@@ -307,11 +265,9 @@ def withdraw_reports(study: Any, trial: AnyTrial) -> None:
     """
     study = study_of(study)
     number = _as_number(trial)
-    keys = [key for prefix in (NUMBER, LOWER, UPPER, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
+    keys = [key for prefix in (NUMBER, BOUNDS, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
     others = {i: i for i in range(len(study.get_trials(deepcopy=False))) if i != number}
-    changes = _keep(
-        study, lambda told: told.among(others) if isinstance(told, Selected) and told.item is None else told
-    )
+    changes = _keep(study, lambda value: left_of(value, lambda told: told if told.better else told.among(others)))
     if not changes and not any(study.user_attrs[key] is not None for key in keys):
         raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
     for key in keys:
@@ -331,32 +287,24 @@ def withdraw_unreadable(study: Any) -> None:
         InputDataError: If it is no study.
     """
     study = study_of(study)
-    _keep(study, lambda judgement: judgement, drops_unreadable=True)
+    known = range(len(study.get_trials(deepcopy=False)))
+    _keep(study, lambda value: value if readable([("", value)], known)[0] else None)
     for entry in read_records(study).unreadable:
         if entry.key in study.user_attrs:
             study.set_user_attr(entry.key, None)
 
 
-def _keep(study: Study, kept: Callable[[Judgement], Judgement | None], drops_unreadable: bool = False) -> int:
-    """Store what is kept of each judgement; the number of changes."""
-    known = range(len(study.get_trials(deepcopy=False)) if drops_unreadable else sys.maxsize)
+def _keep(study: Study, left: Callable[[Any], Any]) -> int:
+    """Store what is left of each judgement's entry, `None` for nothing; the number of changes."""
     changes = 0
-
-    def left(value: Any) -> Any:
-        found, _ = readable([("", value, False)], known)
-        if not found:
-            return None if drops_unreadable else value
-        rest = kept(found[0])
-        return value if rest == found[0] else None if rest is None else as_value(rest)
-
-    for key, entries in preferences_in(system_attrs_of(study)).items():
-        before = entries if isinstance(entries, list | tuple) else []
+    for key, pairs in preferences_in(system_attrs_of(study)).items():
+        before = list(pairs) if isinstance(pairs, list | tuple) else []
         after = [entry for entry in before if left(entry) is not None]
-        if after != list(before) or before is not entries:
+        if after != before or not isinstance(pairs, list | tuple):
             set_study_system_attr(study, key, after)
             changes += 1
     for key, value in study.user_attrs.items():
-        if key.startswith((BETTER, TIE, CHOICE)) and value is not None and (rest := left(value)) != value:
+        if key.startswith(JUDGEMENT) and value is not None and (rest := left(value)) != value:
             study.set_user_attr(key, rest)
             changes += 1
     return changes
@@ -368,8 +316,7 @@ class Records(NamedTuple):
     judgements: list[Judgement]
     unusable: set[int]
     numbers: dict[int, float]
-    lower: dict[int, float]
-    upper: dict[int, float]
+    bounds: dict[int, tuple[float, float]]
     unreadable: list[Unreadable]
 
 
@@ -380,45 +327,49 @@ def read_records(study: Study) -> Records:
     present = {key: value for key, value in user_attrs.items() if value is not None}
     judgements: list[Judgement] = []
     unreadable: list[Unreadable] = []
-    for report in _reports(attrs, present):
+    reports = [
+        [(key, pair) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
+        for key, pairs in preferences_in(attrs).items()
+    ] + [[(key, value)] for key, value in present.items() if key.startswith(JUDGEMENT)]
+    for report in reports:
         told, others = readable(report, known)
         unreadable += others
         choice = as_one_judgement(told)
         judgements += [choice] if choice else told
     if len(study.directions) > 1:
-        entries = [entry[:2] for report in _reports(attrs, present) for entry in report]
-        unreadable += [Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}") for key, value in entries]
+        reason = f"is no use. {SEVERAL_OBJECTIVES}"
+        unreadable += [Unreadable(key, value, reason) for report in reports for key, value in report]
         judgements = []
-    found: dict[str, dict[int, Any]] = {prefix: {} for prefix in (UNUSABLE, NUMBER, LOWER, UPPER)}
-    for key, value in present.items():
-        prefix = next((prefix for prefix in found if key.startswith(prefix)), None)
-        if prefix is None:
-            continue
-        name = key.removeprefix(prefix)
-        number = as_number(value)
-        if not (name.isdecimal() and len(name) < 16 and int(name) in known):
-            unreadable.append(Unreadable(key, value, "is about no trial of the study"))
-        elif prefix == UNUSABLE and isinstance(value, bool):
-            found[prefix][int(name)] = value
-        elif prefix == UNUSABLE or number is None or not math.isfinite(number):
-            kind = "true or false" if prefix == UNUSABLE else "a finite number"
-            unreadable.append(Unreadable(key, value, f"is not {kind}"))
-        else:
-            found[prefix][int(name)] = number
-    for number in [i for i in found[LOWER] if found[LOWER][i] >= found[UPPER].get(i, math.inf)]:
-        unreadable.append(Unreadable(f"{LOWER}{number}", found[LOWER].pop(number), "is not below the upper bound"))
+    found: dict[str, dict[int, Any]] = {}
+    for prefix, (read, wanted) in _READ.items():
+        by_number = found[prefix] = {}
+        for key, value in present.items():
+            name = key.removeprefix(prefix)
+            if name == key:
+                continue
+            if not (name.isdecimal() and len(name) < 16 and int(name) in known):
+                unreadable.append(Unreadable(key, value, "is about no trial of the study"))
+            elif (read_value := read(value)) is None:
+                unreadable.append(Unreadable(key, value, f"is not {wanted}"))
+            else:
+                by_number[int(name)] = read_value
     unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
-    return Records(judgements, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
+    return Records(judgements, unusable, found[NUMBER], found[BOUNDS], unreadable)
 
 
-def _reports(attrs: Mapping[str, Any], user_attrs: Mapping[str, Any]) -> list[list[tuple[str, Any, bool]]]:
-    """The entries of each report: those of the dashboard, and one for each of this package's functions."""
-    reports = [
-        [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
-        for key, pairs in preferences_in(attrs).items()
-    ]
-    own = [(key, value) for key, value in user_attrs.items() if key.startswith((BETTER, TIE, CHOICE))]
-    return reports + [[(key, value, key.startswith(TIE))] for key, value in own]
+def _finite(value: Any) -> float | None:
+    number = as_number(value)
+    return None if number is None or math.isinf(number) else number
+
+
+_READ: dict[str, tuple[Callable[[Any], Any], str]] = {
+    UNUSABLE: (lambda value: value if isinstance(value, bool) else None, "true or false"),
+    NUMBER: (_finite, "a finite number"),
+    BOUNDS: (
+        lambda value: as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None,
+        "a lower and an upper bound",
+    ),
+}
 
 
 def check_single_objective(study: Study) -> None:
@@ -426,8 +377,8 @@ def check_single_objective(study: Study) -> None:
     check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
 
 
-def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction | None) -> tuple[Study, int, float, float]:
-    """A study, the number of a trial, a value, the larger the better, and the sign that made it so."""
+def _checked(study: Any, trial: AnyTrial, direction: Direction | None) -> tuple[Study, int, float]:
+    """A study, the number of a trial, and the sign that makes large values good."""
     study = study_of(study)
     check_single_objective(study)
     (number,) = _numbers(study, trial)
@@ -436,8 +387,7 @@ def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction | N
         raise InputDataError("A preferential study has no direction; give direction='maximize' or 'minimize'.")
     if direction not in (None, "maximize", "minimize"):
         raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
-    sign = 1.0 if (direction or own) == "maximize" else -1.0
-    return study, number, sign * checks.as_number(value, f"The number of trial {number}"), sign
+    return study, number, 1.0 if (direction or own) == "maximize" else -1.0
 
 
 def _as_number(trial: AnyTrial) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -14,11 +15,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
-from botorch_skewgp.hosts.ends import End, Says
-from botorch_skewgp.hosts.entries import Judgement, Selected, Unreadable, as_number, warn_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
+from botorch_skewgp.hosts.records import Unreadable, as_number, warn_of
 from botorch_skewgp.optuna.internals import (
     PREFERENTIAL,
     constraints_in,
@@ -36,6 +35,15 @@ FITS = "skewgp:fits"  # an attribute of trials, of `StoredFit`s
 END = "skewgp:end"  # an attribute of trials, which the sampler sets
 UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
+
+
+class Says(Enum):
+    """What a trial without a number says of its point; docs/failures.md has a table of all ways to end."""
+
+    FAILS = "trials fail there"
+    PENDING = "a result is awaited there"
+    NOTHING = "nothing"
+    BOUND = "the number is within the bound"
 
 
 class StoredFit(NamedTuple):
@@ -74,13 +82,8 @@ class StudyData(ExperimentData):
     def power_transformed(self) -> StudyData:
         """The data with numbers and bounds on the scale of models."""
         transform = self.power_transform
-        lower, upper = transform.bounds(*self.bounds.numpy())
-        return replace(
-            self,
-            numbers=torch.from_numpy(transform(self.numbers.numpy())),
-            lower=torch.from_numpy(lower),
-            upper=torch.from_numpy(upper),
-        )
+        bounds = map(torch.from_numpy, transform.bounds(*self.bounds.numpy()))
+        return replace(self, numbers=torch.from_numpy(transform(self.numbers.numpy())), bounds=torch.stack([*bounds]))
 
 
 def read_study(
@@ -88,16 +91,15 @@ def read_study(
 ) -> StudyData:
     """Read what a study knows.
 
-    What a trial without a number says is in `botorch_skewgp.hosts.ends`; a constraint that is infinite or has no square
-    counts as such a number. The zeros that the dashboard stores for trials that were compared are no numbers. Entries
-    that cannot be read are left out with a warning.
+    A constraint that is infinite or has no square counts as such a number. The zeros that the dashboard stores for
+    trials that were compared are no numbers. Entries that cannot be read are left out with a warning.
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
     system_attrs, trials = system_attrs_of(study), study.get_trials(deepcopy=False)
     preferential = bool(system_attrs.get(PREFERENTIAL, False))
     skipped = skipped_in(system_attrs)
-    refused = {number for entry in records.judgements if _is_beside_none(entry) for number in entry.items}
+    refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
     ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable - refused
     unreadable: list[Unreadable] = []
     tried_again = _tried_again(trials, unreadable)
@@ -117,14 +119,13 @@ def read_study(
         if not space.takes(own, {**space.distributions, **trial.distributions}):
             continue
         values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
-        end = _end(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
-        does_not_work = end is not None and end.says is Says.FAILS
-        is_used = end is None or (end.says is not Says.NOTHING and not (does_not_work and failures == "ignore"))
-        if not is_used and trial.number not in compared:
+        says = _says(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
+        does_not_work = says is Says.FAILS
+        if (says is Says.NOTHING or (does_not_work and failures == "ignore")) and trial.number not in compared:
             continue
         kept.append(trial)
-        worked.append(end is None or end.says is Says.BOUND)
-        pending.append(end is not None and end.says is Says.PENDING)
+        worked.append(says in (None, Says.BOUND))
+        pending.append(says is Says.PENDING)
         params.append(own)
         failed.append(does_not_work)
         numbers.append([math.nan] * len(values) if does_not_work else values)
@@ -137,16 +138,12 @@ def read_study(
     valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
     shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
     shape = (len(kept), len(study.directions))
-    lower, upper = (
-        torch.tensor([[by_number.get(trial.number, math.nan)] * shape[1] for trial in kept], dtype=torch.double)
-        for by_number in (records.lower, records.upper)
-    )
-    lower, upper = (bound.reshape(shape).masked_fill(failed_trials.unsqueeze(-1), math.nan) for bound in (lower, upper))
+    none = (-math.inf, math.inf)
+    bounds = [none if failed[row] else records.bounds.get(trial.number, none) for row, trial in enumerate(kept)]
     return StudyData(
         X=space.points(params),
         numbers=torch.tensor(numbers, dtype=torch.double).reshape(shape),
-        lower=lower,
-        upper=upper,
+        bounds=torch.tensor(bounds, dtype=torch.double).reshape(-1, 2).mT.unsqueeze(-1).expand(2, *shape),
         constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
         pending=torch.tensor(pending, dtype=torch.bool),
@@ -156,11 +153,6 @@ def read_study(
         preferential=preferential,
         fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
-
-
-def _is_beside_none(entry: Judgement) -> bool:
-    """Whether a judgement's losers left the page by being skipped, as optuna-dashboard knows no "all are bad"."""
-    return isinstance(entry, Selected) and entry.or_none
 
 
 def _fits(trial: FrozenTrial) -> list[StoredFit]:
@@ -176,26 +168,21 @@ def _fits(trial: FrozenTrial) -> list[StoredFit]:
     return found
 
 
-def _end(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> End | None:
-    """How a trial ended without a number; `None` for one with a number whose size, or a constraint's, has a square."""
-    mark = trial.system_attrs.get(END)
-    if trial.number in records.unusable:
-        return ends.REPORTED
-    if any(size > LARGEST for size in sizes):
-        return ends.RETURNED
-    if _has_bound(trial, records):
-        return ends.BOUNDED
+def _says(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> Says | None:
+    """What the end of a trial without a number says; `None` for one with a number, if sizes have a square."""
+    if trial.number in records.unusable or any(size > LARGEST for size in sizes):
+        return Says.FAILS
+    if trial.number in records.bounds:
+        return Says.BOUND
     if trial.state == TrialState.RUNNING:
-        return ends.RUNNING
+        return Says.PENDING
     if trial.state == TrialState.PRUNED:
-        return ends.GIVEN_UP
+        return Says.FAILS
     if trial.state != TrialState.FAIL:
         return None
-    if not (was_tried_again or mark in (UNHEARD, INTERRUPT)):
-        return ends.RAISED
-    if trial.number in records.numbers:
-        return None
-    return ends.INTERRUPTED if mark == INTERRUPT else ends.KILLED
+    if not (was_tried_again or trial.system_attrs.get(END) in (UNHEARD, INTERRUPT)):
+        return Says.FAILS
+    return None if trial.number in records.numbers else Says.NOTHING
 
 
 def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
@@ -215,17 +202,13 @@ def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Reco
     none = [math.nan] * len(study.directions)
     if trial.number in records.numbers:
         return [records.numbers[trial.number]]
-    if trial.state != TrialState.COMPLETE or trial.values is None or _has_bound(trial, records):
+    if trial.state != TrialState.COMPLETE or trial.values is None or trial.number in records.bounds:
         return none
     if preferential and not any(trial.values):
         return none
     signs = (-1.0 if direction == StudyDirection.MINIMIZE else 1.0 for direction in study.directions)
     values = [sign * value for sign, value in zip(signs, trial.values, strict=True)]
     return none if any(map(math.isnan, values)) else values
-
-
-def _has_bound(trial: FrozenTrial, records: Records) -> bool:
-    return trial.number in records.lower or trial.number in records.upper
 
 
 def _constraints(trial: FrozenTrial, unreadable: list[Unreadable]) -> dict[str, float]:

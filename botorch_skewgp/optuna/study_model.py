@@ -49,7 +49,8 @@ class Fits:
     """Fitted models, each kept while its data and search space are asked for.
 
     A model depends on the observations, the search space, the seed and the hyperparameters that are stored with the
-    study, which stay until there are more points by a fifth. Keeping models therefore only saves time. Threads take
+    study: they stay until there are more points by a fifth, and the next fit starts from them. Keeping models therefore
+    only saves time. Threads take
     turns to fit and share the models, which they use in turns too, when they have seeded torch.
     """
 
@@ -69,17 +70,14 @@ class Fits:
             def fitted(known: Observed, function: str) -> tuple[SkewGP, StoredFit]:
                 data = _digest(space, known)
                 same = [entry for entry in stored if entry.data == data]
-                ended = [
-                    entry
-                    for entry in stored
-                    if entry.function == function and entry.has_ended and entry.covers(len(known.X))
-                ]
+                ended = [entry for entry in stored if entry.function == function and entry.has_ended]
                 given = next(reversed(same or ended), None)
+                is_kept = bool(same) or (given is not None and given.covers(len(known.X)))
                 if data not in self._kept:
-                    self._kept[data] = fitted_model(known, space, given=given, seed=self._seed)
+                    self._kept[data] = fitted_model(known, space, given=given, is_kept=is_kept, seed=self._seed)
                 model = used[data] = self._kept[data]
                 values = parameters_to_vector(model.parameters()).tolist()
-                is_given = given is not None and values == given.values
+                is_given = is_kept and given is not None and values == given.values
                 num_points = given.num_points if given is not None and is_given else len(known.X)
                 return model, StoredFit(function, data, values, num_points)
 
@@ -92,9 +90,10 @@ def fitted_model(
     space: SearchSpace,
     kinds: Sequence[type[Observation]] = (),
     given: StoredFit | None = None,
+    is_kept: bool = False,
     seed: int = 0,
 ) -> SkewGP:
-    """A model of one function, fitted unless hyperparameters are given.
+    """A model of one function, with given hyperparameters or fitted, then from given ones on if there are any.
 
     Of failures alone, of which a search wants probabilities, the posterior is that of expectation propagation.
     """
@@ -108,9 +107,10 @@ def fitted_model(
         approximation="ep" if all(entry.tells_validity for entry in known.observations) else None,
     )
     own = parameters_to_vector(model.parameters())
-    if given is not None and len(given.values) == len(own):
+    is_given = given is not None and len(given.values) == len(own)
+    if given is not None and is_given:
         vector_to_parameters(own.new_tensor(given.values), model.parameters())
-    else:
+    if not (is_given and is_kept):
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         with seeded(seed):
             fit_gpytorch_mll(mll, optimizer_kwargs={"options": FIT_OPTIONS})

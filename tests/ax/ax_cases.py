@@ -17,7 +17,8 @@ from ax.api.configs import RangeParameterConfig
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_skewgp.ax import SkewGPAdapter, skewgp_generation_strategy
+from botorch_skewgp.ax import skewgp_generation_strategy
+from botorch_skewgp.ax.adapter import SkewGPAdapter
 
 # What linear_operator says while candidates are generated, and users see too: a covariance between near points is
 # rounded.

@@ -90,7 +90,7 @@ def following(client: Client) -> dict[str, Any]:
     """What an experiment holds, and what it asks for next; the last changes the experiment."""
     experiment = client._experiment
     report = {
-        "comparisons": [[entry.winner, entry.loser, entry.tie] for entry in recorded_comparisons(experiment)],
+        "comparisons": [[*entry.items, entry.tie] for entry in recorded_comparisons(experiment)],
         "statuses": [trial.status.name for trial in experiment.trials.values()],
         "metrics": sorted(experiment.metrics),
     }

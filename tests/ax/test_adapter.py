@@ -1,15 +1,12 @@
 """What models are given in each scenario, the constraint on validity, and what a generation depends on."""
 
-import random
-
 import numpy as np
 import pytest
 
 pytest.importorskip("ax")
 
-import torch
 from ax.core.observation import ObservationFeatures
-from ax.exceptions.core import DataRequiredError, UnsupportedError, UserInputError
+from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.utils.common.random import with_rng_seed
 from ax_cases import (
     GENERATES,
@@ -20,15 +17,13 @@ from ax_cases import (
     node_of,
     numbers,
     observations,
-    told,
     with_trials,
 )
 from botorch.models import ModelList
 
-from botorch_skewgp.ax import AxSkewGP, attach_censored, attach_comparison, get_best_arm
-from botorch_skewgp.hosts.outcomes import PowerTransform
+from botorch_skewgp.ax import attach_comparison, get_best_arm
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
-from botorch_skewgp.observations import Numeric, Preference, Tie, Validity
+from botorch_skewgp.observations import Numeric, Preference, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
 pytestmark = GENERATES
@@ -51,22 +46,6 @@ def models(client):
 
 
 # What models are given
-
-
-def test_failures_as_a_constraint():
-    client = with_failures(failures="constraint")
-    seen = observations(client)
-    assert set(seen) == {"loss", "validity"}
-    assert set(seen["loss"]) == {"Numeric"}
-    assert numbers(client) == pytest.approx([3.0, 1.0, 2.0])
-    assert set(seen["validity"]) == {"Binary"}
-    assert seen["validity"]["Binary"].labels.tolist() == [1, 1, 1, 0, 0]
-    given = datasets(client)
-    assert given["validity"].X.squeeze(-1).tolist() == [0.0, 0.2, 0.4, 0.8, 1.0]
-    assert given["loss"].minimize
-    assert not given["validity"].minimize
-    assert all(type(model) is AxSkewGP for model in models(client))
-    assert "validity" in client._experiment.metrics
 
 
 def test_failures_of_the_objective():
@@ -107,43 +86,6 @@ def test_further_metrics_of_labels():
     assert [A.tolist() for A in constraint_rows(client)] == [[[0.0, 1.0]], [[0.3]]]
 
 
-def test_numbers_comparisons_and_ties():
-    client = new_client()
-    with_trials(client, [0.0, 0.2, 0.4, 0.6])
-    client.complete_trial(0, {"loss": 3.0})
-    client.complete_trial(1, {"loss": (1.0, 0.5)})
-    attach_comparison(client, 2, 0)
-    attach_comparison(client, 2, 3, tie=True)
-    given = datasets(client)["loss"]
-    assert given.X.squeeze(-1).tolist() == [0.0, 0.2, 0.4, 0.6]
-    kinds = [type(entry) for entry in given.observations]
-    assert sorted(kind.__name__ for kind in kinds) == ["Numeric", "Numeric", "Preference", "Tie"]
-    assert set(given.kinds) == {Numeric, Preference, Tie}
-    seen = observations(client)["loss"]
-    assert seen["Preference"].pairs.tolist() == [[2, 0]]
-    assert seen["Tie"].pairs.tolist() == [[2, 3]]
-    numeric = [entry for entry in given.observations if isinstance(entry, Numeric)]
-    noise = {round(entry.values.item(), 9): None if entry.noise is None else entry.noise.item() for entry in numeric}
-    assert noise == {3.0: None, 1.0: pytest.approx(0.25)}
-
-
-def test_several_objectives_and_failures():
-    client = new_client(objective="a, -b")
-    with_trials(client, [0.0, 0.2, 0.8])
-    client.complete_trial(0, {"a": 1.0, "b": 2.0})
-    client.complete_trial(1, {"a": 3.0, "b": 5.0})
-    client.mark_trial_failed(2)
-    seen = observations(client)
-    assert {name: set(kinds) for name, kinds in seen.items()} == {
-        "a": {"Numeric"},
-        "b": {"Numeric"},
-        "validity": {"Binary"},
-    }
-    given = datasets(client)
-    assert (given["a"].minimize, given["b"].minimize) == (False, True)
-    assert seen["validity"]["Binary"].labels.tolist() == [1, 1, 0]
-
-
 def test_failures_of_several_objectives_are_refused():
     client = new_client(objective="a, -b", failures="objective")
     with_trials(client, [0.0, 0.8])
@@ -151,27 +93,6 @@ def test_failures_of_several_objectives_are_refused():
     client.mark_trial_failed(1)
     with pytest.raises(UnsupportedError, match='failures="objective" is for one objective'):
         fitted_adapter(client)
-
-
-def test_comparisons_from_before_there_were_several_objectives_are_left_out():
-    client = new_client()
-    with_trials(client, [0.0, 0.8])
-    attach_comparison(client, 0, 1)
-    client.configure_optimization(objective="a, -b")
-    for index in (0, 1):
-        client.complete_trial(index, {"a": 1.0 + index, "b": 2.0})
-    with told(r"need a single objective.*withdraw_unreadable"):
-        given = datasets(client)
-    assert all(type(entry) is Numeric for dataset in given.values() for entry in dataset.observations)
-
-
-def test_nothing_known_of_the_objective():
-    client = new_client()
-    with_trials(client, [0.0, 0.8])
-    client.mark_trial_failed(0)
-    client.mark_trial_failed(1)
-    with pytest.raises(UserInputError, match=r"Nothing is known of the objective yet.*attach_comparison"):
-        get_best_arm(client)
 
 
 def test_numbers_are_standardised_inside():
@@ -192,40 +113,6 @@ def test_numbers_are_standardised_inside():
     assert posterior.mean[0] > 0.5 > posterior.mean[-1]
     predicted, _ = fitted_adapter(client).predict([ObservationFeatures({"x": float(x)}) for x in X[:3]])
     assert np.abs(np.array(predicted["loss"]) - 1002).max() < 2
-
-
-@pytest.mark.parametrize("objective", ["-loss", "loss"])
-def test_bounds_are_on_the_scale_of_numbers(objective):
-    """Bounds at reported numbers are the images of these; extremely bad numbers count as less bad ones."""
-    sign = 1.0 if objective == "-loss" else -1.0
-    client = new_client(objective=objective)
-    with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    losses = [sign * value for value in (1.0, 2.0, 7.0, 3.0, 1e12)]
-    for index, value in enumerate(losses):
-        client.complete_trial(index, {"loss": value})
-    attach_censored(client, 5, "loss", lower=min(losses[1:3]), upper=max(losses[1:3]))
-    seen = observations(client)["loss"]
-    values = dict(zip(losses, seen["Numeric"].values.tolist(), strict=True))
-    two, seven = values[losses[1]], values[losses[2]]
-    assert [seen["Censored"].lower.item(), seen["Censored"].upper.item()] == pytest.approx(sorted([two, seven]))
-    assert abs(values[losses[4]] - seven) < 10 * abs(seven - two)
-    predicted, _ = fitted_adapter(client).predict([ObservationFeatures({"x": 0.2})])
-    assert predicted["loss"][0] == pytest.approx(losses[1], abs=2)
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_bounds_beyond_the_worst_number_kept(sign):
-    """A number is at best its bound on the good side, cut like a number; the other side says nothing more."""
-    transform = PowerTransform(floor=-10.0, mean=0.0, scale=2.0, power=0.7, sign=sign)
-    worst, beyond, good = (np.array(sign * value) for value in (-10.0, -100.0, 3.0))
-    image_of_worst, image_of_good = transform.transform(worst), transform.transform(good)
-    assert sign * transform.transform(beyond) < sign * image_of_worst
-    ends = (beyond, good) if sign > 0 else (good, beyond)
-    lower, upper = transform.bounds(*ends)
-    bad, best = (lower, upper) if sign > 0 else (upper, lower)
-    assert (bad, best) == (transform.transform(beyond), image_of_good)
-    ends = (np.array(-np.inf), beyond) if sign > 0 else (beyond, np.array(np.inf))
-    assert transform.bounds(*ends)[1 if sign > 0 else 0] == image_of_worst
 
 
 def test_an_extremely_bad_number_keeps_an_uncertainty():
@@ -370,20 +257,6 @@ def test_no_constraint_otherwise(failures):
         constraint_rows(client)
 
 
-def test_candidates_stay_where_trials_work():
-    """The number falls all the way to the right, where trials fail."""
-    client = new_client(seed=3, feasibility_threshold=0.8)
-    points = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-    with_trials(client, points)
-    for index, x in enumerate(points):
-        if x > 0.55:
-            client.mark_trial_failed(index)
-        else:
-            client.complete_trial(index, {"loss": 1 - x})
-    _, parameters = next_trial(client)
-    assert 0.3 < parameters["x"] < 0.7
-
-
 # Fitting and generating
 
 
@@ -402,24 +275,6 @@ def test_fitted_again_when_only_a_comparison_was_added(compared):
     assert [type(entry) for entry in before[0].observations] == [Numeric]
     assert [type(entry) for entry in after[0].observations] == [Numeric, Preference]
     assert len(strategy.adapter.generator.surrogate.model.observations) == 2
-
-
-def generated(seed=0, skip=0, global_seed=0):
-    """The two candidates after the same trials."""
-    client = with_failures(seed=seed)
-    torch.manual_seed(global_seed)
-    np.random.seed(global_seed)  # noqa: NPY002
-    random.seed(global_seed)
-    for _ in range(skip):
-        torch.rand(10)
-    return [next_trial(client)[1]["x"] for _ in range(2)]
-
-
-@pytest.mark.slow
-def test_candidates_repeat_whatever_the_process_did_before():
-    first = generated()
-    assert generated(global_seed=17, skip=3) == first
-    assert first[0] != first[1]
 
 
 def test_every_attempt_at_a_trial_has_a_seed_of_its_own(monkeypatch):
@@ -441,31 +296,7 @@ def test_every_attempt_at_a_trial_has_a_seed_of_its_own(monkeypatch):
     assert len(set(seeds)) == 4
 
 
-@pytest.mark.parametrize("seeds", [(0, 1), (None, None)])
-def test_candidates_depend_on_the_seed_or_without_one_on_torchs_generator(seeds):
-    found = []
-    for state, seed in enumerate(seeds):
-        client = new_client(names="xyz", seed=seed)
-        for index, x in enumerate([0.1, 0.5, 0.8]):
-            client.attach_trial({"x": x, "y": 0.5, "z": 0.2})
-            client.complete_trial(index, {"loss": x})
-        torch.manual_seed(state if seed is None else 0)
-        found.append(next_trial(client)[1])
-    assert found[0] != found[1]
-
-
-def test_generation_leaves_global_random_states_alone():
-    client = with_failures()
-    torch.manual_seed(5)
-    np.random.seed(5)  # noqa: NPY002
-    random.seed(5)
-    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-    next_trial(client)
-    assert torch.equal(torch.get_rng_state(), states[0])
-    assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
-    assert random.getstate() == states[2]
-
-
+@pytest.mark.slow
 def test_the_last_numbers_of_learning_curves_count():
     """A trial that still runs has no last number yet."""
     client = new_client()
@@ -481,23 +312,3 @@ def test_the_last_numbers_of_learning_curves_count():
     assert (observations(client)["validity"]["Binary"].labels.sum(), len(client._experiment.trials)) == (3, 4)
     assert node_of(client, next_trial(client)[0]) == "SkewGP"
     assert get_best_arm(client)[0]["x"] == pytest.approx(0.4)
-
-
-def test_comparisons_of_judges():
-    """Two who want opposite ends, and one who is not named; new arms are for what they share."""
-    client = new_client(objective="utility")
-    with_trials(client, [0.0, 0.2, 0.4])
-    attach_comparison(client, 0, 1, judge="ann")
-    attach_comparison(client, 1, 2, judge="ann")
-    attach_comparison(client, 1, 0, judge="bob")
-    attach_comparison(client, 2, 1, judge="bob")
-    attach_comparison(client, 2, 0)
-    (model,) = models(client)
-    assert model.judges == {0, 1}
-    X = datasets(client)["utility"].X
-    first, second = (model.posterior(X, judge=judge).mean.squeeze(-1) for judge in (0, 1))
-    assert first[0] > first[2]
-    assert second[0] < second[2]
-    assert client.get_next_trials(max_trials=1)
-    with pytest.raises(UserInputError, match="judge must be a name"):
-        attach_comparison(client, 0, 1, judge=-3)

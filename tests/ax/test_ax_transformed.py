@@ -14,7 +14,8 @@ from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
-from botorch_skewgp.ax import SkewGPAcquisition, transformed_generation_strategy
+from botorch_skewgp.ax import transformed_generation_strategy
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 
 
 @pytest.mark.slow

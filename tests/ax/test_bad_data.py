@@ -32,12 +32,12 @@ from botorch_skewgp.ax import (
     complete_pair,
     get_best_arm,
     get_next_pair,
-    recorded_bounds,
     recorded_comparisons,
     withdraw_censored,
     withdraw_comparison,
     withdraw_unreadable,
 )
+from botorch_skewgp.ax.comparisons import recorded_bounds
 
 pytestmark = GENERATES
 
@@ -58,13 +58,9 @@ def experiment_of_four():
     ("winner", "loser", "match"),
     [
         ("0_7", 1, "There is no arm '0_7' in the experiment; its arms are 0_0, 1_0"),
-        (0, 0, "0 and 0 are the same arm, 0_0; name different ones"),
         (0, "0_0", "0 and '0_0' are the same arm"),
         (1, 3, "1 and 3 are the same arm, 1_0"),
         (0, 2, r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),
-        (True, 0, "There is no trial True"),
-        (1.0, 0, "There is no trial 1.0"),
-        ([], 0, r"There is no trial \[\]"),
     ],
 )
 @pytest.mark.parametrize("tie", [False, True])
@@ -105,27 +101,6 @@ def test_answers_to_pairs():
         complete_pair(client, other, None)
 
 
-def test_a_pair_without_an_objective():
-    from ax.api.client import Client
-    from ax.api.configs import RangeParameterConfig
-
-    client = Client()
-    client.configure_experiment(parameters=[RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))])
-    with pytest.raises(UserInputError, match=r"Call client\.configure_optimization"):
-        get_next_pair(client)
-    assert not client._experiment.trials
-
-
-def test_a_space_of_one_point_has_no_pair():
-    from ax.api.configs import ChoiceParameterConfig
-
-    parameters = [ChoiceParameterConfig(name="x", parameter_type="int", values=[1, 2], is_ordered=True)]
-    client = new_client(objective="utility", parameters=parameters)
-    index, arms = get_next_pair(client)
-    assert sorted(arm["x"] for arm in arms.values()) == [1, 2]
-    complete_pair(client, index, next(iter(arms)))
-
-
 def ready(**kwargs):
     """Two trials with numbers and a third that runs: the next candidate is that of a model."""
     client = new_client(**kwargs)
@@ -135,13 +110,12 @@ def ready(**kwargs):
     return client
 
 
-@pytest.mark.parametrize("attach", ["attach_data", "complete_trial"])
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("attach", "value", "message"),
     [
-        (math.nan, "Trial 2 reports nan for 'loss'"),
-        ((1.0, -0.1), "Trial 2 reports the standard error -0.1 for 'loss'"),
-        ((1.0, math.inf), "Trial 2 reports the standard error inf for 'loss'"),
+        ("attach_data", math.nan, "Trial 2 reports nan for 'loss'"),
+        ("complete_trial", (1.0, -0.1), "Trial 2 reports the standard error -0.1 for 'loss'"),
+        ("complete_trial", (1.0, math.inf), "Trial 2 reports the standard error inf for 'loss'"),
     ],
 )
 def test_data_that_cannot_be_right(attach, value, message):
@@ -197,65 +171,18 @@ def test_a_fit_that_fails_once_is_tried_again_and_fails_at_each_call(monkeypatch
     assert len(datasets(client)["loss"].Y) == 3
 
 
-JUNK = [
-    None,
-    "junk",
-    {"winner": "0_0"},
-    {"winner": "0_0", "loser": "9_9", "tie": False},
-    {"winner": ["0_0"], "loser": "1_0"},
-    [1, 0],
-    {"trial": 0, "arm": "0_0", "metric": "loss", "lower": "low"},
-    {"trial": True, "arm": "0_0", "metric": "loss", "lower": 1.0},
-    {"trial": 0, "arm": "0_0", "metric": "loss", "lower": 10**400},
-]
-
-
-@pytest.mark.parametrize("key", ["skewgp_comparisons", "skewgp_censored"])
-def test_entries_that_cannot_be_read_are_left_out_and_can_be_taken_back(key):
-    client = ready()
-    attach_comparison(client, 0, 1)
-    client._experiment._properties[key] = [*client._experiment._properties.get(key, []), *JUNK]
-    with told(rf"{key}\[\d\] is left out.*withdraw_unreadable") as caught:
-        next_trial(client)
-    assert len(set(caught)) == len(caught) == len(JUNK)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", InputDataWarning)
-        assert len(recorded_comparisons(client._experiment)) == 1  # it is told once
-    withdraw_unreadable(client)
-    assert len(client._experiment._properties["skewgp_comparisons"]) == 1
-    assert not set(map(repr, client._experiment._properties[key])) & set(map(repr, JUNK))
-
-
-@pytest.mark.parametrize("value", [0.3, 2, -1])
-def test_labels_that_are_neither_0_nor_1(value):
-    client = ready(constraints=["works >= 0.5"], validity_metric="works")
+@pytest.mark.parametrize(
+    ("value", "message"), [(0.3, "0.3 for"), (2, "2.0 for"), (-1, "-1.0 for"), (math.nan, "nan for")]
+)
+@pytest.mark.parametrize("kwargs", [{"validity_metric": "works"}, {"binary_metrics": ["works"]}])
+def test_labels_that_are_neither_0_nor_1(value, message, kwargs):
+    client = ready(constraints=["works >= 0.5"], **kwargs)
     client.attach_data(0, {"works": 1})
     client.attach_data(2, {"works": value})
     before = snapshot(client)
-    with pytest.raises(
-        UserInputError, match=f"Trial 2 reports {float(value)} for 'works', whose values must be 0 or 1"
-    ):
+    with pytest.raises(UserInputError, match=f"Trial 2 reports {message} 'works'"):
         next_trial(client)
     assert snapshot(client) == before
-    client.complete_trial(2, {"works": 0})
-    index, _ = next_trial(client)
-    assert (index, node_of(client, index)) == (3, "SkewGP")
-
-
-def test_further_labels_that_are_neither_0_nor_1():
-    client = ready(constraints=["loud <= 0.5"], binary_metrics=["loud"])
-    for index, value in enumerate([0, 0, 0.7]):
-        client.attach_data(index, {"loud": value})
-    with pytest.raises(UserInputError, match=r"Trial 2 reports 0\.7 for 'loud'"):
-        next_trial(client)
-
-
-def test_metrics_that_are_not_finite_elsewhere():
-    """A tracked metric too; and labels."""
-    client = ready(constraints=["works >= 0.5"], validity_metric="works")
-    client.attach_data(2, {"works": math.nan})
-    with pytest.raises(UserInputError, match="Trial 2 reports nan for 'works'"):
-        next_trial(client)
 
 
 @pytest.mark.slow
@@ -306,9 +233,7 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda client: attach_comparison(client, 1, 0, tie="no"), "tie must be True or False; got 'no'"),
         (lambda client: attach_censored(client, 1, [], lower=1.0), r"There is no metric \[\]"),
-        (lambda client: attach_censored(client, 1, "loss", lower="a"), "lower must be a finite number; got 'a'"),
         (lambda client: attach_censored(client, [], "loss", lower=1.0, arm_name="1_0"), r"Trial \[\] has no arm '1_0'"),
         (lambda client: attach_censored(client, True, "loss", lower=1.0, arm_name="1_0"), "Trial True has no arm"),
         (lambda client: withdraw_comparison(client, [], 0), r"There is no trial \[\]"),

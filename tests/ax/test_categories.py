@@ -10,7 +10,6 @@ from ax.core.search_space import SearchSpaceDigest
 from ax.exceptions.core import UnsupportedError
 from ax_cases import GENERATES, new_client, next_trial
 
-from botorch_skewgp.ax import get_next_pair
 from botorch_skewgp.ax.acquisition import _factors
 
 pytestmark = GENERATES
@@ -40,7 +39,9 @@ def loss(point):
     return (point.get("x", 0.5) - 0.5) ** 2 + 0.1 * (point.get("k", 2) - 2) ** 2 + 0.3 * (point["c"] != "b")
 
 
-@pytest.mark.parametrize("kinds", ["mixed", "floats", "discrete"])
+@pytest.mark.parametrize(
+    "kinds", ["mixed", *(pytest.param(kinds, marks=pytest.mark.slow) for kinds in ("floats", "discrete"))]
+)
 def test_batches_are_the_best_points_found_and_lie_apart(kinds):
     """Rounded from between the columns, they had a lower value than random points, and were near each other."""
     parameters = {"mixed": [FLOATS[0], WHOLE, CHOICE], "floats": [*FLOATS, CHOICE], "discrete": [WHOLE, CHOICE]}[kinds]
@@ -54,16 +55,6 @@ def test_batches_are_the_best_points_found_and_lie_apart(kinds):
             same = [first[name] == second[name] for name in first if isinstance(first[name], int | str)]
             apart = [abs(first[name] - second[name]) for name in first if isinstance(first[name], float)]
             assert not all(same) or max(apart, default=0.0) > 1e-3
-
-
-def test_pairs():
-    client = new_client(objective="utility", parameters=[FLOATS[0], CHOICE], initialization_budget=1)
-    for point in ({"x": 0.1, "c": "a"}, {"x": 0.5, "c": "b"}):
-        client.complete_trial(client.attach_trial(point), {"utility": float(point["x"])})
-    _, arms = get_next_pair(client)
-    first, second = arms.values()
-    assert first != second
-    assert {first["c"], second["c"]} <= {"a", "b", "d"}
 
 
 def test_options_that_this_search_does_not_have():

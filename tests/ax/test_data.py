@@ -14,8 +14,9 @@ from ax.core.trial_status import TrialStatus
 from ax_cases import new_client, with_trials
 from pandas import MultiIndex
 
-from botorch_skewgp.ax import Comparison, attach_comparison, get_next_pair, recorded_comparisons
-from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
+from botorch_skewgp.ax import attach_comparison, get_next_pair, recorded_comparisons
+from botorch_skewgp.ax.data import make_dataset, objective_is_known, with_every_trial
+from botorch_skewgp.hosts.records import judged
 from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
 
 NAN = float("nan")
@@ -69,24 +70,6 @@ def test_failures_are_left_out_when_they_are_to_be_ignored():
     same(column(data, "loss"), {0: 1.0, 1: 2.0})
 
 
-def test_no_validity_without_failures_or_labels():
-    client = new_client()
-    with_trials(client, [0.0, 0.1])
-    client.complete_trial(0, {"loss": 1.0})
-    data = loaded(client)
-    assert ("mean", "validity") not in data.observation_data.columns
-    same(column(data, "loss"), {0: 1.0})
-
-
-def test_all_trials_failed():
-    client = new_client()
-    for index in with_trials(client, [0.0, 0.5]):
-        client.mark_trial_failed(index)
-    data = loaded(client)
-    same(column(data, "validity"), {0: 0.0, 1: 0.0})
-    assert data.observation_data["sem", "validity"].isna().all()
-
-
 def test_reported_labels_take_precedence():
     """A label of a failed trial is believed; a trial without a label is valid if it has a number."""
     client = new_client()
@@ -131,7 +114,7 @@ def test_repeated_arms():
     client.complete_trial(0, {"loss": 1.0})
     client.mark_trial_failed(2)
     attach_comparison(client, 2, 1)  # the same arm as that of trial 0
-    assert recorded_comparisons(experiment) == [Comparison("0_0", "1_0")]
+    assert recorded_comparisons(experiment) == [judged("0_0", ["1_0"])]
     data = loaded(client)
     same(column(data, "validity"), {0: 1.0, 1: NAN, 2: 0.0})
     assert [name for _, name in data.observation_data.index] == ["0_0", "1_0", "0_0"]
@@ -197,7 +180,7 @@ def test_numbers_validity_and_comparisons():
     made = dataset(
         [NAN, 2.0, NAN, NAN],
         valid=[NAN, 1.0, NAN, 0.0],
-        comparisons=[Comparison("1_0", "2_0"), Comparison("3_0", "1_0", tie=True)],
+        comparisons=[judged("1_0", ["2_0"]), judged("3_0", ["1_0"], tie=True)],
         kinds=(Numeric, Preference, Tie, Validity),
     )
     assert made.X.squeeze(-1).tolist() == [0.1, 0.2, 0.3]
@@ -210,14 +193,14 @@ def test_numbers_validity_and_comparisons():
 
 
 def test_comparisons_of_arms_that_a_part_of_the_data_lacks_are_left_out():
-    made = dataset([1.0, 2.0, 3.0, 4.0], comparisons=[Comparison("0_0", "9_0"), Comparison("0_0", "1_0")])
+    made = dataset([1.0, 2.0, 3.0, 4.0], comparisons=[judged("0_0", ["9_0"]), judged("0_0", ["1_0"])])
     assert by_kind(made)[Preference][0].pairs.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("first", [1.0, NAN])
 def test_an_arm_of_several_trials_is_one_point(first):
     index = MultiIndex.from_tuples([(0, "0_0"), (1, "1_0"), (2, "0_0"), (3, "3_0")], names=INDEX.names)
-    comparisons = [Comparison("1_0", "0_0"), Comparison("0_0", "3_0", tie=True)]
+    comparisons = [judged("1_0", ["0_0"]), judged("0_0", ["3_0"], tie=True)]
     valid = [1.0, NAN, 0.0, NAN]
     made = dataset([first, 2.0, 3.0, NAN], valid=valid, comparisons=comparisons, index=index, X=REPEATED)
     assert made.X.squeeze(-1).tolist() == [0.0, 0.1, 0.3]
@@ -243,22 +226,16 @@ def test_nothing_to_say():
     assert dataset([NAN] * 4, valid=[NAN] * 4, kinds=(Numeric, Validity)) is None
 
 
-def test_kinds_of_the_whole_experiment_are_kept_in_parts_of_it():
-    made = dataset([1.0, 2.0, NAN, NAN], kinds=(Numeric, Preference, Validity))
-    assert [type(entry) for entry in made.observations] == [Numeric]
-    assert made.kinds == (Numeric, Preference, Validity)
-
-
 def test_equality_of_datasets():
     def make(third=NAN, **kwargs):
-        comparisons = kwargs.pop("comparisons", [Comparison("0_0", "2_0")])
+        comparisons = kwargs.pop("comparisons", [judged("0_0", ["2_0"])])
         return dataset([1.0, 2.0, third, NAN], comparisons=comparisons, **kwargs)
 
     assert make() == make()
     different = [
         make(third=3.0),
-        make(comparisons=[Comparison("2_0", "0_0")]),
-        make(comparisons=[Comparison("0_0", "2_0", tie=True)]),
+        make(comparisons=[judged("2_0", ["0_0"])]),
+        make(comparisons=[judged("0_0", ["2_0"], tie=True)]),
         make(sem=[0.1, 0.1, NAN, NAN]),
         make(minimize=True),
         make(kinds=(Numeric, Preference)),
@@ -269,24 +246,23 @@ def test_equality_of_datasets():
     with_validity = make(valid=[1.0, 0.0, NAN, NAN])
     assert with_validity != make(valid=[1.0, 1.0, NAN, NAN])
     assert make() != "something else"
+    first, second = (dataset([1.0, 2.0, *ends]) for ends in ((3.0, NAN), (NAN, 3.0)))
+    assert first != second
 
 
-def test_equality_of_datasets_sees_where_numbers_are_missing():
-    one, other = (
-        ObservationDataset(
-            X[:2],
-            torch.tensor(Y).double(),
-            feature_names=["x"],
-            outcome_names=["loss"],
-            observations=[],
-            kinds=[],
-        )
-        for Y in ([[1.0], [NAN]], [[NAN], [1.0]])
-    )
-    assert one == one
-    assert one != other
+@pytest.mark.parametrize("how", ["mark_trial_failed", "mark_trial_abandoned"])
+def test_numbers_of_trials_that_did_not_work_are_not_enough_to_learn_from(how):
+    client = new_client()
+    with_trials(client, [0.1, 0.5])
+    client.attach_data(0, {"loss": 1.0})
+    assert objective_is_known(client._experiment)
+    getattr(client, how)(0)
+    assert not objective_is_known(client._experiment)
+    client.complete_trial(1, {"loss": 2.0})
+    assert objective_is_known(client._experiment)
 
 
+@pytest.mark.slow
 def test_a_number_that_could_not_be_fetched_says_nothing_of_its_trial():
     class Runner(IRunner):
         def run_trial(self, trial_index, parameterization):

@@ -9,12 +9,7 @@ from ax_cases import GENERATES, new_client, next_trial
 from botorch.utils.multi_objective import is_non_dominated
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 
-from botorch_skewgp.ax import (
-    attach_comparison,
-    complete_pair,
-    get_best_arm,
-    get_next_pair,
-)
+from botorch_skewgp.ax import complete_pair, get_best_arm, get_next_pair
 
 pytestmark = [*GENERATES, pytest.mark.slow]
 
@@ -47,30 +42,6 @@ def test_numbers_and_failures(kwargs):
         else:
             client.complete_trial(index, {"loss": loss(**p)})
     assert least_loss(client) < 0.01  # within 0.05 of the optimum
-
-
-def test_numbers_and_labels():
-    client = new_client(names="xy", initialization_budget=5, constraints=["works >= 0.5"], validity_metric="works")
-    for _ in range(16):
-        index, p = next_trial(client)
-        client.complete_trial(index, {"works": 0} if crashes(**p) else {"works": 1, "loss": loss(**p)})
-    assert least_loss(client) < 0.01
-
-
-def test_numbers_and_comparisons():
-    """Every third trial has a number; each is compared with the best so far."""
-    client = new_client(names="xy", initialization_budget=5)
-    best = None
-    for _ in range(18):
-        index, p = next_trial(client)
-        client.complete_trial(index, {"loss": loss(**p)} if index % 3 == 0 else None)
-        if best is not None:
-            attach_comparison(client, *((index, best[0]) if loss(**p) < best[1] else (best[0], index)))
-        if best is None or loss(**p) < best[1]:
-            best = index, loss(**p)
-    assert best[1] < 0.02
-    parameters, _, _ = get_best_arm(client)
-    assert loss(**parameters) < 0.05
 
 
 def test_pairs():

@@ -14,8 +14,9 @@ from ax.api.client import Client
 from ax_cases import new_client
 from stored_experiments import EXPERIMENTS
 
-from botorch_skewgp.ax import AxSkewGP, SkewGPGenerators
-from botorch_skewgp.ax.transition import ObjectiveIsKnown
+from botorch_skewgp.ax import SkewGPGenerators
+from botorch_skewgp.ax.data import ObjectiveIsKnown
+from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 
 

@@ -1,8 +1,7 @@
-"""One experiment in two hosts: a loss of one parameter on the unit interval, to be minimised."""
+"""One experiment in two hosts: one or two losses of a parameter on the unit interval, minimised or maximised."""
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import pytest
@@ -14,14 +13,17 @@ import optuna
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from ax.exceptions.core import UserInputError
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import BotorchError, InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from botorch_skewgp import ax as ours_in_ax
 from botorch_skewgp import optuna as ours_in_optuna
+from botorch_skewgp.ax import comparisons
 from botorch_skewgp.ax.registry import fitted_adapter
+from botorch_skewgp.optuna.internals import set_study_system_attr
+from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
 
@@ -42,22 +44,40 @@ def by_points(observations, xs):
     return found
 
 
+def of_numbers(observations, xs, sign=1.0, inverse=lambda values: values):
+    """Numbers and bounds by points."""
+    numbers, bounds = {}, {}
+    for entry in observations:
+        fields = {"Numeric": ("values",), "Censored": ("lower", "upper")}.get(type(entry).__name__, ())
+        values = [sign * inverse(getattr(entry, name).numpy()) for name in fields]
+        for row, place in enumerate(entry.index.tolist() if values else []):
+            told = sorted(float(value[row]) for value in values)
+            (numbers if len(told) == 1 else bounds)[xs[place]] = told[0] if len(told) == 1 else tuple(told)
+    return numbers, bounds
+
+
 class InOptuna:
     """A study."""
 
     error = InputDataError
+    questions = (2, 3)  # the cheaper, and the dearer
 
-    def __init__(self, seed=0, startup=1):
-        self.study = optuna.create_study(sampler=ours_in_optuna.SkewGPSampler(seed=seed, num_startup_trials=startup))
+    def __init__(self, seed=0, startup=1, sign=-1, num_objectives=1, limit=None, **kwargs):
+        sampler = ours_in_optuna.SkewGPSampler(seed=seed, num_startup_trials=startup, **kwargs)
+        directions = ["maximize" if sign > 0 else "minimize"] * num_objectives
+        self.study = optuna.create_study(directions=directions, sampler=sampler)
+        self.sign, self.limit = sign, limit
 
     def attach(self, *xs):
         for x in xs:
             self.study.enqueue_trial({"x": x})
-            self.study.ask(SPACE)
+            trial = self.study.ask(SPACE)
+            if self.limit is not None:
+                trial.set_constraint("x", x - self.limit)
         return len(self.study.trials) - 1
 
-    def number(self, trial, value):
-        self.study.tell(trial, value)
+    def number(self, trial, *values):
+        self.study.tell(trial, values)
 
     def fail(self, trial):
         self.study.tell(trial, state=TrialState.FAIL)
@@ -67,16 +87,10 @@ class InOptuna:
         ours_in_optuna.report_unusable(self.study, trial)
 
     def bound(self, trial, lower=None, upper=None):
-        if lower is not None:
-            ours_in_optuna.report_at_least(self.study, trial, lower)
-        if upper is not None:
-            ours_in_optuna.report_at_most(self.study, trial, upper)
+        ours_in_optuna.report_censored(self.study, trial, lower, upper)
 
-    def prefer(self, better, worse, judge=None):
-        ours_in_optuna.report_comparison(self.study, better, worse, judge)
-
-    def tie(self, first, second):
-        ours_in_optuna.report_tie(self.study, first, second)
+    def prefer(self, better, worse, tie=False, judge=None):
+        ours_in_optuna.report_comparison(self.study, better, worse, tie, judge)
 
     def choose(self, best, others, or_none=False, judge=None):
         ours_in_optuna.report_choice(self.study, best, others, judge, or_none)
@@ -84,9 +98,33 @@ class InOptuna:
     def withdraw(self, first, second):
         ours_in_optuna.withdraw_comparison(self.study, first, second)
 
+    def withdraw_bound(self, trial):
+        ours_in_optuna.withdraw_reports(self.study, trial)
+
     def junk(self, *entries):
         for number, entry in enumerate(entries):
-            self.study.set_user_attr(f"skewgp:better:junk{number}", entry)
+            self.study.set_user_attr(f"skewgp:judgement:junk{number}", entry)
+
+    def junk_bounds(self, *entries):
+        for trial, entry in enumerate(entries):
+            self.study.set_user_attr(f"skewgp:bounds:{trial}", entry)
+
+    def write_others(self, of_study, of_user, of_trial, of_running):
+        """What others may write beside judgements, with a study and its trials."""
+        for key, value in of_user.items():
+            self.study.set_user_attr(key, value)
+        for key, value in of_study.items():
+            set_study_system_attr(self.study, key, value)
+        stored = self.study._storage._studies[self.study._study_id].trials  # a storage in memory refuses this by calls
+        stored[1].system_attrs.update(of_trial)
+        stored[-1].system_attrs.update(of_running)
+
+    def entries(self):
+        """What is read of all entries."""
+        data, found = read_study(self.study, SearchSpace(SPACE)), read_records(self.study)
+        assert not data.constraints.isinf().any()
+        assert set(data.valid.nan_to_num(nan=0.5).tolist()) <= {0.0, 0.5, 1.0}
+        return found.judgements, found.bounds, found.numbers, found.unusable
 
     def clean(self):
         ours_in_optuna.withdraw_unreadable(self.study)
@@ -97,13 +135,15 @@ class InOptuna:
     def read(self):
         data = read_study(self.study, SearchSpace(SPACE))
         known = data.observed()
-        said = {} if known is None else by_points(known.observations, known.X.squeeze(-1).tolist())
-        xs = data.X.squeeze(-1).tolist()
-        numbers = {x: -value for x, (value,) in zip(xs, data.numbers.tolist(), strict=True) if value == value}
-        bounds = {x: (-high, -low) for x, (low,), (high,) in zip(xs, *data.bounds.tolist(), strict=True)}
-        bounds = {x: pair for x, pair in bounds.items() if pair != (-math.inf, math.inf)}
-        valid = {x: value for x, value in zip(xs, data.valid.tolist(), strict=True) if value == value}
-        return said, numbers, bounds, valid if 0.0 in valid.values() else {}
+        told = ([], []) if known is None else (known.observations, known.X.squeeze(-1).tolist())
+        valid = {
+            x: value for x, value in zip(data.X[:, 0].tolist(), data.valid.tolist(), strict=True) if value == value
+        }
+        return by_points(*told), *of_numbers(*told, self.sign), valid if 0.0 in valid.values() else {}
+
+    def scaled(self):
+        known = read_study(self.study, SearchSpace(SPACE)).power_transformed().observed()
+        return of_numbers(known.observations, known.X.squeeze(-1).tolist(), self.sign)
 
     def next(self):
         return self.study.ask(SPACE).params["x"]
@@ -111,17 +151,26 @@ class InOptuna:
     def best(self):
         return ours_in_optuna.get_best_trial(self.study).params["x"]
 
+    def ask(self, costs):
+        asked = ours_in_optuna.get_next_question(self.study, costs)
+        return len(asked.trials) + asked.num_new, asked.value, asked.cost
+
 
 class InAx:
     """An experiment behind a client."""
 
     error = UserInputError
+    questions = ("comparison", "number")
 
-    def __init__(self, seed=0, startup=1):
-        self.client = Client()
+    def __init__(self, seed=0, startup=1, sign=-1, num_objectives=1, limit=None, **kwargs):
+        self.client, self.sign, self.limit = Client(), sign, limit
         self.client.configure_experiment([RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))])
-        self.client.configure_optimization(objective="-loss")
-        strategy = ours_in_ax.skewgp_generation_strategy(initialization_budget=startup, seed=seed)
+        self.names = ["loss", "other"][:num_objectives]
+        self.client.configure_optimization(
+            objective=", ".join(name if sign > 0 else f"-{name}" for name in self.names),
+            outcome_constraints=None if limit is None else ["cost <= 0"],
+        )
+        strategy = ours_in_ax.skewgp_generation_strategy(initialization_budget=startup, seed=seed, **kwargs)
         self.client.set_generation_strategy(strategy)
 
     @property
@@ -131,8 +180,11 @@ class InAx:
     def attach(self, *xs):
         return max(self.client.attach_trial({"x": x}) for x in xs)
 
-    def number(self, trial, value):
-        self.client.complete_trial(trial, {"loss": value})
+    def number(self, trial, *values):
+        told = dict(zip(self.names, values, strict=True))
+        if self.limit is not None:
+            told["cost"] = self.experiment.trials[trial].arm.parameters["x"] - self.limit
+        self.client.complete_trial(trial, told)
 
     def fail(self, trial):
         self.client.mark_trial_failed(trial)
@@ -144,11 +196,8 @@ class InAx:
     def bound(self, trial, lower=None, upper=None):
         ours_in_ax.attach_censored(self.client, trial, "loss", lower, upper)
 
-    def prefer(self, better, worse, judge=None):
-        ours_in_ax.attach_comparison(self.client, better, worse, judge=judge)
-
-    def tie(self, first, second):
-        ours_in_ax.attach_comparison(self.client, first, second, tie=True)
+    def prefer(self, better, worse, tie=False, judge=None):
+        ours_in_ax.attach_comparison(self.client, better, worse, tie, judge)
 
     def choose(self, best, others, or_none=False, judge=None):
         ours_in_ax.attach_choice(self.client, best, others, judge, or_none)
@@ -156,9 +205,19 @@ class InAx:
     def withdraw(self, first, second):
         ours_in_ax.withdraw_comparison(self.client, first, second)
 
-    def junk(self, *entries):
+    def withdraw_bound(self, trial):
+        ours_in_ax.withdraw_censored(self.client, trial, "loss")
+
+    def junk(self, *entries, key="skewgp_comparisons"):
         properties = self.experiment._properties
-        properties["skewgp_comparisons"] = [*properties.get("skewgp_comparisons", []), *entries]
+        properties[key] = [*properties.get(key, []), *entries]
+
+    def junk_bounds(self, *entries):
+        self.junk(*entries, key="skewgp_censored")
+
+    def entries(self):
+        """What is read of all entries."""
+        return comparisons.recorded_comparisons(self.experiment), comparisons.recorded_bounds(self.experiment)
 
     def clean(self):
         ours_in_ax.withdraw_unreadable(self.client)
@@ -167,27 +226,21 @@ class InAx:
         trials = [trial.status for trial in self.experiment.trials.values()]
         return repr((self.experiment._properties, trials, self.experiment.lookup_data().df.to_dict()))
 
-    def read(self):
+    def _read(self):
         adapter = fitted_adapter(self.client)
         sets = {entry.outcome_names[0]: entry for entry in adapter.generator.surrogate.training_data}
-        said = by_points(sets["loss"].observations, sets["loss"].X.squeeze(-1).tolist())
+        return adapter, sets, (sets["loss"].observations, sets["loss"].X.squeeze(-1).tolist())
+
+    def read(self):
+        adapter, sets, told = self._read()
         map_of = adapter.power_transform.power_transforms.get("loss")
-        xs, numbers, bounds = sets["loss"].X.squeeze(-1).tolist(), {}, {}
-        for entry in sets["loss"].observations:
-            fields = {"Numeric": ("values",), "Censored": ("lower", "upper")}.get(type(entry).__name__, ())
-            values = [getattr(entry, name).numpy() for name in fields]
-            values = [value if map_of is None else map_of.inverse_transform(value) for value in values]
-            into = numbers if len(values) == 1 else bounds
-            for row, place in enumerate(entry.index.tolist() if values else []):
-                told = tuple(float(value[row]) for value in values)
-                into[xs[place]] = told if len(told) == 2 else told[0]
+        numbers = of_numbers(*told) if map_of is None else of_numbers(*told, inverse=map_of.inverse_transform)
         valid = sets.get("validity")
-        return (
-            said,
-            numbers,
-            bounds,
-            {} if valid is None else dict(zip(valid.X.squeeze(-1).tolist(), valid.Y.squeeze(-1).tolist(), strict=True)),
-        )
+        points = [] if valid is None else zip(valid.X.squeeze(-1).tolist(), valid.Y.squeeze(-1).tolist(), strict=True)
+        return by_points(*told), *numbers, dict(points)
+
+    def scaled(self):
+        return of_numbers(*self._read()[2])
 
     def next(self):
         ((_, parameters),) = self.client.get_next_trials(max_trials=1).items()
@@ -196,8 +249,13 @@ class InAx:
     def best(self):
         return ours_in_ax.get_best_arm(self.client)[0]["x"]
 
+    def ask(self, costs):
+        asked = ours_in_ax.get_next_question(self.client, costs)
+        return asked.ask, asked.value, asked.cost
+
 
 HOSTS = {"optuna": InOptuna, "ax": InAx}
+ERRORS = (UserInputError, BotorchError)
 
 
 def told(call):

@@ -84,3 +84,18 @@ def test_numbers_without_a_shape_stay(numbers):
 def test_rise_is_the_difference_of_numbers():
     transform = PowerTransform(mean=3.0, scale=2.0, power=0.0)
     assert transform.rise(1.0, 0.5) == pytest.approx(2 * (np.exp(1.5) - np.exp(1.0)))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_bounds_beyond_the_worst_number_kept(sign):
+    """A number is at best its bound on the good side, cut like a number; the other side says nothing more."""
+    transform = PowerTransform(floor=-10.0, mean=0.0, scale=2.0, power=0.7, sign=sign)
+    worst, beyond, good = (np.array(sign * value) for value in (-10.0, -100.0, 3.0))
+    image_of_worst, image_of_good = transform.transform(worst), transform.transform(good)
+    assert sign * transform.transform(beyond) < sign * image_of_worst
+    ends = (beyond, good) if sign > 0 else (good, beyond)
+    lower, upper = transform.bounds(*ends)
+    bad, best = (lower, upper) if sign > 0 else (upper, lower)
+    assert (bad, best) == (transform.transform(beyond), image_of_good)
+    ends = (np.array(-np.inf), beyond) if sign > 0 else (beyond, np.array(np.inf))
+    assert transform.bounds(*ends)[1 if sign > 0 else 0] == image_of_worst

@@ -1,20 +1,38 @@
-"""What the tests of studies read of their data."""
+"""Studies of one parameter, and what the tests read of their data."""
 
-from botorch_skewgp.hosts.entries import Comparison, Selected
+from optuna.distributions import FloatDistribution
+
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference, Tie
+from botorch_skewgp.optuna.internals import study_of
+from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.study_data import read_study
+
+DISTRIBUTIONS = {"x": FloatDistribution(0, 1)}
+SPACE = SearchSpace(DISTRIBUTIONS)
+
+
+def ask(study, x):
+    """A running trial at a value."""
+    study_of(study).enqueue_trial({"x": x})
+    return study.ask(DISTRIBUTIONS)
+
+
+def read(study):
+    return read_study(study_of(study), SPACE)
+
+
+def of_kinds(data, *kinds):
+    """The numbers of the trials of judgements."""
+    return tuple(tuple(data.trials[row] for row in told.items) for told in data.judgements if told.kind in kinds)
 
 
 def preferences(data):
-    return tuple(told.items for told in data.judgements if isinstance(told, Comparison) and not told.tie)
+    return of_kinds(data, Preference)
 
 
 def ties(data):
-    return tuple(told.items for told in data.judgements if isinstance(told, Comparison) and told.tie)
+    return of_kinds(data, Tie)
 
 
 def choices(data):
-    return tuple(told.items for told in data.judgements if isinstance(told, Selected))
-
-
-def judges(data):
-    """The judge of each judgement of one kind, by its rows."""
-    return {told.items: told.judge for told in data.judgements}
+    return of_kinds(data, Choice, ChoiceOrNone)

@@ -79,26 +79,10 @@ def test_points_of_the_optimiser_become_values(space):
             assert entry._contains(entry.to_internal_repr(value)), (name, value)
 
 
-def test_all_points_of_a_discrete_space():
-    space = SearchSpace({name: DISTRIBUTIONS[name] for name in ("even", "category")})
-    X = space.domain.all_points()
-    assert space.domain.num_points == 15 == len(X.unique(dim=0))
-    assert {(p["even"], p["category"]) for p in map(space.params, X)} == {
-        (even, category) for even in (2, 4, 6, 8, 10) for category in ("a", None, 3)
-    }
-
-
 def test_takes_trials_with_the_same_distributions_alone(space):
     assert space.takes(MIDDLE, DISTRIBUTIONS)
     assert not space.takes({k: v for k, v in MIDDLE.items() if k != "int"}, DISTRIBUTIONS)
     assert not space.takes(MIDDLE, DISTRIBUTIONS | {"int": IntDistribution(1, 5)})
-
-
-def test_points_spread_over_the_space_are_among_its_values(space):
-    X = space.domain.spread(32)
-    for i, values in (space.discrete_dims | space.cat_dims).items():
-        assert set(X[:, i].tolist()) <= set(values)
-    assert bool(((space.domain.bounds[0] <= X) & (space.domain.bounds[1] >= X)).all())
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 0.8, 0.3), (0.05, 1.0, 0.05), (1e-3, 7e-3, 2e-3), (-7, 8, 3)])

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from datetime import datetime
 
 import pytest
-import torch
 
 pytest.importorskip("optuna")
 
@@ -17,64 +16,43 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 from sqlalchemy import text
-from study_cases import choices, preferences, ties
+from study_cases import SPACE, ask, choices, preferences, read, ties
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
-    report_at_least,
+    report_censored,
     report_choice,
     report_comparison,
     report_number,
-    report_tie,
     report_unusable,
     withdraw_reports,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
-from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
-
-SPACE = SearchSpace({"x": FloatDistribution(0, 10)})
-
-
-def ask(study, x):
-    """A running trial at a value."""
-    study = getattr(study, "_study", study)
-    study.enqueue_trial({"x": x})
-    trial = study.ask()
-    trial.suggest_float("x", 0, 10)
-    return trial
 
 
 def with_values(xs, direction="minimize"):
     study = optuna.create_study(direction=direction)
     for x in xs:
-        study.tell(ask(study, x), 10 * x)
+        study.tell(ask(study, x), 100 * x)
     return study
-
-
-@pytest.mark.parametrize(("direction", "sign"), [("minimize", -1.0), ("maximize", 1.0)])
-def test_numbers_are_the_larger_the_better(direction, sign):
-    data = read_study(with_values([1.0, 3.0], direction), SPACE)
-    assert data.X.tolist() == [[0.1], [0.3]]
-    assert data.numbers.tolist() == [[sign * 10.0], [sign * 30.0]]
-    assert data.valid.tolist() == [1.0, 1.0]
 
 
 def test_directions_of_several_objectives():
     study = optuna.create_study(directions=["minimize", "maximize"])
-    study.tell(ask(study, 1.0), (2.0, 3.0))
-    assert read_study(study, SPACE).numbers.tolist() == [[-2.0, 3.0]]
+    study.tell(ask(study, 0.1), (2.0, 3.0))
+    assert read(study).numbers.tolist() == [[-2.0, 3.0]]
 
 
 def test_states():
-    study = with_values([1.0])
-    study.tell(ask(study, 2.0), state=TrialState.FAIL)
-    pruned = ask(study, 3.0)
+    study = with_values([0.1])
+    study.tell(ask(study, 0.2), state=TrialState.FAIL)
+    pruned = ask(study, 0.3)
     pruned.report(5.0, step=0)
     study.tell(pruned, state=TrialState.PRUNED)
-    ask(study, 4.0)
-    study.enqueue_trial({"x": 5.0})  # waits: nobody works on it
-    data = read_study(study, SPACE)
+    ask(study, 0.4)
+    study.enqueue_trial({"x": 0.5})  # waits: nobody works on it
+    data = read(study)
     assert data.X.squeeze(-1).tolist() == [0.1, 0.2, 0.3, 0.4]
     assert data.valid.nan_to_num(nan=-1).tolist() == [1.0, 0.0, 0.0, -1.0]
     assert data.pending.tolist() == [False, False, False, True]
@@ -85,20 +63,20 @@ def test_states():
 
 def test_a_trial_that_was_tried_again_says_nothing():
     """Its worker died; the trial in its place is known."""
-    study = with_values([1.0])
-    study.tell(ask(study, 2.0), state=TrialState.FAIL)
+    study = with_values([0.1])
+    study.tell(ask(study, 0.2), state=TrialState.FAIL)
     with pytest.warns(ExperimentalWarning):
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback()
     retry(study, study.trials[1])
     study.tell(study.ask(), 20.0)
-    data = read_study(study, SPACE)
+    data = read(study)
     assert data.valid.tolist() == [1.0, 1.0]
     assert data.X.squeeze(-1).tolist() == [0.1, 0.2]
 
 
 def raising(error):
     def objective(trial):
-        trial.suggest_float("x", 0, 10)
+        trial.suggest_float("x", 0, 1)
         raise error
 
     return objective
@@ -130,24 +108,24 @@ def test_what_an_objective_raises_counts_and_ctrl_c_does_not(error, valid, prune
         sampler = optuna.samplers.PartialFixedSampler({}, sampler)
     study = optuna.create_study(sampler=sampler, pruner=pruner)
     run_one(study, error)
-    assert str(read_study(study, SPACE).valid.tolist()) == str(valid)
+    assert str(read(study).valid.tolist()) == str(valid)
 
 
 def test_what_is_known_of_an_interrupted_trial_counts():
-    study = with_values([1.0, 2.0], "maximize")
+    study = with_values([0.1, 0.2], "maximize")
     study.sampler = SkewGPSampler(seed=0)
     for _ in range(4):
         run_one(study, KeyboardInterrupt())
-    report_at_least(study, 2, 7.0)
+    report_censored(study, 2, 7.0)
     report_comparison(study, 3, 0)
     report_unusable(study, 4)
-    data = read_study(study, SPACE)
+    data = read(study)
     assert data.trials == (0, 1, 2, 3, 4)
-    assert data.lower.squeeze(-1).nan_to_num(nan=-1).tolist() == [-1, -1, 7.0, -1, -1]
+    assert data.bounds[0, :, 0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
     assert data.valid.nan_to_num(nan=-1).tolist() == [1.0, 1.0, 1.0, -1.0, 0.0]
     assert not data.pending.any()
     withdraw_reports(study, 4)
-    assert read_study(study, SPACE).trials == (0, 1, 2, 3)
+    assert read(study).trials == (0, 1, 2, 3)
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -159,48 +137,48 @@ def test_a_killed_worker_says_nothing_with_retries_or_without(tmp_path, retries)
     study = optuna.create_study(storage=storage, sampler=SkewGPSampler(seed=0))
 
     def killed(trial):
-        trial.suggest_float("x", 0, 10)
+        trial.suggest_float("x", 0, 1)
         raise SystemExit  # as far as the storage is concerned: nothing more is heard of it
 
     with pytest.raises(SystemExit):
         study.optimize(killed, n_trials=1)
-    assert read_study(study, SPACE).pending.tolist() == [True]
+    assert read(study).pending.tolist() == [True]
     with storage.engine.begin() as connection:
         connection.execute(text("UPDATE trial_heartbeats SET heartbeat = :then"), {"then": datetime(2000, 1, 1)})
     optuna.storages.fail_stale_trials(study)
     assert study.trials[0].state == TrialState.FAIL
-    assert read_study(study, SPACE).trials == ()
+    assert read(study).trials == ()
     if retries == 1:  # its retry is a trial of its own, which fails by itself
         run_one(study, RuntimeError("overload"))
-        assert read_study(study, SPACE).valid.tolist() == [0.0]
+        assert read(study).valid.tolist() == [0.0]
 
 
 def test_trials_without_all_parameters_are_left_out():
-    study = with_values([1.0])
+    study = with_values([0.1])
     study.add_trial(optuna.create_trial(value=3.0))
-    study.add_trial(optuna.create_trial(value=3.0, params={"x": 2.0}, distributions={"x": FloatDistribution(0, 9)}))
-    assert len(read_study(study, SPACE).X) == 1
+    study.add_trial(optuna.create_trial(value=3.0, params={"x": 0.2}, distributions={"x": FloatDistribution(0, 9)}))
+    assert len(read(study).X) == 1
 
 
 def test_constraints():
-    study = with_values([1.0])
-    for x, constraint in ((2.0, 0.5), (3.0, -0.5)):
+    study = with_values([0.1])
+    for x, constraint in ((0.2, 0.5), (0.3, -0.5)):
         trial = ask(study, x)
         trial.set_constraint("mass", constraint)
         study.tell(trial, 1.0)
-    data = read_study(study, SPACE)
+    data = read(study)
     assert data.constraints.nan_to_num(nan=7).tolist() == [[7.0], [0.5], [-0.5]]
     assert data.feasible.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(("value", "valid"), [(math.inf, 0.0), (1e300, 0.0), (-math.inf, 1.0)])
 def test_a_constraint_without_a_square_is_left_out_and_broken_if_it_is_positive(value, valid):
-    study = with_values([1.0])
-    trial = ask(study, 2.0)
+    study = with_values([0.1])
+    trial = ask(study, 0.2)
     trial.set_constraint("mass", value)
     study.tell(trial, 1.0)
     with pytest.warns(InputDataWarning, match=rf"Constraint 'mass' of trial 1 is left out: {re.escape(str(value))} is"):
-        data = read_study(study, SPACE)
+        data = read(study)
     assert data.constraints.isnan().all()
     assert data.valid.tolist() == [1.0, valid]
 
@@ -212,12 +190,8 @@ def dashboard(xs):
     return study
 
 
-def read(study):
-    return read_study(study._study, SPACE)
-
-
 def test_comparisons_of_the_dashboard():
-    study = dashboard([1.0, 2.0, 3.0])
+    study = dashboard([0.1, 0.2, 0.3])
     study.report_preference(study.trials[2], [study.trials[0]])
     data = read(study)
     assert data.preferential
@@ -230,7 +204,7 @@ def test_comparisons_of_the_dashboard():
 
 
 def test_skipped_trials_are_left_out():
-    study = dashboard([1.0, 2.0, 3.0])
+    study = dashboard([0.1, 0.2, 0.3])
     study.report_preference(study.trials[1], [study.trials[0]])
     study.report_preference(study.trials[2], [study.trials[1]])
     skip_trial(study._study, study.trials[1])
@@ -241,31 +215,31 @@ def test_skipped_trials_are_left_out():
 
 def test_trials_at_one_point_that_are_compared_tell_nothing():
     """A space of few values offers some of them again, and people may compare the two."""
-    study = dashboard([1.0, 1.0, 2.0])
+    study = dashboard([0.1, 0.1, 0.2])
     report_comparison(study, 0, 1)
-    report_tie(study, 1, 0)
+    report_comparison(study, 1, 0, tie=True)
     assert read(study).observed() is None
     report_comparison(study, 1, 2, judge="ann")
     report_comparison(study, 1, 0, judge="ann")
     (duel,) = read(study).observed().observations
     assert (duel.pairs.tolist(), duel.judge.tolist()) == ([[0, 1]], [0])
-    assert 0 <= study.ask().suggest_float("x", 0, 10) <= 10
+    assert 0 <= study.ask().suggest_float("x", 0, 1) <= 10
 
 
 def test_skipped_trials_are_left_out_of_choices():
-    study = dashboard([1.0, 2.0, 3.0, 4.0])
+    study = dashboard([0.1, 0.2, 0.3, 0.4])
     study.report_preference(study.trials[1], [study.trials[0], study.trials[2], study.trials[3]])
     skip_trial(study._study, study.trials[2])
     data = read(study)
-    assert data.X[list(choices(data)[0])].squeeze(-1).tolist() == [0.2, 0.1, 0.4]
+    assert choices(data) == ((1, 0, 3),)
     skip_trial(study._study, study.trials[1])
     assert choices(read(study)) == ()
 
 
 def test_a_failed_trial_keeps_its_choices_where_failures_are_ignored():
-    study = with_values([1.0, 2.0])
-    study.tell(ask(study, 3.0), state=TrialState.FAIL)
-    study.tell(ask(study, 4.0), state=TrialState.FAIL)
+    study = with_values([0.1, 0.2])
+    study.tell(ask(study, 0.3), state=TrialState.FAIL)
+    study.tell(ask(study, 0.4), state=TrialState.FAIL)
     report_choice(study, 0, [1, 2])
     data = read_study(study, SPACE, failures="ignore")
     assert data.trials == (0, 1, 2)
@@ -273,8 +247,8 @@ def test_a_failed_trial_keeps_its_choices_where_failures_are_ignored():
 
 
 def test_what_the_page_has_no_button_for():
-    study = dashboard([1.0, 2.0, 3.0, 4.0])
-    report_tie(study, 0, study.trials[1])
+    study = dashboard([0.1, 0.2, 0.3, 0.4])
+    report_comparison(study, 0, study.trials[1], tie=True)
     report_number(study, 1, 5.0, direction="minimize")
     report_number(study, 2, 7.0, direction="maximize")
     report_unusable(study, 3)
@@ -287,7 +261,7 @@ def test_what_the_page_has_no_button_for():
 
 
 def test_a_trial_that_was_compared_may_turn_out_not_to_work():
-    study = dashboard([1.0, 2.0])
+    study = dashboard([0.1, 0.2])
     study.report_preference(study.trials[1], [study.trials[0]])
     report_unusable(study, 1)
     data = read(study)
@@ -296,7 +270,7 @@ def test_a_trial_that_was_compared_may_turn_out_not_to_work():
 
 
 def test_values_told_in_a_preferential_study_are_numbers():
-    study = dashboard([1.0, 2.0])
+    study = dashboard([0.1, 0.2])
     study._study.tell(0, 3.0)
     study.report_preference(study.trials[0], [study.trials[1]])
     assert read(study).numbers.squeeze(-1).nan_to_num(nan=0).tolist() == [-3.0, 0.0]
@@ -304,25 +278,16 @@ def test_values_told_in_a_preferential_study_are_numbers():
 
 def test_comparisons_of_unknown_trials_are_left_out():
     """The dashboard stores them."""
-    study = dashboard([1.0, 2.0])
+    study = dashboard([0.1, 0.2])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
     with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
         assert preferences(read(study)) == ()
 
 
-def test_comparisons_need_one_objective():
-    study = optuna.create_study(directions=["minimize", "minimize"])
-    for x in (1.0, 2.0):
-        study.tell(ask(study, x), (x, x))
-    study.set_user_attr("skewgp:better:stored", [0, 1])  # by another process, of an earlier version
-    with pytest.warns(InputDataWarning, match="need a single objective"):
-        assert preferences(read_study(study, SPACE)) == ()
-
-
 def test_what_the_sampler_has_chosen_counts_before_the_objective_asks():
-    study = with_values([1.0])
+    study = with_values([0.1])
     study.ask()
-    study._storage.set_trial_system_attr(1, "skewgp:relative_params:x", 6.0)
-    data = read_study(study, SPACE)
+    study._storage.set_trial_system_attr(1, "skewgp:relative_params:x", 0.6)
+    data = read(study)
     assert data.X[data.pending].tolist() == [[0.6]]
-    assert torch.equal(data.pending, torch.tensor([False, True]))
+    assert data.pending.tolist() == [False, True]

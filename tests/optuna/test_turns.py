@@ -11,6 +11,7 @@ pytest.importorskip("optuna")
 import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
+from study_cases import ask
 
 from botorch_skewgp.optuna import SkewGPSampler, turns
 from botorch_skewgp.optuna.internals import set_trial_system_attr
@@ -21,9 +22,7 @@ from botorch_skewgp.optuna.turns import BEAT, CHOOSING, ENDED, LONGEST_NAP, PATI
 def new_study():
     study = optuna.create_study(sampler=SkewGPSampler(seed=0, num_startup_trials=3))
     for x in (0.0, 0.25, 0.5, 0.75, 1.0):
-        study.enqueue_trial({"x": x})
-        trial = study.ask()
-        study.tell(trial, (trial.suggest_float("x", 0, 1) - 0.6) ** 2)
+        study.tell(ask(study, x), (x - 0.6) ** 2)
     return study
 
 

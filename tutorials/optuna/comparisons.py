@@ -4,7 +4,7 @@ import os
 
 from optuna_dashboard.preferential import create_study
 
-from botorch_skewgp.optuna import SkewGPSampler, report_number, report_tie, report_unusable
+from botorch_skewgp.optuna import SkewGPSampler, report_comparison, report_number, report_unusable
 
 NUM_TASTINGS = 6 if os.environ.get("SMOKE_TEST") else 25
 
@@ -27,7 +27,7 @@ for _ in range(NUM_TASTINGS):
     left = [trial for trial in study.trials if trial.number not in losers and trial.state.name != "FAIL"]
     better, worse = sorted(left, key=lambda trial: -liked(trial.params))
     if liked(better.params) - liked(worse.params) < 1e-3:
-        report_tie(study, better, worse)
+        report_comparison(study, better, worse, tie=True)
         break  # good enough
     study.report_preference(better, worse)
 print("best:", better.params)

@@ -1,4 +1,4 @@
-"""How many trials are compared next, by the prices of questions."""
+"""How many trials are compared next, and which one is recommended."""
 
 import math
 
@@ -8,31 +8,24 @@ import torch
 pytest.importorskip("optuna")
 
 import optuna
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna_dashboard import preferential
+from study_cases import DISTRIBUTIONS, ask
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    get_best_trial,
     get_next_question,
     report_choice,
     report_comparison,
-    report_tie,
     report_unusable,
 )
-from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial, system_attrs_of
-
-X = {"x": FloatDistribution(0, 1)}
+from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial, study_of, system_attrs_of
 
 
-def ask(study, x):
-    """A running trial at a value."""
-    getattr(study, "_study", study).enqueue_trial({"x": x})
-    return study.ask(X)
-
-
-def page(xs):
+def page(xs=(0.1, 0.9, 0.5)):
     """A preferential study in which each trial lost to the one after it, so that its page shows the last one."""
     study = preferential.create_study(n_generate=2, sampler=SkewGPSampler(seed=0))
     for x in xs:
@@ -42,18 +35,18 @@ def page(xs):
     return study
 
 
-def measured(xs, sign=1, direction="maximize"):
-    study = optuna.create_study(direction=direction, sampler=SkewGPSampler(seed=0, num_startup_trials=2))
-    for x in xs:
-        study.tell(ask(study, x), -sign * (x - 0.6) ** 2)
+def measured():
+    study = optuna.create_study(direction="maximize", sampler=SkewGPSampler(seed=0, num_startup_trials=2))
+    for x in (0.1, 0.9, 0.5):
+        study.tell(ask(study, x), -((x - 0.6) ** 2))
     return study
 
 
 def num_shown(study):
-    return system_attrs_of(getattr(study, "_study", study)).get("preference:n_generate")
+    return system_attrs_of(study_of(study)).get("preference:n_generate")
 
 
-@pytest.mark.parametrize("new", [lambda: page([0.1, 0.9, 0.5]), lambda: measured([0.1, 0.9, 0.5])])
+@pytest.mark.parametrize("new", [pytest.param(page, marks=pytest.mark.slow), measured])
 def test_the_most_information_for_its_price_is_asked_for(new):
     """The best of three tells more than a duel, and about as much as two duels."""
     study = new()
@@ -66,22 +59,22 @@ def test_the_most_information_for_its_price_is_asked_for(new):
 
 
 def test_the_page_generates_as_many_trials_as_the_question_is_about():
-    study = page([0.1, 0.9, 0.5])
+    study = page()
     asked = get_next_question(study, {4: 1.0})
     assert (asked.trials, asked.num_new, num_shown(study)) == ([2], 3, 4)
     new = []
     while study.should_generate():
-        new.append(study.ask(X).number)
+        new.append(study.ask(DISTRIBUTIONS).number)
     assert len(new) == 3
     report_choice(study, new[0], [2, *new[1:]])
     assert get_next_question(study, {2: 1.0}).trials == new[:1]
 
 
 def test_a_question_is_about_all_trials_that_the_page_shows():
-    study = page([0.1, 0.9, 0.5])
+    study = page()
     for x in (0.2, 0.3, 0.4):
         ask(study, x)
-    report_tie(study, 2, 3)
+    report_comparison(study, 2, 3, tie=True)
     skip_trial(study._study, study.trials[4])
     for junk, shown in (([[3, 5], 7], [2, 3]), (8, [2, 3, 5])):
         set_study_system_attr(study._study, "preference:valuesjunk", junk)
@@ -105,28 +98,11 @@ def test_the_cheapest_as_long_as_nothing_is_known():
     asked = get_next_question(study, {4: 1.0, 2: 2.0})
     assert (asked.trials, asked.num_new, asked.cost, num_shown(study)) == ([], 4, 1.0, 4)
     assert math.isnan(asked.value)
-    study.ask(X)
+    study.ask(DISTRIBUTIONS)
     assert get_next_question(study)[:2] == ([0], 1)
     plain = optuna.create_study()
     assert get_next_question(plain)[:2] == ([], 2)
     assert num_shown(plain) is None
-
-
-def test_low_is_good_where_the_objective_is_minimised():
-    high, low = (
-        get_next_question(measured([0.1, 0.9, 0.5], sign, direction))
-        for sign, direction in ((1, "maximize"), (-1, "minimize"))
-    )
-    assert high.value > 0
-    assert low == high
-
-
-def test_the_best_trial_is_none_that_failed():
-    study = measured([0.1, 0.5, 0.9])
-    report_comparison(study, 1, 2)
-    assert get_next_question(study).trials == [1]
-    report_unusable(study, 1)
-    assert get_next_question(study).trials == [2]
 
 
 def test_no_more_trials_than_there_are_points():
@@ -136,40 +112,24 @@ def test_no_more_trials_than_there_are_points():
     report_comparison(study, 0, 1)
     assert get_next_question(study, {2: 100.0, 4: 1.0}).cost == 100.0
     before = system_attrs_of(study._study)
-    with pytest.raises(InputDataError, match="about 3 points of this study at most; add a price for fewer"):
-        get_next_question(study, {4: 1.0})
+    for asked, sizes, num_points in ((study, {4: 1.0}, 3), (measured(), {200: 1.0}, 131)):
+        with pytest.raises(InputDataError, match=f"about {num_points} points of this study at most; add a price for"):
+            get_next_question(asked, sizes)
     assert system_attrs_of(study._study) == before
-
-
-def test_a_question_about_more_trials_than_points_is_refused_in_place_of_nan():
-    study = measured([0.1, 0.9, 0.5])
-    with pytest.raises(InputDataError, match="about 131 points of this study at most"):
-        get_next_question(study, {200: 1.0})
-    asked = get_next_question(study, {200: 1.0, 2: 300.0})
-    assert (asked.cost, asked.value > 0) == (300.0, True)
 
 
 def test_it_depends_on_the_data_alone():
-    study = page([0.1, 0.9, 0.5])
     state = torch.get_rng_state()
-    first = get_next_question(study)
+    first = get_next_question(page())
     assert torch.equal(torch.get_rng_state(), state)
     torch.manual_seed(1)
-    assert get_next_question(page([0.1, 0.9, 0.5])) == first
+    assert get_next_question(page()) == first
 
 
-def test_mistakes_change_nothing():
-    study = page([0.1, 0.9])
-    before = system_attrs_of(study._study)
-    for costs in ({}, 3.0, [1.0, 2.0], {1: 1.0}, {2.0: 1.0}, {True: 1.0}, {"2": 1.0}):
+def test_prices_are_by_numbers_of_trials():
+    for costs in ([1.0, 2.0], {2.0: 1.0}, {True: 1.0}, {"2": 1.0}):
         with pytest.raises(InputDataError, match="costs must be a price for each of the numbers of trials, from 2 on"):
-            get_next_question(study, costs)
-    for price in (0.0, -1.0, math.nan, math.inf, "cheap", None, True):
-        with pytest.raises(InputDataError, match="price of 2 trials must be a"):
-            get_next_question(study, {2: price})
-    assert system_attrs_of(study._study) == before
-    with pytest.raises(UnsupportedError, match="has several: minimize, maximize"):
-        get_next_question(optuna.create_study(directions=["minimize", "maximize"]))
+            get_next_question(page(), costs)
 
 
 @pytest.mark.slow
@@ -186,3 +146,33 @@ def test_a_person_who_names_the_best_finds_it():
         report_choice(study, best, [n for n in shown if n != best])
     assert sizes == {2, 4}
     assert loss[best] < 0.01
+
+
+def test_the_best_trial_of_comparisons_on_the_page():
+    assert get_best_trial(page((0.1, 0.4, 0.9))).params == {"x": 0.9}
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_answers_outweigh_a_number_that_is_a_little_better(direction):
+    """Optuna's own best trial is the one that lost all its comparisons."""
+    study, sign = optuna.create_study(direction=direction), 1.0 if direction == "maximize" else -1.0
+    for x, value in ((0.0, 0.0), (0.2, 1.0), (0.4, 0.99), (1.0, -3.0)):
+        study.tell(ask(study, x), sign * value)
+    for _ in range(20):
+        report_comparison(study, 2, 1)
+    assert study.best_trial.number == 1
+    assert get_best_trial(study).number == 2
+
+
+def test_the_best_trial_neither_failed_nor_broke_a_constraint():
+    study = optuna.create_study()
+    for x in (0.1, 0.4, 0.9):
+        trial = ask(study, x)
+        trial.set_constraint("mass", x - 0.5)
+        study.tell(trial, -x)
+    for best in (1, 0):
+        assert get_best_trial(study).number == best
+        assert get_next_question(study).trials == [best]
+        report_unusable(study, best)
+    with pytest.raises(InputDataError, match="all trials failed or broke a constraint"):
+        get_best_trial(study)

@@ -1,4 +1,4 @@
-"""How many trials to show together next, by what an answer is expected to bring for its price."""
+"""How many trials to show together next, and which trial is best by the model, also without numbers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import torch
 from botorch.exceptions.errors import InputDataError
 from optuna import Study
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.acquisition import Question
-from botorch_skewgp.hosts.entries import readable
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.hosts.records import readable
+from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
-from botorch_skewgp.optuna.best_trial import best_number
 from botorch_skewgp.optuna.internals import (
     NUM_SHOWN,
     PREFERENTIAL,
@@ -30,7 +30,7 @@ from botorch_skewgp.optuna.internals import (
 )
 from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
-from botorch_skewgp.optuna.study_data import read_study
+from botorch_skewgp.optuna.study_data import StudyData, read_study
 from botorch_skewgp.optuna.study_model import fitted_model
 from botorch_skewgp.optuna.turns import seeded
 
@@ -132,8 +132,51 @@ def _on_page(study: Study) -> list[int]:
     attrs = system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
     reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
-    entries = [("", pair, False) for pairs in reports for pair in pairs]
+    entries = [("", pair) for pairs in reports for pair in pairs]
     losers = {loser for entry in readable(entries, range(len(trials)))[0] for loser in entry.losers}
     skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
     left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
     return [trial.number for trial in left if trial.number not in losers]
+
+
+def get_best_trial(study: Any) -> FrozenTrial:
+    r"""The best of the tried trials as predicted by the model, fitted to all numbers, bounds and comparisons.
+
+    `study.best_trial` is the one with the best number, whatever people said; in a preferential study, whose numbers are
+    zeros, it means nothing. Trials that failed or broke a constraint are left out.
+
+    Example:
+        >>> report_comparison(study, better=3, worse=1)
+        >>> get_best_trial(study).params
+
+    Args:
+        study: A study with one objective, preferential or not.
+
+    Raises:
+        InputDataError: If nothing is known of the objective yet, or all trials failed or broke a constraint.
+        UnsupportedError: If the study has several objectives.
+    """
+    study = study_of(study)
+    check_single_objective(study)
+    trials = study.get_trials(deepcopy=False)
+    space = SearchSpace(modelled_parameters(trials))
+    data = read_study(study, space) if space.dim else None
+    known = None if data is None else data.power_transformed().observed()
+    if data is None or known is None:
+        raise InputDataError(
+            "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
+        )
+    number = best_number(data, fitted_model(known, space))
+    if number is None:
+        raise InputDataError("No trial is best: all trials failed or broke a constraint.")
+    return study.get_trials()[number]
+
+
+@torch.no_grad()
+def best_number(data: StudyData, model: SkewGP) -> int | None:
+    """The number of the trial with data that is best by a model; `None` if all failed or broke a constraint."""
+    rows = (data.known & data.feasible).nonzero().squeeze(-1)
+    if not len(rows):
+        return None
+    mean = model.latent_posterior(data.X[rows]).mean.squeeze(-1)
+    return data.trials[rows[mean.argmax()]]

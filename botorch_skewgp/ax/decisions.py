@@ -1,0 +1,331 @@
+"""What to ask next, a pair or a measurement, and which arm is best by the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from typing import Literal, NamedTuple, cast
+
+import torch
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.api.types import TOutcome, TParameterization
+from ax.core.arm import Arm
+from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
+from ax.core.observation import ObservationFeatures
+from ax.core.parameter import DerivedParameter
+from ax.core.trial_status import TrialStatus
+from ax.exceptions.core import SearchSpaceExhausted, UserInputError
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms.outcome import Standardize
+from torch import Tensor
+
+from botorch_skewgp.acquisition import Question
+from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.comparisons import (
+    PAIR,
+    attach_choice,
+    attach_comparison,
+    check_one_objective,
+    is_pair,
+    recorded_comparisons,
+    trial_of,
+)
+from botorch_skewgp.ax.data import INVALID, known_arms, objective_is_known
+from botorch_skewgp.ax.internals import (
+    experiment_of,
+    generation_strategy_of,
+    save_generation_strategy,
+    save_trial,
+    user_input_errors,
+)
+from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
+from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.likelihoods.registry import default_likelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Censored, ChoiceOrNone, Numeric, Observation, Preference
+
+Ask = Literal["number", "comparison"]
+KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
+
+
+def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
+    r"""Ask for the next two points to compare, as one trial with two arms.
+
+    If fewer than two points of a discrete space are untried, tried ones are asked about again. Answer with
+    `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no failure.
+
+    Args:
+        client: The client of the experiment.
+
+    Returns:
+        The trial's index, and the parameters of each arm by its name.
+
+    Raises:
+        UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
+            objectives, or the search space has one point only.
+    """
+    experiment = experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
+    check_one_objective(experiment)
+    skewgp_spec_of(client)
+    strategy = generation_strategy_of(client)
+    runs: list[GeneratorRun] = []
+    # Sobol points are drawn until they are new, without end where there are none
+    if strategy.current_node_name != "Sobol" or _num_untried(experiment) >= 2:
+        try:
+            with _tried_arms_allowed(strategy):
+                (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
+        except SearchSpaceExhausted:
+            runs = []
+    new = [arm for run in runs for arm in run.arms]
+    if len(new) != 2:
+        runs = [GeneratorRun(arms=_with_tried(client, new))]
+    trial = experiment.new_batch_trial(generator_runs=runs)
+    trial.update_run_metadata({PAIR: True})
+    trial.mark_running(no_runner_required=True)
+    try:
+        save_generation_strategy(client, strategy)
+        save_trial(client, experiment, trial)
+    except BaseException:
+        trial.mark_abandoned(reason="The pair could not be stored, so it was not asked.")
+        raise
+    return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
+
+
+def _num_untried(experiment: Experiment) -> float:
+    """The number of untried points; infinite unless all parameters are discrete."""
+    parameters = experiment.search_space.parameters.values()
+    sizes = [entry.cardinality() for entry in parameters if not isinstance(entry, DerivedParameter)]
+    return math.prod(sizes) - len(experiment.arms_by_signature)
+
+
+def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
+    """A pair of at most one new point and tried ones: the best by the model, and the one most likely to beat it;
+    without data the least often compared ones.
+    """
+    experiment = experiment_of(client)
+    trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
+    known = {arm.signature: arm for trial in trials for arm in trial.arms if arm not in trial.abandoned_arms}
+    arms = [*new, *(arm for signature, arm in known.items() if signature not in {arm.signature for arm in new})]
+    if len(arms) < 2:
+        raise UserInputError(
+            "The search space has no second point to compare with; two different points could not be generated."
+        )
+    if not objective_is_known(experiment):
+        named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
+        return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
+    adapter = fitted_adapter(client)
+    assert experiment.optimization_config is not None
+    ((_, weight),) = experiment.optimization_config.objective.metric_weights
+    posterior = adapter.latent_posterior([ObservationFeatures.from_arm(arm) for arm in arms])
+    mean = posterior.mean.squeeze(-1)
+    first = 0 if new else int((weight * mean).argmax())
+    each = torch.eye(len(arms), dtype=mean.dtype, device=mean.device)
+    others = [i for i in range(len(arms)) if i != first]
+    wins = posterior.affine(math.copysign(1.0, weight) * (each[others] - each[first])).probability_above(0.0)
+    return [arms[first], arms[others[int(wins.flatten().argmax())]]]
+
+
+@contextmanager
+def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
+    """Keep Ax from replacing tried arms, such as the best one, by Sobol points."""
+    before = [(node, node.should_deduplicate) for node in strategy.nodes_by_name.values()]
+    try:
+        for node, _ in before:
+            node.should_deduplicate = False
+        yield
+    finally:
+        for node, value in before:
+            node.should_deduplicate = value
+
+
+def complete_pair(
+    client: Client, trial_index: int, winner: str | None, judge: int | str | None = None, or_none: bool = False
+) -> None:
+    r"""Answer a trial of `get_next_pair`, and mark it completed.
+
+    Args:
+        client: The client of the experiment.
+        trial_index: The trial's index.
+        winner: The name of the better arm; `None` for a tie, or that both are bad where that was an answer.
+        judge: The judge who compared them, see `attach_comparison`.
+        or_none: Whether "both are bad" was an answer too, see `attach_choice`; ties are none then.
+
+    Raises:
+        UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one
+            of its arms. The experiment is then as before.
+    """
+    experiment = experiment_of(client)
+    trial = trial_of(experiment, trial_index)
+    if trial is None or not is_pair(trial):
+        raise UserInputError(f"Trial {trial_index!r} was not created by get_next_pair; use attach_comparison.")
+    if trial.status != TrialStatus.RUNNING:
+        raise UserInputError(f"Trial {trial_index} is {trial.status.name}; only running pairs can be answered.")
+    names = [arm.name for arm in trial.arms]
+    if winner is not None and winner not in names:
+        raise UserInputError(f"winner must be one of {names}, or None for a tie; got {winner!r}.")
+    if or_none:
+        attach_choice(client, winner, [name for name in names if name != winner], judge, or_none=or_none)
+    else:
+        first, second = names if winner != names[1] else reversed(names)
+        attach_comparison(client, first, second, tie=winner is None, judge=judge)
+    trial.mark_completed()
+    save_trial(client, experiment, trial)
+
+
+class AxQuestion(NamedTuple):
+    r"""The next question in an experiment.
+
+    Args:
+        ask: A `"number"`, answered by `client.complete_trial(trial_index, {...})`, or a `"comparison"`, by
+            `complete_pair(client, trial_index, winner)`.
+        trial_index: The running trial that was made for it.
+        arms: The parameters of its arms by their names: one to measure, two to compare.
+        value: The expected rise of the posterior mean of the best point by an answer of this kind, in units of the
+            objective; NaN without data of it.
+        cost: Its price.
+    """
+
+    ask: Ask
+    trial_index: int
+    arms: dict[str, TParameterization]
+    value: float
+    cost: float
+
+
+def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
+    r"""Ask for a number or a comparison, whichever has more information for its price, as a trial.
+
+    The kind is chosen by `botorch_skewgp.acquisition.next_question` over the tried points and some that are spread over
+    the search space; the strategy then chooses the points. Without data of the objective the cheaper kind is asked.
+
+    Example:
+        >>> client.configure_optimization(objective="-loss")
+        >>> client.set_generation_strategy(skewgp_generation_strategy())
+        >>> asked = get_next_question(client, {"number": 10.0, "comparison": 1.0})
+        >>> asked.ask, asked.trial_index, asked.arms
+
+    Args:
+        client: The client of the experiment.
+        costs: The price of each allowed kind, in any one unit.
+
+    Raises:
+        UserInputError: If a kind is unknown, a price is not positive, no optimization is configured, the client's
+            strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
+            is then as before.
+    """
+    prices = _prices(costs)
+    experiment = experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
+    check_one_objective(experiment)
+    skewgp_spec_of(client)
+    ask, value = min(prices, key=prices.__getitem__), math.nan
+    if objective_is_known(experiment):
+        adapter = fitted_adapter(client)
+        with suppress_irrelevant_warnings():
+            beside_none = ChoiceOrNone in adapter.objective_dataset.kinds
+            kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
+            model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
+            questions = list(map(Question, kinds))
+            place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_objective)
+        ask = list(prices)[place]
+    if ask == "number":
+        ((index, parameters),) = client.get_next_trials(max_trials=1).items()
+        arms = {experiment.trials[index].arms[0].name: parameters}
+    else:
+        index, arms = get_next_pair(client)
+    return AxQuestion(ask, index, arms, value, prices[ask])
+
+
+def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
+    with user_input_errors():
+        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
+
+
+def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:
+    """A model of the objective, to be maximised, that takes all kinds asked."""
+    dataset = adapter.objective_dataset
+    observations = [_turned(entry) if dataset.minimize else entry for entry in dataset.observations]
+    likelihood = default_likelihood((), list(dict.fromkeys((*dataset.kinds, *asked))))
+    model = SkewGP(
+        dataset.X,
+        observations,
+        likelihood,
+        input_transform=deepcopy(getattr(adapter.objective_model, "input_transform", None)),
+        outcome_transform=Standardize(m=1),
+    )
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+def _turned(entry: Observation) -> Observation:
+    """Numbers with the other sign; other observations name the better one already."""
+    if isinstance(entry, Numeric):
+        return replace(entry, values=-entry.values)
+    if isinstance(entry, Censored):
+        return replace(entry, lower=-entry.upper, upper=-entry.lower)
+    return entry
+
+
+def _pool(adapter: SkewGPAdapter, experiment: Experiment) -> Tensor:
+    """Candidate points: the tried ones, and some over the search space."""
+    tried = adapter.objective_dataset.X
+    spread = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials)).gen(n=NUM_SPREAD).arms
+    features = [ObservationFeatures.from_arm(arm) for arm in spread]
+    return torch.cat([tried, adapter.transform_observation_features(features).to(tried)])
+
+
+def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
+    r"""The best of the tried arms as predicted by the model, fitted to all data so far.
+
+    `client.get_best_parameterization` needs reported numbers; this uses comparisons too. Arms that failed, and arms
+    outside the search space, are left out. An arm must meet all constraints, and work, with a probability of at least
+    one half. Where no arm does, those count whose own numbers meet the constraints, with a probability of one quarter:
+    the most probable of them is returned.
+
+    Args:
+        client: The client of an experiment with `skewgp_generation_strategy` and one objective.
+
+    Returns:
+        The arm's parameters, the predicted mean and standard deviation of each metric, and its name.
+
+    Raises:
+        UserInputError: If the client has another strategy, there are no data of the objective, there are several
+            objectives, the objective is learned from comparisons of outcomes, or no arm is predicted to satisfy the
+            constraints.
+    """
+    skewgp_spec_of(client)
+    experiment = experiment_of(client)
+    known = known_arms(experiment)
+    if not known:
+        raise UserInputError(
+            "Nothing is known of the objective yet: no trial that worked has a number for it, and no trials were "
+            "compared. Complete trials with data, or call attach_comparison."
+        )
+    adapter = fitted_adapter(client)
+    if adapter.is_moo_problem or adapter.learns_objective:
+        raise UserInputError(
+            "No arm is best: with several objectives use client.get_pareto_frontier(); in preference exploration your "
+            "comparisons of outcomes decide."
+        )
+    arms: list[Arm] = [experiment.arms_by_name[name] for name in known]
+    arms = [arm for arm in arms if experiment.search_space.check_membership(arm.parameters)]
+    best = adapter.best_of(arms)
+    if best is None:
+        raise UserInputError(
+            "No arm is best: none of the arms is predicted to satisfy the constraints. Go on with the next trials, or "
+            "relax a constraint."
+        )
+    mean, covariance = adapter.predict([ObservationFeatures.from_arm(best)])
+    outcomes = {name: (float(mean[name][0]), float(covariance[name][name][0]) ** 0.5) for name in mean}
+    return cast(TParameterization, best.parameters), outcomes, best.name

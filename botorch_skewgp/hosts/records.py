@@ -1,0 +1,215 @@
+"""What people say of trials, as experiments store it, where anyone may write: unreadable entries are left out."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
+
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Tie, checks
+
+UNREADABLE = (
+    "does not name a winner and losers, different trials or arms of the experiment, or a judge by a name or a number"
+)
+SHOWN = 80  # characters of an entry in a warning
+SEVERAL_OBJECTIVES = (
+    "Comparisons need a single objective, since they say which trial is better overall; this experiment has several"
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An answer about different trials or arms: some are better than others, or two tie.
+
+    One side is of a single item, the best or the worst. Where "none is good enough" was an answer too (`or_none`), a
+    side may be empty: the better one if that was the answer, the worse one of an item that was judged alone.
+    """
+
+    better: tuple[Any, ...]
+    worse: tuple[Any, ...]
+    tie: bool = False
+    or_none: bool = False
+    judge: int | str | None = None
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The trials or arms, the best or the worst first."""
+        return (*self.worse, *self.better) if self.names_worst else (*self.better, *self.worse)
+
+    @property
+    def names_worst(self) -> bool:
+        """Whether the single item is the worst of several."""
+        return len(self.better) > 1
+
+    @property
+    def losers(self) -> tuple[Any, ...]:
+        """Those that something is better than, or that are not good enough."""
+        return () if self.tie else self.worse
+
+    @property
+    def kind(self) -> type[Observation]:
+        """The kind of observation."""
+        if self.tie:
+            return Tie
+        if self.or_none:
+            return ChoiceOrNone
+        return Preference if len(self.items) == 2 else Choice
+
+    def among(self, names: Mapping[Any, Any]) -> Judgement | None:
+        """What it says of trials or arms with other names, some of which may be missing; `None` if nothing."""
+        better, worse = (tuple(names[item] for item in side if item in names) for side in (self.better, self.worse))
+        tells = bool(better or (worse and not self.better)) if self.or_none else bool(better and worse)
+        return replace(self, better=better, worse=worse) if tells else None
+
+    def without(self, pair: set[Any]) -> Judgement | None:
+        """What it says but of two trials or arms against each other; `None` if nothing."""
+        first = self.items[0]
+        if not self.better or first not in pair or not pair <= set(self.items):
+            return self
+        return self.among({item: item for item in self.items if item == first or item not in pair})
+
+
+class Unreadable(NamedTuple):
+    """An entry that is left out: its key, its value and the reason."""
+
+    key: str
+    value: Any
+    reason: str
+
+
+def readable(entries: Iterable[tuple[str, Any]], known: Container[Any]) -> tuple[list[Judgement], list[Unreadable]]:
+    """Judgements of different known trials or arms, and the other entries, by their keys."""
+    found: list[Judgement] = []
+    unreadable = []
+    for key, value in entries:
+        judgement = _read(value)
+        if judgement is not None and all(item in known for item in judgement.items):
+            found.append(judgement)
+        else:
+            unreadable.append(Unreadable(key, value, UNREADABLE))
+    return found, unreadable
+
+
+def _read(value: Any) -> Judgement | None:
+    """The judgement of a pair, the better one first, or of a mapping as `as_value` makes it."""
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return Judgement((value[0],), (value[1],)) if _are_different(value) else None
+    if not isinstance(value, Mapping):
+        return None
+    winner, losers, judge = (value.get(name) for name in ("winner", "losers", "judge"))
+    tie, or_none = (value.get(name, False) for name in ("tie", "or_none"))
+    if not (isinstance(tie, bool) and isinstance(or_none, bool) and (judge is None or _is_judge(judge))):
+        return None
+    if not isinstance(losers, list | tuple) or not (losers or (or_none and winner is not None)):
+        return None
+    if tie and (or_none or winner is None or len(losers) != 1):
+        return None
+    judgement = judged(winner, losers, tie, or_none, judge)
+    return judgement if _are_different(judgement.items) else None
+
+
+def left_of(value: Any, change: Callable[[Judgement], Judgement | None]) -> Any:
+    """An entry whose judgement is changed: `None` if nothing is left, itself if that is as before or unreadable."""
+    judgement = _read(value)
+    rest = None if judgement is None else change(judgement)
+    return value if rest == judgement else rest and as_value(rest)
+
+
+def judged(
+    best: Any, others: Sequence[Any], tie: bool = False, or_none: bool = False, judge: int | str | None = None
+) -> Judgement:
+    """The judgement that one trial or arm is the best or as good as another, or that all are bad (`None`)."""
+    better = () if best is None else (best,)
+    return Judgement(better, tuple(others), tie, or_none or (best is None and not tie), judge)
+
+
+def as_value(judgement: Judgement) -> dict[str, Any]:
+    """The entry of a judgement of the best or of none."""
+    said = {"tie": judgement.tie, "or_none": judgement.or_none, "judge": judgement.judge}
+    return {"winner": next(iter(judgement.better), None), "losers": list(judgement.worse), **said}
+
+
+def as_one_judgement(told: Sequence[Judgement]) -> Judgement | None:
+    """The choice of the best or the worst of several that comparisons reported at once are; `None` if they are none."""
+    better = tuple(dict.fromkeys(item for entry in told for item in entry.better))
+    worse = tuple(dict.fromkeys(item for entry in told for item in entry.worse))
+    are_pairs = all(entry.kind is Preference for entry in told) and len({entry.judge for entry in told}) == 1
+    if len(told) < 2 or not are_pairs or sorted((len(better), len(worse))) != [1, len(told)]:
+        return None
+    return Judgement(better, worse, judge=told[0].judge)
+
+
+def check_choice(best: Any, others: Any, or_none: Any, named: str) -> None:
+    """Raise `InputDataError` unless the others are a list of trials or arms that were not chosen."""
+    checks.check_flags(or_none=or_none)
+    may_be_empty = or_none and best is not None
+    if not isinstance(others, Sequence) or isinstance(others, str | bytes) or not (others or may_be_empty):
+        raise InputDataError(f"{named} must be a list of the trials that were not chosen; got {others!r}.")
+
+
+def check_judge(value: Any) -> None:
+    """Raise `InputDataError` unless a value names a judge, or none."""
+    if value is not None and not _is_judge(value):
+        raise InputDataError(f"judge must be a name, or a number from 0 on; got {value!r}.")
+
+
+def check_one_objective(objectives: list[str], error: Callable[[str], Exception], advice: str = "") -> None:
+    """Raise an error, with a further sentence, if there are several objectives: a comparison is about a single one."""
+    if len(objectives) > 1:
+        raise error(f"{SEVERAL_OBJECTIVES}: {', '.join(objectives)}.{advice and ' ' + advice}")
+
+
+def _is_judge(value: Any) -> bool:
+    return (isinstance(value, str) and value != "") or (type(value) is int and value >= 0)
+
+
+def _are_different(items: Sequence[Any]) -> bool:
+    """Whether values are numbers of trials, or names of arms, and all different."""
+    are_names = all(isinstance(item, int | str) and not isinstance(item, bool) for item in items)
+    return are_names and len(items) == len(set(items))
+
+
+def as_number(value: Any) -> float | None:
+    """A stored number, which may be infinite; `None` for anything else, NaN and truth values included."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # of JSON's whole numbers
+        return math.inf if value > 0 else -math.inf
+
+
+def as_bounds(lower: Any, upper: Any) -> tuple[float, float] | None:
+    """Stored bounds, of which one may be `None`; `None` unless one is finite, and the lower below the upper."""
+    low, high = -math.inf if lower is None else as_number(lower), math.inf if upper is None else as_number(upper)
+    if low is None or high is None or not low < high or (math.isinf(low) and math.isinf(high)):
+        return None
+    return low, high
+
+
+def checked_bounds(lower: Any, upper: Any) -> dict[str, float]:
+    """The bounds that are told, by their names; raises `InputDataError` as `as_bounds` returns `None`."""
+    given = (("lower", lower), ("upper", upper))
+    told = {name: checks.as_number(value, name) for name, value in given if value is not None}
+    if as_bounds(told.get("lower"), told.get("upper")) is None:
+        raise InputDataError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
+    return told
+
+
+def warn_of(unreadable: Iterable[Unreadable], advice: str) -> None:
+    """Warn that entries are left out, once in a process for each of them, with how to take them back."""
+    for key, value, reason in unreadable:
+        shown = repr(value)
+        shown = shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
+        _warn_once(f"{key} is left out: {shown} {reason}. {advice}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _warn_once(message: str) -> None:
+    warnings.warn(message, InputDataWarning, stacklevel=3)
