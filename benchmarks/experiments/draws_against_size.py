@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from benchmarks._problems import positive_rows, squared_exponential
+from benchmarks._race import grid
 from benchmarks.experiments._draws import size_experiment
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -31,8 +32,9 @@ def _labels(n: int, seed: int) -> TruncatedNormal:
 EXPERIMENT = size_experiment(
     _labels,
     NUM_DRAWS,
-    ((n, method) for n in SIZES for method in METHODS),
-    name="draws_against_size",
+    grid(n=SIZES),
+    METHODS,
+    "draws_against_size",
     figure="Classification, figure 4",
     claim="LIN-ESS is faster than elliptical slice sampling.",
     deviations="Three data sets, up to 1,600 labels; effective draws beside seconds.",
