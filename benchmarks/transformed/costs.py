@@ -45,7 +45,7 @@ class _Counted(TransformedTMarginals):
         return super().component_survival(value)
 
 
-def bounds(notes: list[str], trials: int) -> Table:
+def bounds(notes: list[str], trials: int = 10) -> Table:
     kinds = ("none", "hull", "hull and first guess")
     table = Table(
         "transformed_bounds",
