@@ -166,7 +166,7 @@ EXPERIMENT = Experiment(
     claim="A skew prior with s = 2 is more accurate than EP, and the arcsine kernel more than RBF.",
     deviations=(
         "300 of scikit-learn's digits, eights against the rest, in place of 5,000 images of Fashion MNIST, in four "
-        "splits; one against the rest for all ten classes with 100 images, in one."
+        "splits; one against the rest for all ten classes with 100 images, in three."
     ),
     plot=_plot,
 )  # fmt: skip
