@@ -1,6 +1,6 @@
-"""The papers' experiments, one command each: `experiments list`, `experiments NAME`, `experiments all`.
+"""The papers' experiments, one command each: `experiments NAME`, `experiments all`.
 
-Every experiment is a race in a file of its own.
+Every experiment is a race in a file of its own. What the papers claim and what is done otherwise is on its page.
 """
 
 from __future__ import annotations
@@ -22,17 +22,12 @@ EXPERIMENTS: dict[str, Experiment] = {name: import_module(f"{__name__}.{name}").
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    parser.add_argument("name", choices=["list", "all", *NAMES])
+    parser.add_argument("name", choices=["all", *NAMES])
     add_race_arguments(parser, seeds=0)  # 0 for as many as in the paper
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
-    if options.name == "list":
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name}: {experiment.figure}, {len(experiment.race.seeds)} trials. {experiment.claim}")
-            print(f"    Deviations: {experiment.deviations}")
-        return
     if not options.quick and options.output is None:
         options.output = RESULTS / "experiments"
     for name in NAMES if options.name == "all" else [options.name]:

@@ -192,7 +192,6 @@ def size_experiment(
     cases: Sequence[Mapping[str, Cell]],
     methods: Sequence[str],
     name: str,
-    **told: Any,
 ) -> Experiment:
     """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n`; a data set is a trial."""
 
@@ -203,4 +202,4 @@ def size_experiment(
 
     notes = ["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"]
     measures = ("seconds", "r_hat", "effective_size")
-    return Experiment(Race(name, cases, grid(method=methods), range(3), run, measures, _columns, notes), **told)
+    return Experiment(Race(name, cases, grid(method=methods), range(3), run, measures, _columns, notes))

@@ -1,4 +1,4 @@
-"""An experiment of a paper: a race, with what the paper claims and where it is done otherwise here."""
+"""An experiment: a race whose rows are prepared for its table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from benchmarks._runs import Row
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of a paper.
+    """An experiment: a race, and what its table needs.
 
     Args:
-        race: Its runs, as many as in the paper; they take `smoke=True` to be as small as runs at all.
-        figure: Where it stands.
-        claim: What the paper says.
-        deviations: Where this differs from the paper: budget, number of sets, incumbent, samples, baseline.
+        race: Its runs; they take `smoke=True` to be as small as runs at all.
         methods: Those of which every run has a row, if it is not a run of one of them.
         pooled: A name over whose values the table has means too.
         derived: Numbers that the table needs of a row, beside those that are stored.
@@ -31,9 +28,6 @@ class Experiment:
     """
 
     race: Race
-    figure: str = ""
-    claim: str = ""
-    deviations: str = ""
     methods: tuple[str, ...] = ()
     pooled: str = ""
     derived: Callable[[Row], Mapping[str, Cell]] = lambda row: {}
@@ -49,9 +43,7 @@ class Experiment:
         if self.pooled:
             every += [{**row, self.pooled: "all", "seed": f"{row[self.pooled]} {row['seed']}"} for row in every]
         race = replace(self.race, methods=grid(method=self.methods)) if self.methods else self.race
-        table = race.table(every)
-        table.notes += [self.figure] if self.figure else []
-        return [table, *self.more(rows)]
+        return [race.table(every), *self.more(rows)]
 
     def hold(self, options: argparse.Namespace) -> None:
         """Run what is not there yet, and make its tables and its picture of all that is."""

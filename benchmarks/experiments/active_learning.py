@@ -119,12 +119,6 @@ EXPERIMENT = Experiment(
         ["accuracy: after the last label; mean_accuracy: over the curve; less_than_skewgp: SkewGP's mean over the "
          "curve less the method's, paired; of all sets, errors are over runs"],
     ),
-    figure="Unified framework, figures 9 and 10, table 2",
-    claim="SkewGP learns with fewer labels than Laplace's approximation and EP, and chooses more diverse points.",
-    deviations=(
-        "Four sets of scikit-learn and Breiman's waveforms in place of eight of UCI; 512 draws in place of 3,000; "
-        "hyperparameters after 5 and 10 labels, then after every twentieth."
-    ),
     pooled="set",
     derived=_derived,
 )  # fmt: skip

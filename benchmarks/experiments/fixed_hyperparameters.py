@@ -42,8 +42,5 @@ EXPERIMENT = Experiment(
         "fixed_hyperparameters", [{}], grid(method=METHODS), range(20), _run, ("regret", "seconds_per_step"), _columns,
         [*NOTES],
     ),
-    figure="Preferential optimisation, figures 4 and 5",
-    claim="With equal hyperparameters, UCB by the exact posterior finds better points than by Laplace's approximation.",
-    deviations="The hyperparameters are those of the unified framework; 30 duels in place of 100; 512 draws.",
     derived=_derived,
 )  # fmt: skip

@@ -140,9 +140,6 @@ EXPERIMENT = Experiment(
         ["in the paper, means over its sets: .512, .542, .557, .573",
          "errors are over shuffles of the folds; over all sets, over sets and shuffles"],
     ),
-    figure="Classification, figures 8 to 10",
-    claim="A skew prior predicts better than EP, and EP better than Laplace's approximation.",
-    deviations="Eight sets of scikit-learn in place of 124 of PMLB; all but s = 2 have the hyperparameters of s = 0.",
     pooled="set",
     more=_tests,
 )  # fmt: skip

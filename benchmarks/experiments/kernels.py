@@ -162,11 +162,5 @@ EXPERIMENT = Experiment(
          "more_than_ep: accuracy less that of EP with the same kernel, paired; seconds: of fits and predictions"],
     ),
     methods=METHODS,
-    figure="Classification, table 1 and histograms",
-    claim="A skew prior with s = 2 is more accurate than EP, and the arcsine kernel more than RBF.",
-    deviations=(
-        "300 of scikit-learn's digits, eights against the rest, in place of 5,000 images of Fashion MNIST, in four "
-        "splits; one against the rest for all ten classes with 100 images, in three."
-    ),
     plot=_plot,
 )  # fmt: skip

@@ -37,9 +37,6 @@ EXPERIMENT = Experiment(
         "mixed_optimisation", grid(function=FUNCTIONS), grid(method=METHODS), range(20), _run,
         ("regret", "seconds_per_step"), partial(regret_columns, METHODS[0]), [*NOTES],
     ),
-    figure="Unified framework, figure 12",
-    claim="With numbers and duels SkewGP finds better points than Laplace's approximation and EP.",
-    deviations="60 questions in place of 100; incumbent, search and fits as in preferential optimisation; 512 draws.",
     pooled="function",
     derived=regrets,
 )  # fmt: skip

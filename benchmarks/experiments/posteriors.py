@@ -150,9 +150,4 @@ EXPERIMENT = Experiment(
         ["largest differences from the reference, in its standard deviations; averages over data sets"],
     ),
     methods=METHODS,
-    figure="Unified framework, figures 1, 4, 5, 6 and 7",
-    claim="Posteriors are skewed, and Laplace's approximation and EP miss their tails; Laplace's misses the mean too.",
-    deviations=(
-        "Own functions, and noise of judgements, for figures 1, 6 and 7; five data sets; exact draws as the reference."
-    ),
 )  # fmt: skip

@@ -43,13 +43,6 @@ EXPERIMENT = Experiment(
         "preferential_optimisation", grid(function=FIRST_DUELS), grid(method=METHODS), range(20), _run,
         ("regret", "seconds_per_step"), partial(regret_columns, METHODS[0]), [*NOTES],
     ),
-    figure="Unified framework, figure 11; preferential optimisation, figures 5 and 6",
-    claim="SkewGP finds better points than Laplace's approximation and expectation propagation.",
-    deviations=(
-        "The incumbent has the largest posterior mean, not the last duel won; the best of 5,000 points is asked "
-        "about, not climbed from; fits before the first duel, after 5 and 10, then after every twentieth; 512 draws in "
-        "place of 2,000 or 3,000; 10 to 12 trials of some methods."
-    ),
     pooled="function",
     derived=regrets,
     plot=partial(plot_regret, xlabel="duels"),

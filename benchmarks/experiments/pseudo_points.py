@@ -62,7 +62,4 @@ EXPERIMENT = Experiment(
         "pseudo_points", [{}], grid(method=METHODS), range(10), _run, COLUMNS, _columns,
         ["more: than without a pseudo-point, paired; skewness: the largest of the posterior, on average"],
     ),
-    figure="Classification, figures 6 and 7",
-    claim="A pseudo-point learned with the hyperparameters makes the prior skewed as the data want it.",
-    deviations="Own data, ten sets of thirty labels; what the paper shows is measured by evidence and score.",
 )  # fmt: skip

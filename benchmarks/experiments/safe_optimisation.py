@@ -168,8 +168,5 @@ EXPERIMENT = Experiment(
         ["in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)",
          "functions: those with a violation; less_than_skewgp: of paired final regrets"],
     ),
-    figure="Unified framework, figures 13 to 15",
-    claim="One model of numbers and validity violates the constraint as seldom as SafeOpt.",
-    deviations="The interval of inputs, [-5, 5], and the noise of SafeOpt's classifier, 1, are ours.",
     derived=_derived,
 )  # fmt: skip

@@ -30,10 +30,4 @@ EXPERIMENT = size_experiment(
     grid(n=range(1000, 4501, 500)),
     METHODS,
     "sampling_time",
-    figure="Unified framework, figure 8",
-    claim="Draws of LIN-ESS converge, with Gelman-Rubin statistics below 1.2, for up to 4,500 labels.",
-    deviations=(
-        "Four chains in place of one; elliptical slices up to 2,500 labels, HMC with 1,000; Laplace with a logistic "
-        "link."
-    ),
 )

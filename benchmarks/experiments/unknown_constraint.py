@@ -119,9 +119,6 @@ EXPERIMENT = Experiment(
         "unknown_constraint", [{}], grid(method=METHODS), range(20), _run, ("regret", "not_valid", "seconds_per_step"),
         _columns, [*NOTES, f"not_valid: of {QUESTIONS} questions"],
     ),
-    figure="Preferential optimisation, figures 7 and 8",
-    claim="One latent function of duels and of validity finds better points than duels with a penalty.",
-    deviations="Incumbent, search and fits as in preferential optimisation; 512 draws; two models are our addition.",
     derived=regrets,
     plot=partial(plot_regret, xlabel="questions"),
 )  # fmt: skip

@@ -11,11 +11,8 @@ from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, say
 from benchmarks.transformed.data import DOUBLE, levy, synthetic
-from botorch_skewgp.transformed import (
-    BayesianTransformedGP,
-    TransformedLogExpectedImprovement,
-    TransformedTMarginals,
-)
+from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
+from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.transformed.nodes import Nodes
 
 
