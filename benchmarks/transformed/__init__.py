@@ -1,9 +1,9 @@
 """Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms.
 
 The error of nodes, and of sparse grids, against a fine reference; predictions of IntSine, of the six-hump camel, of
-synthetic sets of known warping and of diabetes measurements; what a model costs, how many evaluations bounds of
-quantiles save, and what leaving one out costs in closed form and by refits; optimisation of functions whose values
-spread over orders of magnitude. Baselines of maximum likelihood are the same code with one node, the mode.
+synthetic sets of known warping and of diabetes measurements; how many evaluations bounds of quantiles save, and what
+leaving one out costs in closed form and by refits; optimisation of functions whose values spread over orders of
+magnitude. Baselines of maximum likelihood are the same code with one node, the mode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from benchmarks._race import add_race_arguments
 from benchmarks._reporting import Table, environment, load_average, prepare, publish
 from benchmarks.experiments._experiment import Experiment
-from benchmarks.transformed.costs import bounds, costs, leave_one_out
+from benchmarks.transformed.costs import bounds, leave_one_out
 from benchmarks.transformed.loops import LOOPS
 from benchmarks.transformed.predictions import CAMEL, INT_SINE, SETS_RACE, flat_likelihoods
 from benchmarks.transformed.quadrature import QUADRATURE
@@ -26,7 +26,7 @@ RACES: dict[str, Experiment] = {
     "loops": LOOPS,
 }  # fmt: skip
 TABLES: dict[str, Callable[[list[str]], Table]] = {
-    "costs": costs, "bounds": bounds, "leave_one_out": leave_one_out, "flat": flat_likelihoods,
+    "bounds": bounds, "leave_one_out": leave_one_out, "flat": flat_likelihoods,
 }  # fmt: skip
 
 
@@ -43,5 +43,5 @@ def run(options: argparse.Namespace) -> None:
     for part in options.parts:
         if part in RACES:
             RACES[part].hold(options)
-        elif not options.quick or part == "costs":
+        elif not options.quick:
             publish([TABLES[part]([environment(), f"load average at the start {load_average()}"])], folder)

@@ -86,7 +86,8 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
 def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     r"""The log normaliser of interval rows by bivariate conditioning ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
 
-    For up to about a hundred rows: `m` steps in Python of `O(m^2)` each. Off by up to 0.4 nats where duels repeat.
+    For up to about a hundred rows: `m` steps in Python of `O(m^2)` each. It is off by 1.9 nats for 50 rows with
+    correlations of a half.
 
     Args:
         distribution: Interval rows with a positive definite `Gamma`; at least one.
