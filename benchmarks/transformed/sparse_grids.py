@@ -102,7 +102,7 @@ def _columns(runs: Group) -> dict[str, Cell]:
 
 def _less_than_last(rows: Sequence[Row]) -> list[Row]:
     """Evidences less that of the most adapted nodes."""
-    most = max(int(row["level"]) for row in rows)
+    most = max((int(row["level"]) for row in rows), default=0)
     last = [float(row["evidence"]) for row in rows if (row["rule"], row["level"]) == ("QMC, adapted", str(most))]
     center = sum(last) / max(len(last), 1)
     return [{**row, "evidence": str(float(row["evidence"] or "nan") - center)} for row in rows]
