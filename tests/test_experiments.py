@@ -1,6 +1,7 @@
 """The papers' experiments run, go on where they were, and find what can be found another way."""
 
 import csv
+import dataclasses
 import re
 from argparse import Namespace
 
@@ -261,4 +262,9 @@ def test_rows_of_other_samplers_have_the_moments_of_ours():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_experiments_run(name, capsys):
     held(EXPERIMENTS[name], quick=True)
-    assert name in capsys.readouterr().out
+    table, said = capsys.readouterr()
+    assert f"{name}: " in said
+    assert "method" in table
+    if name == "kernels":  # the last case has not all measures
+        last = dataclasses.replace(EXPERIMENTS[name].race, cases=EXPERIMENTS[name].race.cases[-1:])
+        held(dataclasses.replace(EXPERIMENTS[name], race=last), quick=True)

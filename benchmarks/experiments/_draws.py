@@ -43,7 +43,7 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[st
     rows = _METHODS[method](distribution, num_draws)
     seconds = time.process_time() - began
     if rows is None:
-        return {"seconds": seconds}
+        return {"seconds": seconds, "r_hat": None, "effective_size": None}
     found = diagnose(_functionals(distribution, rows))
     return {
         "seconds": seconds, "r_hat": f"{float(found.r_hat.max()):.4f}",

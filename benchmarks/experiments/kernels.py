@@ -97,7 +97,11 @@ def _run(classes: str, kernel: str, seed: int, smoke: bool = False) -> list[dict
                 total[name] += seconds[name] + time.process_time() - began
         told = {name: torch.stack(parts).argmax(0) for name, parts in found.items()}
         right = {name: (kind == y[test]).double().mean() for name, kind in told.items()}
-        return [{"method": name, "accuracy": f"{float(right[name]):.5f}", "seconds": total[name]} for name in METHODS]
+        rest = dict.fromkeys((*COLUMNS[1:], "histogram_right", "histogram_wrong"))
+        return [
+            {"method": name, "accuracy": f"{float(right[name]):.5f}", **rest, "seconds": total[name]}
+            for name in METHODS
+        ]
     labels = y == CLASS
     train, test = order[: 30 if smoke else NUM_TRAIN], order[NUM_TRAIN:]
     models, seconds = _models(X[train], labels[train], kernel, smoke)
