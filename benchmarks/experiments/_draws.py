@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,8 +15,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
 from benchmarks._problems import classification
-from benchmarks._reporting import Table
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
+from benchmarks.experiments._experiment import Experiment
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
@@ -29,10 +30,10 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import sample_interval
 
 NUM_CHAINS, DROPPED, ADAPTED = 4, 100, 500  # steps dropped, and those in which NUTS adapts its step, of each chain
-COLUMNS = ("seconds", "r_hat", "effective_size")
+LARGEST = {"elliptical slice": 2500, "HMC": 1000}  # labels, of methods that take minutes
 
 
-def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
+def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[str, Cell]:
     """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds.
 
     The draws of `SkewGP` and `HMC` are `num_draws` of all chains; those of others `num_draws` of each chain.
@@ -40,14 +41,14 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
     _compile()
     began = time.process_time()
     rows = _METHODS[method](distribution, num_draws)
-    row = {"seconds": f"{time.process_time() - began:.4g}", "r_hat": "", "effective_size": ""}
-    if rows is not None:
-        found = diagnose(_functionals(distribution, rows))
-        row |= {
-            "r_hat": f"{float(found.r_hat.max()):.4f}",
-            "effective_size": f"{float(found.bulk_effective_size.min()):.4g}",
-        }
-    return row
+    seconds = time.process_time() - began
+    if rows is None:
+        return {"seconds": seconds, "r_hat": None, "effective_size": None}
+    found = diagnose(_functionals(distribution, rows))
+    return {
+        "seconds": seconds, "r_hat": f"{float(found.r_hat.max()):.4f}",
+        "effective_size": float(found.bulk_effective_size.min()),
+    }  # fmt: skip
 
 
 @cache
@@ -177,62 +178,28 @@ _METHODS: dict[str, Callable[[TruncatedNormal, int], Tensor | None]] = {
 }
 
 
-def size_table(name: str, rows: Sequence[Row]) -> Table:
-    """Means over data sets for every size and method."""
-    table = Table(
-        name,
-        ("n", "method", "data_sets", "seconds", "error", "r_hat", "effective_size", "effective_per_second"),
-        notes=["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"],
-    )
-    for n in sorted({int(row["n"]) for row in rows}):
-        for method in dict.fromkeys(row["method"] for row in rows):
-            own = [row for row in rows if (int(row["n"]), row["method"]) == (n, method)]
-            if not own:
-                continue
-            seconds, error = paired([float(row["seconds"]) for row in own])
-            sizes = [float(row["effective_size"]) for row in own if row["effective_size"]]
-            rates = [float(row["effective_size"]) / float(row["seconds"]) for row in own if row["effective_size"]]
-            table.add(
-                n=n, method=method, data_sets=len(own), seconds=seconds, error=error,
-                r_hat=max((float(row["r_hat"]) for row in own if row["r_hat"]), default=None),
-                effective_size=min(sizes, default=None),
-                effective_per_second=sum(rates) / len(rates) if rates else None,
-            )  # fmt: skip
-    return table
-
-
-def plot_against_size(figure: Any, rows: Sequence[Row]) -> None:
-    """Seconds, and effective draws a second, against the number of labels."""
-    figure.set_size_inches(9, 3.6)
-    left, right = figure.subplots(1, 2)
-    table = size_table("", rows)
-    for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in table.rows if row["method"] == method]
-        sizes = [row["n"] for row in own]
-        left.loglog(sizes, [row["seconds"] for row in own], ".-", label=method)
-        if own[0]["effective_per_second"] is not None:
-            right.loglog(sizes, [row["effective_per_second"] for row in own], ".-", label=method)
-    left.set(xlabel="labels", ylabel="seconds")
-    right.set(xlabel="labels", ylabel="effective draws a second")
-    left.legend(frameon=False)
-    right.legend(frameon=False)
+def _columns(runs: Group) -> dict[str, Cell]:
+    return {
+        "data_sets": len(runs), "seconds": runs.mean("seconds"), "error": runs.error("seconds"),
+        "r_hat": float(runs.values("r_hat").max()), "effective_size": float(runs.values("effective_size").min()),
+        "effective_per_second": float((runs.values("effective_size") / runs.values("seconds")).mean()),
+    }  # fmt: skip
 
 
 def size_experiment(
-    problem: Callable[[int, int], TruncatedNormal], num_draws: int, cases: Iterable[tuple[int, str]], **told: Any
+    problem: Callable[[int, int], TruncatedNormal],
+    num_draws: int,
+    cases: Sequence[Mapping[str, Cell]],
+    methods: Sequence[str],
+    name: str,
 ) -> Experiment:
-    """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n` and method; a data set is a trial."""
+    """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n`; a data set is a trial."""
 
-    def trial(number: int, case: Row, smoke: bool) -> list[Row]:
-        distribution = problem(30 if smoke else int(case["n"]), number)
-        return [timed(case["method"], distribution, 40 if smoke else num_draws)]
+    def run(n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+        if n > LARGEST.get(method, n):
+            return []
+        return [timed(method, problem(30 if smoke else n, seed), 40 if smoke else num_draws)]
 
-    return Experiment(
-        trials=3,
-        cases=tuple({"n": str(n), "method": method} for n, method in cases),
-        columns=COLUMNS,
-        trial=trial,
-        tables=lambda rows: [size_table(told["name"], rows)],
-        plot=plot_against_size,
-        **told,
-    )
+    notes = ["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"]
+    measures = ("seconds", "r_hat", "effective_size")
+    return Experiment(Race(name, cases, grid(method=methods), range(3), run, measures, _columns, notes))

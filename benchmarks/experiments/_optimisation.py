@@ -29,9 +29,9 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
+from benchmarks._runs import Row
 from benchmarks._test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
 from benchmarks._utilities import Utility
-from benchmarks.experiments._experiment import Row
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement

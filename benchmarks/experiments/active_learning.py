@@ -14,17 +14,15 @@ those that are constant there are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
 from botorch.models.transforms.input import Normalize
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import Tensor
 
-from benchmarks._reporting import Table
-from benchmarks.experiments._curves import mean_and_error
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._optimisation import Fitter
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
@@ -69,9 +67,9 @@ def _accuracy(model: SkewGP, X: Tensor, labels: Tensor) -> float:
     return float(((model.predictive(X).probs.flatten() > 0.5) == labels).double().mean())
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    pool, labels, test_X, test_labels = _set(case["set"], number)
-    generator = torch.Generator().manual_seed(number)
+def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    pool, labels, test_X, test_labels = _set(set, seed)
+    generator = torch.Generator().manual_seed(seed)
     asked = torch.randperm(len(pool), generator=generator).tolist()
     first_steps, steps = (4, 1) if smoke else (FIRST, STEPS)
     start = [*asked[:first_steps]]
@@ -79,7 +77,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
         start[-1] = next(i for i in asked if labels[i] != labels[start[0]])
     others = [i for i in asked if i not in start]
     asked = start
-    fitter = Fitter("SkewGP" if case["method"] == "random" else case["method"], smoke)
+    fitter = Fitter("SkewGP" if method == "random" else method, smoke)
     trace = []
     for step in range(steps + 1):
         seen: list[Observation] = [Binary(labels[asked])]
@@ -89,7 +87,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
             trace.append(_accuracy(model, test_X, test_labels))
         if step == steps:
             break
-        if case["method"] == "random":
+        if method == "random":
             asked.append(others[step % len(others)])
             continue
         acquisition = SkewBayesianActiveLearningByDisagreement(model)
@@ -97,73 +95,30 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
             asked.append(int(torch.cat([acquisition(X.unsqueeze(-2)) for X in pool.split(50)]).argmax()))
     chosen = asked[first_steps:]
     shown = " ".join(f"{accuracy:.4f}" for accuracy in trace)
-    return [{"accuracy": shown, "diversity": f"{len(set(chosen)) / len(chosen):.4f}"}]
+    return {"accuracy": shown, "diversity": len({*chosen}) / len(chosen)}
 
 
-def _trace(row: Row) -> list[float]:
-    return [float(value) for value in row["accuracy"].split()]
+def _derived(row: Row) -> dict[str, Cell]:
+    trace = [float(value) for value in row["accuracy"].split()]
+    return {"last": trace[-1], "mean": sum(trace) / len(trace)}
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = Table(
-        "active_learning",
-        ("set", "method", "trials", "accuracy", "error", "mean_accuracy", "less_than_skewgp", "its_error", "diversity"),
-        notes=[
-            "accuracy: after the last label; mean_accuracy: over the curve; less_than_skewgp: SkewGP's mean over the "
-            "curve less the method's, paired; of all sets, errors are over runs"
-        ],
-    )
-    pooled: dict[str, list[float]] = {method: [] for method in METHODS}
-    ours = {(row["set"], row["trial"]): paired(_trace(row))[0] for row in rows if row["method"] == "SkewGP"}
-    for name in [*dict.fromkeys(row["set"] for row in rows), "all"]:
-        for method in METHODS:
-            own = [row for row in rows if row["method"] == method and name in (row["set"], "all")]
-            if not own:
-                continue
-            accuracy, error = paired([_trace(row)[-1] for row in own])
-            curves = {(row["set"], row["trial"]): paired(_trace(row))[0] for row in own}
-            differences = [ours[key] - value for key, value in curves.items() if key in ours]
-            pooled[method] += differences
-            less, its_error = paired(differences)
-            table.add(
-                set=name, method=method, trials=len(own), accuracy=accuracy, error=error,
-                mean_accuracy=paired([*curves.values()])[0], less_than_skewgp=less, its_error=its_error,
-                diversity=paired([float(row["diversity"]) for row in own])[0],
-            )  # fmt: skip
-    return [table]
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    names = list(dict.fromkeys(row["set"] for row in rows))
-    figure.set_size_inches(10, 5.5)
-    panels = figure.subplots(2, 3).flat
-    handles = {}
-    for name, panel in zip(names, panels, strict=False):  # names first: what is left of panels is hidden
-        for method in METHODS:
-            own = [_trace(row) for row in rows if (row["set"], row["method"]) == (name, method)]
-            if own:
-                mean, error = mean_and_error(torch.tensor(own, dtype=torch.float64))
-                labels = FIRST + EVERY * torch.arange(len(mean)).numpy()
-                (handles[method],) = panel.plot(labels, mean)
-                panel.fill_between(labels, mean - error, mean + error, alpha=0.15)
-        panel.set(title=name, xlabel="labels", ylabel="accuracy")
-    for panel in panels:
-        panel.set_axis_off()
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+def _columns(runs: Group) -> dict[str, Cell]:
+    mine, theirs = runs.beside("mean", method="SkewGP")
+    less, its_error = mean_and_error(theirs - mine)
+    return {
+        "trials": len(runs), "accuracy": runs.mean("last"), "error": runs.error("last"),
+        "mean_accuracy": runs.mean("mean"), "less_than_skewgp": less, "its_error": its_error,
+        "diversity": runs.mean("diversity"),
+    }  # fmt: skip
 
 
 EXPERIMENT = Experiment(
-    name="active_learning",
-    figure="Unified framework, figures 9 and 10, table 2",
-    claim="SkewGP learns with fewer labels than Laplace's approximation and EP, and chooses more diverse points.",
-    deviations=(
-        "Four sets of scikit-learn and Breiman's waveforms in place of eight of UCI; 512 draws in place of 3,000; "
-        "hyperparameters after 5 and 10 labels, then after every twentieth."
+    race=Race(
+        "active_learning", grid(set=SETS), grid(method=METHODS), range(10), _run, ("accuracy", "diversity"), _columns,
+        ["accuracy: after the last label; mean_accuracy: over the curve; less_than_skewgp: SkewGP's mean over the "
+         "curve less the method's, paired; of all sets, errors are over runs"],
     ),
-    trials=10,
-    cases=tuple({"set": name, "method": method} for name in SETS for method in METHODS),
-    columns=("accuracy", "diversity"),
-    trial=_trial,
-    tables=_tables,
-    plot=_plot,
-)
+    pooled="set",
+    derived=_derived,
+)  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from benchmarks._problems import positive_rows, squared_exponential
+from benchmarks._race import grid
 from benchmarks.experiments._draws import size_experiment
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -28,12 +29,4 @@ def _labels(n: int, seed: int) -> TruncatedNormal:
     return positive_rows(sign.unsqueeze(-1) * K * sign, 1.0)
 
 
-EXPERIMENT = size_experiment(
-    _labels,
-    NUM_DRAWS,
-    ((n, method) for n in SIZES for method in METHODS),
-    name="draws_against_size",
-    figure="Classification, figure 4",
-    claim="LIN-ESS is faster than elliptical slice sampling.",
-    deviations="Three data sets, up to 1,600 labels; effective draws beside seconds.",
-)
+EXPERIMENT = size_experiment(_labels, NUM_DRAWS, grid(n=SIZES), METHODS, "draws_against_size")

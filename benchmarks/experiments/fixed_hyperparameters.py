@@ -7,14 +7,13 @@ framework has for this function (figures 4 and 5). Five first duels, then every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from benchmarks._reporting import Table
-from benchmarks.experiments._curves import plot_regret, regret_table, trace_of
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
+from benchmarks.experiments._curves import NOTES, regret_columns, regrets, trace_of
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._optimisation import optimise, utility
 
 METHODS = ("SkewGP", "EP", "Laplace")
@@ -22,33 +21,26 @@ FIRST, DUELS, STEPS = 5, 30, 4
 WIDTH, LENGTHSCALE, VARIANCE = 5.2, 0.33, 50.0
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+def _run(method: str, seed: int, smoke: bool = False) -> Row:
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.outputscale, kernel.base_kernel.lengthscale = VARIANCE, LENGTHSCALE / WIDTH
     first, duels = (2, 1) if smoke else (FIRST, DUELS)
-    method = f"{case['method']}, UCB"
-    return [optimise(utility("cosine"), method, number, first, duels, smoke=smoke, kernel=kernel)]
+    return optimise(utility("cosine"), f"{method}, UCB", seed, first, duels, smoke=smoke, kernel=kernel)
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    steps = Table("fixed_hyperparameters_steps", ("method", *(f"after_{k}" for k in range(STEPS + 1))))
-    for method in METHODS:
-        traces = [trace_of(row) for row in rows if row["method"] == method]
-        if traces:
-            means = [paired([trace[min(k, len(trace) - 1)] for trace in traces])[0] for k in range(STEPS + 1)]
-            steps.add(method=method, **{f"after_{k}": mean for k, mean in enumerate(means)})
-    return [regret_table("fixed_hyperparameters", rows, METHODS[0]), steps]
+def _derived(row: Row) -> dict[str, Cell]:
+    return regrets(row) | {f"after_{k}": regret for k, regret in enumerate(trace_of(row)[: STEPS + 1])}
+
+
+def _columns(runs: Group) -> dict[str, Cell]:
+    steps = [name for name in runs.rows[0] if name.startswith("after_")]
+    return {**{name: runs.mean(name) for name in steps}, **regret_columns(METHODS[0], runs)}
 
 
 EXPERIMENT = Experiment(
-    name="fixed_hyperparameters",
-    figure="Preferential optimisation, figures 4 and 5",
-    claim="With equal hyperparameters, UCB by the exact posterior finds better points than by Laplace's approximation.",
-    deviations="The hyperparameters are those of the unified framework; 30 duels in place of 100; 512 draws.",
-    trials=20,
-    cases=tuple({"method": method} for method in METHODS),
-    columns=("regret", "seconds_per_step"),
-    trial=_trial,
-    tables=_tables,
-    plot=partial(plot_regret, xlabel="duels"),
-)
+    race=Race(
+        "fixed_hyperparameters", [{}], grid(method=METHODS), range(20), _run, ("regret", "seconds_per_step"), _columns,
+        [*NOTES],
+    ),
+    derived=_derived,
+)  # fmt: skip

@@ -16,7 +16,6 @@ The gain of the exact posterior over EP is shown against its skewness, the mean 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from botorch.models.transforms.input import Normalize
@@ -24,9 +23,11 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import Tensor
 
-from benchmarks._reporting import Table
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell, Table
+from benchmarks._runs import Row
 from benchmarks._scores import information_score
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._models import build, variational_probabilities
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
@@ -74,9 +75,9 @@ def _probabilities(
         return probability, model.posterior(test_X.unsqueeze(-2)).skewness.flatten() if method == "s = 0" else None
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    X, labels = _set(case["set"])
-    generator = torch.Generator().manual_seed(number)
+def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    X, labels = _set(set)
+    generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(X), generator=generator)[: 30 if smoke else MOST_POINTS]
     told, seen, skewness = [], [], []
     for fold in range(2 if smoke else FOLDS):
@@ -87,99 +88,58 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
         train_X = scale(X[train][:, varied])
         scale.eval()
         test_X = scale(X[held_out][:, varied])
-        probability, skew = _probabilities(case["method"], train_X, labels[train], test_X, smoke)
+        probability, skew = _probabilities(method, train_X, labels[train], test_X, smoke)
         told.append(probability.clamp(LEAST, 1 - LEAST))
         seen.append(labels[held_out])
         skewness += [] if skew is None else [skew.abs()]
     score = information_score(torch.cat(told), torch.cat(seen))
-    mean = f"{float(torch.cat(skewness).mean()):.4f}" if skewness else ""
-    return [{"score": f"{float(score):.5f}", "skewness": mean}]
+    mean = float(torch.cat(skewness).mean()) if skewness else None
+    return {"score": f"{float(score):.5f}", "skewness": mean}
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
+def _columns(runs: Group) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"score": runs.mean("score"), "error": runs.error("score")}
+    mine, theirs = runs.beside("score", method="s = 2")
+    cells["less_than_s_2"], cells["its_error"] = mean_and_error(theirs - mine)
+    mine, theirs = runs.beside("score", method="EP")
+    cells["more_than_ep"], cells["error_of_this"] = mean_and_error(mine - theirs)
+    return {**cells, "skewness": float(runs.values("skewness").nanmean())}
+
+
+def _tests(rows: Sequence[Row]) -> list[Table]:
+    """Tests of the sets' means."""
     table = Table(
-        "information_scores",
-        ("set", "method", "score", "error", "less_than_s_2", "its_error", "signed_rank_p"),
+        "information_scores_tests",
+        ("method", "signed_rank_p", "rank_correlation"),
         notes=[
-            "in the paper, means over its sets: .512, .542, .557, .573",
-            "errors are over shuffles of the folds; that of the difference over all sets is over sets too",
-            "signed_rank_p: of Wilcoxon's test of the sets' mean differences, two-sided and exact",
+            "signed_rank_p: of Wilcoxon's test of the sets' mean differences from s = 2, two-sided and exact",
+            "rank_correlation: over sets, of the skewness of the posterior and the gain of s = 0 over EP",
         ],
     )
-    sets, scores = list(dict.fromkeys(row["set"] for row in rows)), _scores(rows)
-    for method in METHODS:  # of one trial, the mean over all sets; trials that have all sets
-        trials = set.intersection(*(set(scores[name, method]) for name in sets))
-        scores["all", method] = {t: sum(scores[name, method][t] for name in sets) / len(sets) for t in trials}
-    for name in [*sets, "all"]:
-        parts = sets if name == "all" else [name]
-        for method in METHODS:
-            differences = {part: _differences(scores, part, "s = 2", method) for part in parts}
-            every = [value for part in parts for value in differences[part]]
-            if not scores[name, method]:
-                continue
-            score, error = paired([*scores[name, method].values()])
-            less, its_error = paired(every) if every else (None, None)
-            means = [sum(values) / len(values) for values in differences.values() if values]
-            p = float(stats.wilcoxon(means).pvalue) if len(means) > 5 and any(means) else None
-            cells = {"score": score, "error": error, "less_than_s_2": less, "its_error": its_error, "signed_rank_p": p}
-            table.add(set=name, method=method, **cells)
-    return [table, _skewness(rows)]
-
-
-def _scores(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, float]]:
-    """Scores by trial, by set and method."""
-    found: dict[tuple[str, str], dict[str, float]] = {
-        (name, method): {} for name in (row["set"] for row in rows) for method in METHODS
-    }
+    found: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
-        found[row["set"], row["method"]][row["trial"]] = float(row["score"])
-    return found
-
-
-def _differences(scores: dict[tuple[str, str], dict[str, float]], name: str, one: str, other: str) -> list[float]:
-    """The scores of one method less those of another, in the trials that both have."""
-    return [value - scores[name, other][t] for t, value in scores[name, one].items() if t in scores[name, other]]
-
-
-def _skewness(rows: Sequence[Row]) -> Table:
-    """The gain of the exact posterior over EP for every set, beside its skewness, and their rank correlation."""
-    table = Table(
-        "information_scores_skewness",
-        ("set", "skewness", "gain", "error", "rank_correlation"),
-        notes=["gain: the score of s = 0 less that of EP; rank_correlation: of both, over sets"],
-    )
-    scores = _scores(rows)
-    for name in dict.fromkeys(row["set"] for row in rows):
-        skewness = [float(row["skewness"]) for row in rows if row["set"] == name and row["skewness"]]
-        gains = _differences(scores, name, "s = 0", "EP")
-        if skewness and gains:
-            gain, error = paired(gains)
-            table.add(set=name, skewness=paired(skewness)[0], gain=gain, error=error)
-    if len(table.rows) > 2:
-        found = stats.spearmanr(*([row[key] for row in table.rows] for key in ("skewness", "gain")))
-        table.add(set="all", rank_correlation=float(found.statistic))
-    return table
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    ax = figure.subplots()
-    for row in _skewness(rows).rows:
-        if row["set"] != "all":
-            ax.errorbar(row["skewness"], row["gain"], row["error"], fmt=".", label=row["set"])
-    ax.axhline(0, color="0.8", zorder=0)
-    ax.set(xlabel="skewness of the posterior", ylabel="score more than EP's, bits")
-    ax.legend(frameon=False, fontsize=8)
+        for measure in ("score", "skewness"):
+            found.setdefault((measure, row["set"], row["method"]), []).append(float(row[measure] or "nan"))
+    means = {key: sum(values) / len(values) for key, values in found.items()}
+    for method in METHODS:
+        both = [name for name in SETS if all(("score", name, of) in means for of in ("s = 2", method))]
+        differences = [means["score", name, "s = 2"] - means["score", name, method] for name in both]
+        if len(differences) > 5 and any(differences):
+            table.add(method=method, signed_rank_p=float(stats.wilcoxon(differences).pvalue))
+    both = [name for name in SETS if ("score", name, "EP") in means and ("score", name, "s = 0") in means]
+    if len(both) > 2:
+        gains = [means["score", name, "s = 0"] - means["score", name, "EP"] for name in both]
+        correlation = stats.spearmanr([means["skewness", name, "s = 0"] for name in both], gains).statistic
+        table.add(method="s = 0 less EP", rank_correlation=float(correlation))
+    return [table]
 
 
 EXPERIMENT = Experiment(
-    name="information_scores",
-    figure="Classification, figures 8 to 10",
-    claim="A skew prior predicts better than EP, and EP better than Laplace's approximation.",
-    deviations="Eight sets of scikit-learn in place of 124 of PMLB; all but s = 2 have the hyperparameters of s = 0.",
-    trials=5,
-    cases=tuple({"set": name, "method": method} for name in SETS for method in METHODS),
-    columns=("score", "skewness"),
-    trial=_trial,
-    tables=_tables,
-    plot=_plot,
-)
+    race=Race(
+        "information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run, ("score", "skewness"), _columns,
+        ["in the paper, means over its sets: .512, .542, .557, .573",
+         "errors are over shuffles of the folds; over all sets, over sets and shuffles"],
+    ),
+    pooled="set",
+    more=_tests,
+)  # fmt: skip

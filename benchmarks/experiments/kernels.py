@@ -7,7 +7,8 @@ Pixels are scaled to [0, 1]; kernels have one lengthscale, or one variance of we
 are fitted by the evidence of expectation propagation.
 
 - `s = 0`: the exact posterior of a Gaussian process; `EP`: its Gaussian by expectation propagation.
-- `s = 2`: a skew prior with pseudo-points at the means of both classes, phases chosen by the evidence.
+- `s = 2`: a skew prior with pseudo-points at the means of both classes, phases chosen by the evidence; `EP, s = 2`: its
+  Gaussian.
 
 Besides accuracy and information score (bits), the second-order uncertainty: the standard deviation of the probability
 itself, on average where the predicted class is right and where it is wrong. It helps if it is larger where it is wrong:
@@ -27,9 +28,11 @@ from gpytorch.priors import LogNormalPrior
 from sklearn.datasets import load_digits
 from torch import Tensor
 
-from benchmarks._reporting import Table
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
 from benchmarks._scores import information_score
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
@@ -39,7 +42,7 @@ from botorch_skewgp.papers import ArcsineKernel, fit_phases
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
 CLASS, NUM_TRAIN, NUM_OF_ALL, BINS = 8, 300, 100, 12
-KERNELS, METHODS = ("RBF", "arcsine"), ("s = 0", "s = 2", "EP")
+KERNELS, METHODS = ("RBF", "arcsine"), ("s = 0", "s = 2", "EP", "EP, s = 2")
 COLUMNS = ("accuracy", "score", "deviation_right", "deviation_wrong", "ranked")
 
 
@@ -67,22 +70,26 @@ def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[s
     skewed = SkewGP(X, Binary(labels), covar_module=_kernel(kernel), skew_prior=skew_prior)
     warm_start(skewed, plain)
     fit_phases(skewed, **options)
-    seconds = {"s = 0": fitted - began, "s = 2": time.process_time() - began, "EP": fitted - began}
-    modules = {"covar_module": plain.covar_module, "mean_module": plain.mean_module}
-    return {"s = 0": plain, "s = 2": skewed, "EP": build("EP", X, [Binary(labels)], **modules)}, seconds  # type: ignore[dict-item]
+    seconds = {"s = 0": fitted - began, "s = 2": time.process_time() - began}
+    found = {"s = 0": plain, "s = 2": skewed}
+    for exact, name in (("s = 0", "EP"), ("s = 2", "EP, s = 2")):
+        modules = {part: getattr(found[exact], part) for part in ("covar_module", "mean_module", "skew_prior")}
+        found[name] = build("EP", X, [Binary(labels)], **modules)  # type: ignore[assignment]
+        seconds[name] = seconds[exact]
+    return found, seconds
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+def _run(classes: str, kernel: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
     X, y = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
     X = X.double() / 16
-    order = torch.randperm(len(X), generator=torch.Generator().manual_seed(number))
-    if case["classes"] == "all":
+    order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed))
+    if classes == "all":
         train, test = order[:NUM_OF_ALL], order[NUM_TRAIN:]
         kinds = range(2) if smoke else range(10)
         found: dict[str, list[Tensor]] = {method: [] for method in METHODS}
         total = dict.fromkeys(METHODS, 0.0)
         for kind in kinds:
-            models, seconds = _models(X[train], y[train] == kind, case["kernel"], smoke)
+            models, seconds = _models(X[train], y[train] == kind, kernel, smoke)
             for name, model in models.items():
                 began = time.process_time()
                 with torch.no_grad():
@@ -90,20 +97,20 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
                 total[name] += seconds[name] + time.process_time() - began
         told = {name: torch.stack(parts).argmax(0) for name, parts in found.items()}
         right = {name: (kind == y[test]).double().mean() for name, kind in told.items()}
-        rest = dict.fromkeys((*COLUMNS[1:], "histogram_right", "histogram_wrong"), "")
+        rest = dict.fromkeys((*COLUMNS[1:], "histogram_right", "histogram_wrong"))
         return [
-            {"method": name, "accuracy": f"{float(right[name]):.5f}", **rest, "seconds": f"{total[name]:.4g}"}
+            {"method": name, "accuracy": f"{float(right[name]):.5f}", **rest, "seconds": total[name]}
             for name in METHODS
         ]
     labels = y == CLASS
     train, test = order[: 30 if smoke else NUM_TRAIN], order[NUM_TRAIN:]
-    models, seconds = _models(X[train], labels[train], case["kernel"], smoke)
-    rows = []
+    models, seconds = _models(X[train], labels[train], kernel, smoke)
+    rows: list[dict[str, Cell]] = []
     for name, model in models.items():
         began = time.process_time()
         measures = _measures(model, X[test], labels[test])
         taken = seconds[name] + time.process_time() - began
-        rows.append({"method": name, **measures, "seconds": f"{taken:.4g}"})
+        rows.append({"method": name, **measures, "seconds": taken})
     return rows
 
 
@@ -126,38 +133,18 @@ def _measures(model: Any, X: Tensor, labels: Tensor) -> Row:
     }
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = Table(
-        "kernels",
-        ("classes", "kernel", "method", "trials", "accuracy", "error", "more_than_ep", "its_error", *COLUMNS[1:],
-         "seconds"),
-        notes=[
-            "in the paper, accuracies of RBF .785 (EP) and .821 (s = 2), of arcsine .823 and .844",
-            "more_than_ep: accuracy less that of EP with the same kernel, paired; seconds: of fits and predictions",
-        ],
-    )  # fmt: skip
-
-    def of(classes: str, kernel: str, method: str, name: str) -> dict[str, float]:
-        key = (classes, kernel, method)
-        return {r["trial"]: float(r[name]) for r in rows if (r["classes"], r["kernel"], r["method"]) == key and r[name]}
-
-    for classes, kernel in dict.fromkeys((row["classes"], row["kernel"]) for row in rows):
-        for method in METHODS:
-            own, base = of(classes, kernel, method, "accuracy"), of(classes, kernel, "EP", "accuracy")
-            accuracy, error = paired([*own.values()])
-            more, its_error = paired([value - base[trial] for trial, value in own.items()])
-            found = {name: [*of(classes, kernel, method, name).values()] for name in (*COLUMNS[1:], "seconds")}
-            means = {name: paired(values)[0] for name, values in found.items() if values}
-            table.add(
-                classes=classes, kernel=kernel, method=method, trials=len(own), accuracy=accuracy, error=error,
-                more_than_ep=more, its_error=its_error, **means,
-            )  # fmt: skip
-    return [table]
+def _columns(runs: Group) -> dict[str, Cell]:
+    mine, theirs = runs.beside("accuracy", method="EP")
+    more, its_error = mean_and_error(mine - theirs)
+    return {
+        "trials": len(runs), "accuracy": runs.mean("accuracy"), "error": runs.error("accuracy"), "more_than_ep": more,
+        "its_error": its_error, **{name: runs.mean(name) for name in (*COLUMNS[1:], "seconds")},
+    }  # fmt: skip
 
 
 def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    figure.set_size_inches(10, 5)
-    panels = figure.subplots(2, 3, squeeze=False)
+    figure.set_size_inches(12, 5)
+    panels = figure.subplots(2, len(METHODS), squeeze=False)
     centres = ((torch.arange(BINS) + 0.5) * 0.5 / BINS).numpy()
     for line, kernel in zip(panels, KERNELS, strict=True):
         for panel, method in zip(line, METHODS, strict=True):
@@ -172,17 +159,12 @@ def _plot(figure: Any, rows: Sequence[Row]) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="kernels",
-    figure="Classification, table 1 and histograms",
-    claim="A skew prior with s = 2 is more accurate than EP, and the arcsine kernel more than RBF.",
-    deviations=(
-        "300 of scikit-learn's digits, eights against the rest, in place of 5,000 images of Fashion MNIST, in four "
-        "splits; one against the rest for all ten classes with 100 images, in one."
+    race=Race(
+        "kernels", grid(classes=("eights", "all"), kernel=KERNELS), [{}], range(4), _run,
+        ("method", *COLUMNS, "histogram_right", "histogram_wrong", "seconds"), _columns,
+        ["in the paper, accuracies of RBF .785 (EP) and .821 (s = 2), of arcsine .823 and .844",
+         "more_than_ep: accuracy less that of EP with the same kernel, paired; seconds: of fits and predictions"],
     ),
-    trials=1,
-    cases=tuple({"classes": classes, "kernel": kernel} for classes in ("eights", "all") for kernel in KERNELS),
-    columns=("method", *COLUMNS, "histogram_right", "histogram_wrong", "seconds"),
-    trial=_trial,
-    tables=_tables,
+    methods=METHODS,
     plot=_plot,
-)
+)  # fmt: skip

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.experiments._curves import plot_regret, regret_table
-from benchmarks.experiments._experiment import Experiment, Row
+from benchmarks._race import Race, grid
+from benchmarks._runs import Row
+from benchmarks.experiments._curves import NOTES, regret_columns, regrets
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._optimisation import optimise, utility
 
 FUNCTIONS = ("cosine", "camel", "langermann", "colville", "rosenbrock5", "hartmann6")
@@ -21,24 +23,20 @@ METHODS = ("SkewGP", "EP", "Laplace", "SkewGP, duels only")
 FIRST, QUESTIONS, NUMBER_EVERY = 5, 60, 4
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    model, _, duels_only = case["method"].partition(", ")
+def _run(function: str, method: str, seed: int, smoke: bool = False) -> Row:
+    model, _, duels_only = method.partition(", ")
     numbers = (
         {} if duels_only else {"first_numbers": 2 if smoke else FIRST, "number_every": 1 if smoke else NUMBER_EVERY}
     )
     first, questions = (2, 1) if smoke else (FIRST, QUESTIONS)
-    return [optimise(utility(case["function"]), f"{model}, UCB", number, first, questions, smoke=smoke, **numbers)]
+    return optimise(utility(function), f"{model}, UCB", seed, first, questions, smoke=smoke, **numbers)
 
 
 EXPERIMENT = Experiment(
-    name="mixed_optimisation",
-    figure="Unified framework, figure 12",
-    claim="With numbers and duels SkewGP finds better points than Laplace's approximation and EP.",
-    deviations="60 questions in place of 100; incumbent, search and fits as in preferential optimisation; 512 draws.",
-    trials=20,
-    cases=tuple({"function": function, "method": method} for function in FUNCTIONS for method in METHODS),
-    columns=("regret", "seconds_per_step"),
-    trial=_trial,
-    tables=lambda rows: [regret_table("mixed_optimisation", rows, "SkewGP")],
-    plot=partial(plot_regret, xlabel="questions"),
-)
+    race=Race(
+        "mixed_optimisation", grid(function=FUNCTIONS), grid(method=METHODS), range(20), _run,
+        ("regret", "seconds_per_step"), partial(regret_columns, METHODS[0]), [*NOTES],
+    ),
+    pooled="function",
+    derived=regrets,
+)  # fmt: skip

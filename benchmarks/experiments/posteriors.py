@@ -19,18 +19,17 @@ skewness. A trial is another data set.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._reporting import Table
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
 from benchmarks._test_functions import CosineExponential
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -88,27 +87,26 @@ def _data(name: str, number: int) -> tuple[Tensor, list[Observation], RowLikelih
         NumericLikelihood(noise=noise, learn_noise=False), PreferenceLikelihood(noise=0.1, learn_noise=False)
     )
     observations: list[Observation] = [Numeric(values, index=torch.arange(15)), Preference(pairs)]
-    grid = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
-    return X, observations, likelihood, variance, lengthscale, grid
+    at = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
+    return X, observations, likelihood, variance, lengthscale, at
 
 
 @torch.no_grad()
-def _posterior(model: SkewGP, grid: Tensor, difference: bool) -> SkewGPPosterior:
+def _posterior(model: SkewGP, at: Tensor, difference: bool) -> SkewGPPosterior:
     if not difference:
-        return model.posterior(grid.unsqueeze(-2))
-    reference = torch.full_like(grid, 0.05)
-    posterior = model.posterior(torch.stack([grid, reference], dim=-2))
-    return posterior.affine(grid.new_tensor([[1.0, -1.0]]))
+        return model.posterior(at.unsqueeze(-2))
+    posterior = model.posterior(torch.stack([at, torch.full_like(at, 0.05)], dim=-2))
+    return posterior.affine(at.new_tensor([[1.0, -1.0]]))
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    X, observations, likelihood, variance, lengthscale, grid = _data(case["data"], number)
+def _run(data: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    X, observations, likelihood, variance, lengthscale, at = _data(data, seed)
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
     modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
     settings = replace(REFERENCE, num_draws=64) if smoke else REFERENCE
-    reference = _summary(SkewGP(X, observations, draw_settings=settings, **modules), grid, case)
-    rows = []
+    reference = _summary(SkewGP(X, observations, draw_settings=settings, **modules), at, data)
+    rows: list[dict[str, Cell]] = []
     for method in METHODS:
         began = time.process_time()
         if method == "numbers only":
@@ -119,7 +117,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
             model = SkewGP(X, observations, draw_settings=replace(settings, seed=2), **modules)
         else:
             model = build(method, X, observations, 64 if smoke else 2048, **modules)
-        mean, _, upper, skewness = _summary(model, grid, case)
+        mean, _, upper, skewness = _summary(model, at, data)
         seconds = time.process_time() - began
         measures = (
             ((mean - reference[0]) / reference[1]).abs().max(),
@@ -127,66 +125,29 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
             skewness.abs().max(),
             seconds,
         )
-        rows.append({"method": method, **{k: f"{float(v):.4g}" for k, v in zip(MEASURES, measures, strict=True)}})
+        rows.append({"method": method, **{k: float(v) for k, v in zip(MEASURES, measures, strict=True)}})
     return rows
 
 
 @torch.no_grad()
-def _summary(model: SkewGP, grid: Tensor, case: Row) -> tuple[Tensor, ...]:
+def _summary(model: SkewGP, at: Tensor, data: str) -> tuple[Tensor, ...]:
     """Mean, standard deviation, upper end and skewness at the points."""
-    posterior = _posterior(model, grid, case["data"] == "duels")
-    upper = posterior.quantile(torch.tensor([1 - TAIL], dtype=grid.dtype))
+    posterior = _posterior(model, at, data == "duels")
+    upper = posterior.quantile(torch.tensor([1 - TAIL], dtype=at.dtype))
     return (
         posterior.mean.flatten(), posterior.variance.flatten().sqrt(), upper.flatten(), posterior.skewness.flatten(),
     )  # fmt: skip
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = Table(
-        "posteriors",
-        ("data", "method", "data_sets", "mean", "its_error", "upper", "error", "skewness", "seconds"),
-        notes=["largest differences from the reference, in its standard deviations; averages over data sets"],
-    )
-    for name in dict.fromkeys(row["data"] for row in rows):
-        for method in METHODS:
-            own = [row for row in rows if (row["data"], row["method"]) == (name, method)]
-            if own:
-                found = {measure: paired([float(row[measure]) for row in own]) for measure in MEASURES}
-                table.add(
-                    data=name, method=method, data_sets=len(own), its_error=found["mean"][1], error=found["upper"][1],
-                    **{measure: value for measure, (value, _) in found.items()},
-                )  # fmt: skip
-    return [table]
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    """The posteriors of the first data sets."""
-    figure.set_size_inches(15, 3.6)
-    for ax, name in zip(figure.subplots(1, len(DATA)), DATA, strict=True):
-        X, observations, likelihood, variance, lengthscale, grid = _data(name, 0)
-        kernel = ScaleKernel(RBFKernel()).double()
-        kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
-        modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
-        for i, method in enumerate(("SkewGP", "EP", "Laplace")):
-            mean, _, upper, _ = _summary(build(method, X, observations, **modules), grid, {"data": name})
-            x = grid.flatten().numpy()
-            ax.plot(x, mean.numpy(), color=f"C{i}", label=method)
-            ax.plot(x, upper.numpy(), color=f"C{i}", ls=":")
-        ax.set(title=name, xlabel="x")
-    figure.axes[0].legend(frameon=False)
+def _columns(runs: Group) -> dict[str, Cell]:
+    means: dict[str, Cell] = {name: runs.mean(name) for name in MEASURES}
+    return {"data_sets": len(runs), **means, "its_error": runs.error("mean"), "error": runs.error("upper")}
 
 
 EXPERIMENT = Experiment(
-    name="posteriors",
-    figure="Unified framework, figures 1, 4, 5, 6 and 7",
-    claim="Posteriors are skewed, and Laplace's approximation and EP miss their tails; Laplace's misses the mean too.",
-    deviations=(
-        "Own functions, and noise of judgements, for figures 1, 6 and 7; five data sets; exact draws as the reference."
+    race=Race(
+        "posteriors", grid(data=DATA), [{}], range(5), _run, ("method", *MEASURES), _columns,
+        ["largest differences from the reference, in its standard deviations; averages over data sets"],
     ),
-    trials=1,
-    cases=tuple({"data": name} for name in DATA),
-    columns=("method", *MEASURES),
-    trial=_trial,
-    tables=_tables,
-    plot=_plot,
-)
+    methods=METHODS,
+)  # fmt: skip

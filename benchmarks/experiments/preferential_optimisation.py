@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.experiments._curves import plot_regret, regret_table
-from benchmarks.experiments._experiment import Experiment, Row
+from benchmarks._race import Race, grid
+from benchmarks._runs import Row
+from benchmarks.experiments._curves import NOTES, plot_regret, regret_columns, regrets
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._optimisation import optimise, utility
 
 FIRST_DUELS = {
@@ -31,25 +33,17 @@ METHODS = (
 DUELS = 100
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    function, method = case["function"], case["method"]
+def _run(function: str, method: str, seed: int, smoke: bool = False) -> Row:
     first, duels = (2, 1) if smoke else (FIRST_DUELS[function], DUELS)
-    return [optimise(utility(function), method, number, first, duels, smoke=smoke)]
+    return optimise(utility(function), method, seed, first, duels, smoke=smoke)
 
 
 EXPERIMENT = Experiment(
-    name="preferential_optimisation",
-    figure="Unified framework, figure 11; preferential optimisation, figures 5 and 6",
-    claim="SkewGP finds better points than Laplace's approximation and expectation propagation.",
-    deviations=(
-        "The incumbent has the largest posterior mean, not the last duel won; the best of 5,000 points is asked "
-        "about, not climbed from; fits before the first duel, after 5 and 10, then after every twentieth; 512 draws in "
-        "place of 2,000 or 3,000; 10 to 12 trials of some methods."
+    race=Race(
+        "preferential_optimisation", grid(function=FIRST_DUELS), grid(method=METHODS), range(20), _run,
+        ("regret", "seconds_per_step"), partial(regret_columns, METHODS[0]), [*NOTES],
     ),
-    trials=20,
-    cases=tuple({"function": function, "method": method} for function in FIRST_DUELS for method in METHODS),
-    columns=("regret", "seconds_per_step"),
-    trial=_trial,
-    tables=lambda rows: [regret_table("preferential_optimisation", rows, "SkewGP, UCB")],
+    pooled="function",
+    derived=regrets,
     plot=partial(plot_regret, xlabel="duels"),
-)
+)  # fmt: skip

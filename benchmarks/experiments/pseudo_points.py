@@ -9,15 +9,13 @@ others measure the information score in bits. All are fitted by the evidence of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import Table
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell
 from benchmarks._scores import information_score
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._experiment import Experiment
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -35,57 +33,33 @@ def _data(num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return X, SLOPE * (0.6 - X.squeeze(-1)) + noise > 0
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    generator = torch.Generator().manual_seed(number)
+def _run(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    generator = torch.Generator().manual_seed(seed)
     (X, labels), (test_X, test_labels) = _data(NUM_TRAIN, generator), _data(NUM_TEST, generator)
     options = {"optimizer_kwargs": {"options": {"maxiter": 1}}, "warning_handler": lambda _: True} if smoke else {}
     prior = None
-    if case["method"] != "none":
-        is_learned = case["method"] == "learned"
+    if method != "none":
+        is_learned = method == "learned"
         prior = SkewPrior(X[labels].mean(0, keepdim=True), torch.ones(1), learn_pseudo_points=is_learned)
     model = SkewGP(X, Binary(labels), skew_prior=prior)
     (fit_skew_gp if prior is None else fit_phases)(model, **options)
     with torch.no_grad():
         score = information_score(model.predictive(test_X).probs.flatten(), test_labels)
         found = (model.log_marginal_likelihood().value, score, model.posterior(test_X).skewness.abs().max())
-    return [{name: f"{float(value):.5f}" for name, value in zip(COLUMNS, found, strict=True)}]
+    return {name: f"{float(value):.5f}" for name, value in zip(COLUMNS, found, strict=True)}
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = Table("pseudo_points", ("method", "trials", *COLUMNS, "more_evidence", "its_error", "more_score", "error"),
-        notes=["more: than without a pseudo-point, paired; skewness: the largest of the posterior, on average"],
-    )  # fmt: skip
-    values = {(row["method"], row["trial"], name): float(row[name]) for row in rows for name in COLUMNS}
-    for method in METHODS:
-        own = [row["trial"] for row in rows if row["method"] == method]
-        if own:
-            means = {name: paired([values[method, t, name] for t in own])[0] for name in COLUMNS}
-            both = [t for t in own if ("none", t, "score") in values]
-            more = {name: [values[method, t, name] - values["none", t, name] for t in both] for name in COLUMNS[:2]}
-            evidence, score = (paired(more[name]) if both else (None, None) for name in COLUMNS[:2])
-            table.add(method=method, trials=len(own), **means, more_evidence=evidence[0], its_error=evidence[1],
-                      more_score=score[0], error=score[1])  # fmt: skip
-    return [table]
-
-
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    ax = figure.subplots()
-    for method in METHODS:
-        own = [row for row in rows if row["method"] == method]
-        ax.plot([float(row["evidence"]) for row in own], [float(row["score"]) for row in own], ".", label=method)
-    ax.set(xlabel="log evidence", ylabel="information score, bits")
-    ax.legend(frameon=False)
+def _columns(runs: Group) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"trials": len(runs), **{name: runs.mean(name) for name in COLUMNS}}
+    for name, error in (("evidence", "its_error"), ("score", "error")):
+        mine, theirs = runs.beside(name, method="none")
+        cells[f"more_{name}"], cells[error] = mean_and_error(mine - theirs)
+    return cells
 
 
 EXPERIMENT = Experiment(
-    name="pseudo_points",
-    figure="Classification, figures 6 and 7",
-    claim="A pseudo-point learned with the hyperparameters makes the prior skewed as the data want it.",
-    deviations="Own data, ten sets of thirty labels; what the paper shows is measured by evidence and score.",
-    trials=10,
-    cases=tuple({"method": method} for method in METHODS),
-    columns=COLUMNS,
-    trial=_trial,
-    tables=_tables,
-    plot=_plot,
-)
+    race=Race(
+        "pseudo_points", [{}], grid(method=METHODS), range(10), _run, COLUMNS, _columns,
+        ["more: than without a pseudo-point, paired; skewness: the largest of the posterior, on average"],
+    ),
+)  # fmt: skip

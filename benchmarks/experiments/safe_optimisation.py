@@ -23,16 +23,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._reporting import Table
-from benchmarks.experiments._curves import plot_regret, trace_of
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
+from benchmarks.experiments._curves import trace_of
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
@@ -127,70 +128,45 @@ def _expanders(
     return safe & ((new_mean - deviations * new_variance.sqrt() >= 0) & ~safe).any(-1)
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+def _run(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     X = torch.linspace(-HALF_WIDTH, HALF_WIDTH, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
-    g = _function(number, X)
+    g = _function(seed, X)
     asked, began = [int(X.squeeze(-1).abs().argmin())], time.process_time()
     steps = 2 if smoke else STEPS
     for _ in range(steps):
-        asked.append(_next(case["method"], X, g, asked))
+        asked.append(_next(method, X, g, asked))
     seconds = (time.process_time() - began) / steps
     values = g[torch.tensor(asked)]
     best = [float(g.max() - values[: n + 1][values[: n + 1] >= 0].max()) for n in range(len(values))]
-    row = {
-        "violations": str(int((values[1:] < 0).sum())),
-        "regret": " ".join(f"{regret:.4g}" for regret in best),
-        "seconds_per_step": f"{seconds:.4f}",
-    }
-    return [row]
+    return {
+        "violations": int((values[1:] < 0).sum()), "regret": " ".join(f"{regret:.4g}" for regret in best),
+        "seconds_per_step": seconds,
+    }  # fmt: skip
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = Table(
-        "safe_optimisation",
-        (
-            "method",
-            "violations",
-            "evaluations",
-            "functions",
-            "regret",
-            "error",
-            "less_than_skewgp",
-            "its_error",
-            "seconds_per_step",
-        ),
-        notes=[
-            "in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)",
-            "functions: those with a violation; less_than_skewgp: of paired final regrets",
-        ],
-    )
-    ours = {row["trial"]: trace_of(row)[-1] for row in rows if row["method"] == METHODS[0]}
-    for method in METHODS:
-        own = [row for row in rows if row["method"] == method]
-        if not own:
-            continue
-        mean, error = paired([trace_of(row)[-1] for row in own])
-        gains = [ours[row["trial"]] - trace_of(row)[-1] for row in own if row["trial"] in ours]
-        gain, gain_error = paired(gains) if gains else (None, None)
-        table.add(
-            method=method, violations=sum(int(row["violations"]) for row in own),
-            functions=sum(row["violations"] != "0" for row in own),
-            evaluations=sum(len(trace_of(row)) - 1 for row in own), regret=mean, error=error,
-            less_than_skewgp=gain, its_error=gain_error,
-            seconds_per_step=sum(float(row["seconds_per_step"]) for row in own) / len(own),
-        )  # fmt: skip
-    return [table]
+def _derived(row: Row) -> dict[str, Cell]:
+    trace = trace_of(row)
+    return {"final": trace[-1], "evaluations": len(trace) - 1}
+
+
+def _columns(runs: Group) -> dict[str, Cell]:
+    mine, theirs = runs.beside("final", method=METHODS[0])
+    less, its_error = mean_and_error(theirs - mine)
+    violations = runs.values("violations")
+    return {
+        "violations": int(violations.sum()), "evaluations": int(runs.values("evaluations").sum()),
+        "functions": int((violations > 0).sum()), "of": len(runs), "regret": runs.mean("final"),
+        "error": runs.error("final"), "less_than_skewgp": less, "its_error": its_error,
+        "seconds_per_step": runs.mean("seconds_per_step"),
+    }  # fmt: skip
 
 
 EXPERIMENT = Experiment(
-    name="safe_optimisation",
-    figure="Unified framework, figures 13 to 15",
-    claim="One model of numbers and validity violates the constraint as seldom as SafeOpt.",
-    deviations="The interval of inputs, [-5, 5], and the noise of SafeOpt's classifier, 1, are ours.",
-    trials=100,
-    cases=tuple({"method": method} for method in METHODS),
-    columns=("violations", "regret", "seconds_per_step"),
-    trial=_trial,
-    tables=_tables,
-    plot=partial(plot_regret, xlabel="evaluations"),
-)
+    race=Race(
+        "safe_optimisation", [{}], grid(method=METHODS), range(100), _run, ("violations", "regret", "seconds_per_step"),
+        _columns,
+        ["in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)",
+         "functions: those with a violation; less_than_skewgp: of paired final regrets"],
+    ),
+    derived=_derived,
+)  # fmt: skip

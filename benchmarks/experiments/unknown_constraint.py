@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import Table
-from benchmarks.experiments._curves import plot_regret, regret_table
-from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
+from benchmarks.experiments._curves import NOTES, plot_regret, regret_columns, regrets
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.experiments._optimisation import Fitter, History, best_row, candidates, choose, values_at
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ValidityLikelihood
@@ -56,10 +56,10 @@ def _penalised(U: Tensor) -> Tensor:
     return value(U) - PENALTY * excess(U).clamp(min=0).square()
 
 
-def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
-    way, acquisition_name = case["method"].split(", ")
+def _run(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    way, acquisition_name = method.split(", ")
     penalised = way == "penalty"
-    generator = torch.Generator().manual_seed(number)
+    generator = torch.Generator().manual_seed(seed)
     utility = _penalised if penalised else value
     history = History(torch.empty(0, 2, dtype=torch.float64))
     best = -1
@@ -78,7 +78,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     fitter, fitter_of_validity = Fitter("SkewGP", smoke, likelihood), Fitter("SkewGP", smoke)
     trace, began, questions = [], time.process_time(), 1 if smoke else QUESTIONS
     with torch.random.fork_rng():
-        torch.manual_seed(number)
+        torch.manual_seed(seed)
         for step in range(questions + 1):
             of_validity = Validity(torch.tensor(valid))
             model = fitter(history.points, [*history.observations(), *([of_validity] if is_joint else [])])
@@ -92,17 +92,14 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
                 validity = fitter_of_validity(history.points, [of_validity])
                 chance = values_at(LogProbabilityOfValidity(validity), X).exp()
                 X = X[chance >= min(LEAST, float(chance.max()))]
-            new = history.add(X[choose(acquisition_name, model, history.points[best], 1000 * number + step, X)])
+            new = history.add(X[choose(acquisition_name, model, history.points[best], 1000 * seed + step, X)])
             valid.append(bool(excess(history.points[new]) <= 0))
             if penalised or valid[new]:
                 history.duel(new, best, utility)
-    return [
-        {
-            "regret": " ".join(f"{regret:.4g}" for regret in trace),
-            "not_valid": str(valid[FIRST:].count(False)),
-            "seconds_per_step": f"{(time.process_time() - began) / len(trace):.4f}",
-        }
-    ]
+    return {
+        "regret": " ".join(f"{regret:.4g}" for regret in trace), "not_valid": valid[FIRST:].count(False),
+        "seconds_per_step": (time.process_time() - began) / len(trace),
+    }  # fmt: skip
 
 
 def _first_points(generator: torch.Generator) -> Tensor:
@@ -113,28 +110,15 @@ def _first_points(generator: torch.Generator) -> Tensor:
             return points
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
-    table = regret_table("unknown_constraint", rows, METHODS[0])
-    of_validity = Table(
-        "unknown_constraint_not_valid", ("method", "not_valid", "error"), notes=[f"of {QUESTIONS} questions"]
-    )
-    for method in METHODS:
-        counts = [float(row["not_valid"]) for row in rows if row["method"] == method]
-        if counts:
-            mean, error = paired(counts)
-            of_validity.add(method=method, not_valid=mean, error=error)
-    return [table, of_validity]
+def _columns(runs: Group) -> dict[str, Cell]:
+    return {**regret_columns(METHODS[0], runs), "not_valid": runs.mean("not_valid")}
 
 
 EXPERIMENT = Experiment(
-    name="unknown_constraint",
-    figure="Preferential optimisation, figures 7 and 8",
-    claim="One latent function of duels and of validity finds better points than duels with a penalty.",
-    deviations="Incumbent, search and fits as in preferential optimisation; 512 draws; two models are our addition.",
-    trials=20,
-    cases=tuple({"method": method} for method in METHODS),
-    columns=("regret", "not_valid", "seconds_per_step"),
-    trial=_trial,
-    tables=_tables,
+    race=Race(
+        "unknown_constraint", [{}], grid(method=METHODS), range(20), _run, ("regret", "not_valid", "seconds_per_step"),
+        _columns, [*NOTES, f"not_valid: of {QUESTIONS} questions"],
+    ),
+    derived=regrets,
     plot=partial(plot_regret, xlabel="questions"),
-)
+)  # fmt: skip

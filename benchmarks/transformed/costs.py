@@ -1,4 +1,4 @@
-"""How long a model takes, what bounds of quantiles save, and what leaving one out costs."""
+"""What bounds of quantiles save, and what leaving one out costs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import torch
 from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, say
-from benchmarks.transformed.data import DOUBLE, levy, synthetic
-from botorch_skewgp.transformed import (
-    BayesianTransformedGP,
-    TransformedLogExpectedImprovement,
-    TransformedTMarginals,
-)
+from benchmarks.transformed.data import DOUBLE, levy
+from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.transformed.nodes import Nodes
 
 
@@ -45,7 +42,7 @@ class _Counted(TransformedTMarginals):
         return super().component_survival(value)
 
 
-def bounds(notes: list[str], trials: int) -> Table:
+def bounds(notes: list[str], trials: int = 10) -> Table:
     kinds = ("none", "hull", "hull and first guess")
     table = Table(
         "transformed_bounds",
@@ -123,34 +120,3 @@ def _clock(run: Callable[[], object], repeats: int) -> float:
         run()
         times.append(time.process_time() - start)
     return min(times)
-
-
-def costs(notes: list[str]) -> Table:
-    """What a model costs by default, in units of a work that does not depend on its nodes."""
-    table = Table(
-        "transformed_costs",
-        ("n", "ready", "predictions", "improvement"),
-        notes=[
-            *notes,
-            "in units of 256 log posterior densities, each of its own kernel; processor time, the least of 3",
-            "ready: nodes and weights; predictions: three quantiles at 100; improvement: with gradients at 8",
-        ],
-    )
-    levels = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
-    for n in (20, 100):
-        data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=n)
-        generator = torch.Generator().manual_seed(0)
-        test_X = torch.rand(100, 1, 2, generator=generator, dtype=DOUBLE)
-        model = BayesianTransformedGP(data.X, data.Y)
-        start = model.coordinates()
-        u = start + 0.3 * torch.randn(256, len(start), generator=generator, dtype=DOUBLE)
-        X = test_X[:8].clone().requires_grad_()
-        improvement = TransformedLogExpectedImprovement(model, best_f=float(data.Y.max()))
-        unit = _clock(lambda model=model, u=u: _weigh(model, u), 3)
-        seconds = {
-            "ready": _clock(lambda data=data: BayesianTransformedGP(data.X, data.Y).log_evidence, 3),
-            "predictions": _clock(lambda model=model, X=test_X: model.posterior(X).quantile(levels), 3),
-            "improvement": _clock(lambda f=improvement, X=X: f(X).sum().backward(), 3),
-        }
-        table.add(n=n, **{name: value / unit for name, value in seconds.items()})
-    return table

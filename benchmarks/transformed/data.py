@@ -64,10 +64,10 @@ def levy(n: int, seed: int, num_test: int = 100) -> Data:
     return Data(X[:n], y[:n], X[n:], y[n:].squeeze(-1))
 
 
-def camel(n: int, num_test: int) -> Data:
+def camel(n: int, num_test: int, seed: int = 0) -> Data:
     """The six-hump camel on [-1, 1] x [-2, 2] at Sobol points, and without noise at random ones."""
-    X = SobolEngine(2, scramble=True, seed=0).draw(n, dtype=DOUBLE)
-    X = torch.cat([X, torch.rand(num_test, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)])
+    X = SobolEngine(2, scramble=True, seed=seed).draw(n, dtype=DOUBLE)
+    X = torch.cat([X, torch.rand(num_test, 2, generator=torch.Generator().manual_seed(seed + 1), dtype=DOUBLE)])
     y = SixHumpCamel(bounds=[(-1.0, 1.0), (-2.0, 2.0)], dtype=DOUBLE)(X.new_tensor([2.0, 4.0]) * (X - 0.5))
     return Data(X[:n], y[:n].unsqueeze(-1), X[n:], y[n:])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from botorch.fit import fit_gpytorch_mll
@@ -28,6 +28,7 @@ from botorch_skewgp.transformed.defaults import default_transformed_covar_module
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh, Warping
 
 MAXIMUM_LIKELIHOOD = ", maximum likelihood"  # the end of the names of those without priors
+NODES: dict[str, Any] = {"num_nodes": 64, "least_effective": 16.0}  # in four rounds
 A_BC_OFFSET = 4.0  # for Box-Cox of arcsinh, whose inner map must be positive at all outcomes
 
 
@@ -59,8 +60,7 @@ class Score(NamedTuple):
 def transformed_score(
     data: Data,
     warping: Warping,
-    quadrature: str,
-    num_nodes: int,
+    quadrature: str = "sobol",
     covar_module: RBFKernel | None = None,
     likelihood: GaussianLikelihood | None = None,
 ) -> Score:
@@ -72,8 +72,7 @@ def transformed_score(
         covar_module=covar_module,
         likelihood=likelihood,
         quadrature=quadrature,  # type: ignore[arg-type]
-        num_nodes=num_nodes,
-        least_effective=num_nodes / 4,
+        **NODES,
     )
     with torch.no_grad():
         posterior = model.posterior(data.test_X.unsqueeze(-2), observation_noise=True)
@@ -101,14 +100,14 @@ class UniformInverseSquare(Prior):
         return torch.where(x.pow(-2) < self.most, value, -math.inf)
 
 
-def paper_score(data: Data, name: str, unit: float, num_nodes: int) -> Score:
+def paper_score(data: Data, name: str, unit: float) -> Score:
     """A transformed process of one input, of an interval as wide as `unit`, with the uniform priors of Zhu et al."""
     warping = WARPINGS[name]()
     if name == "BC":
         warping.register_prior("power_prior", UniformPrior(0.0, 20.0, validate_args=False), "power")
     noise = default_transformed_likelihood()
     noise.noise_covar.noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
-    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit), noise)
+    return transformed_score(data, warping, "sobol", kernel_of_the_paper(unit), noise)
 
 
 def kernel_of_the_paper(unit: float) -> RBFKernel:
@@ -123,7 +122,7 @@ def maximum_likelihood_score(data: Data, warping: Warping) -> Score:
     parts = warping, default_transformed_covar_module(data.X.shape[-1]), default_transformed_likelihood()
     for module in (module for part in parts for module in part.modules() if isinstance(module, Module)):
         module._priors.clear()  # noqa: SLF001  GPyTorch has no other way
-    return transformed_score(data, warping, "mode", 1, *parts[1:])
+    return transformed_score(data, warping, "mode", *parts[1:])
 
 
 class Map(NamedTuple):
@@ -204,21 +203,29 @@ def gpy_score(data: Data) -> Score:
     return Score(float((median - data.test_y).square().mean().sqrt()), nlpd, coverage)
 
 
-def methods(data: Data, names: tuple[str, ...], num_nodes: int) -> dict[str, Callable[[], Score]]:
+RIVALS = ("GP", "GP, Bilog", "GP, PowerTransformY", "GP, Log", "GP, Power 0.5", "GPy WarpedGP")
+
+
+def names_of(warpings: Iterable[str]) -> list[str]:
+    """The names of methods of transformed processes: integrated, at their mode, and at the largest likelihood."""
+    found = []
+    for name in warpings:
+        single = "CWGP" if "-" in name else "WGP"
+        found += [f"{single}-{name}{MAXIMUM_LIKELIHOOD}", f"BTG-{name}", f"{single}-{name}"]
+    return found
+
+
+def methods(data: Data) -> dict[str, Callable[[], Score]]:
     """All methods that take the outcomes as they are."""
     positive = bool((data.Y > 0).all())
     found: dict[str, Callable[[], Score]] = {}
-    for name in names:
-        if name == "BC" and not positive:
+    for name in WARPINGS:
+        if "BC" in name and not positive:
             continue
-        single = "CWGP" if "-" in name else "WGP"
-        found[f"{single}-{name}{MAXIMUM_LIKELIHOOD}"] = lambda name=name: maximum_likelihood_score(
-            data, WARPINGS[name]()
-        )
-        for prefix, quadrature in (("BTG", "sobol"), (single, "mode")):
-            found[f"{prefix}-{name}"] = lambda name=name, quadrature=quadrature: transformed_score(
-                data, WARPINGS[name](), quadrature, num_nodes
-            )
+        likelihood, integrated, mode = names_of([name])
+        found[likelihood] = lambda name=name: maximum_likelihood_score(data, WARPINGS[name]())
+        found[integrated] = lambda name=name: transformed_score(data, WARPINGS[name]())
+        found[mode] = lambda name=name: transformed_score(data, WARPINGS[name](), "mode")
     found["GP"] = lambda: gaussian_score(data, IDENTITY)
     found["GP, Bilog"] = lambda: gaussian_score(data, _botorch(Bilog()))
     found["GP, PowerTransformY"] = lambda: gaussian_score(data, _power_transform_y(data.Y))
@@ -228,6 +235,3 @@ def methods(data: Data, names: tuple[str, ...], num_nodes: int) -> dict[str, Cal
     if find_spec("GPy") is not None:
         found["GPy WarpedGP"] = lambda: gpy_score(data)
     return found
-
-
-BASELINES = ("WGP-", "CWGP-", "GPy")  # one node, that of the largest likelihood or of its product with our priors

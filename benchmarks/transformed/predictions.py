@@ -1,94 +1,164 @@
-"""Predictions of IntSine beside the printed ones, and of other sets beside maximum likelihood."""
+"""Predictions of IntSine and the camel beside the printed ones, and of other sets beside maximum likelihood."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from benchmarks._reporting import Cell, Table, say
-from benchmarks._runs import Runs
-from benchmarks.transformed.data import SETS, camel, int_sine, levy
+from benchmarks._race import Group, Race, grid, mean_and_error
+from benchmarks._reporting import Cell, Table
+from benchmarks._runs import Row
+from benchmarks.experiments._experiment import Experiment
+from benchmarks.transformed.data import SETS, Data, camel, int_sine, levy
 from benchmarks.transformed.methods import (
-    BASELINES,
     MAXIMUM_LIKELIHOOD,
+    RIVALS,
     WARPINGS,
     Score,
     kernel_of_the_paper,
     methods,
+    names_of,
     paper_score,
     transformed_score,
 )
 from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import BoxCox
 
-PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
-    "GP": (0.227, -1.179),
-    "WGP-A": (0.179, -1.392),
-    "WGP-SA": (0.172, -1.693),
-    "WGP-BC": (0.184, -1.371),
-    "CWGP-L-SA": (0.172, -1.693),
-    "CWGP-A-BC": (0.174, -1.457),
-    "BTG-I": (0.169, -1.429),
-    "BTG-A": (0.168, -1.443),
-    "BTG-SA": (0.165, -1.759),
-    "BTG-BC": (0.170, -1.439),
-    "BTG-L-SA": (0.145, -1.781),
-    "BTG-A-BC": (0.159, -1.516),
+PRINTED: dict[str, Mapping[str, tuple[float, float]]] = {  # RMSE and NLPD, by Zhu et al. (2023)
+    "IntSine": {
+        "GP": (0.227, -1.179),
+        "WGP-A": (0.179, -1.392),
+        "WGP-SA": (0.172, -1.693),
+        "WGP-BC": (0.184, -1.371),
+        "CWGP-L-SA": (0.172, -1.693),
+        "CWGP-A-BC": (0.174, -1.457),
+        "BTG-I": (0.169, -1.429),
+        "BTG-A": (0.168, -1.443),
+        "BTG-SA": (0.165, -1.759),
+        "BTG-BC": (0.170, -1.439),
+        "BTG-L-SA": (0.145, -1.781),
+        "BTG-A-BC": (0.159, -1.516),
+    },
+    "camel": {"GP": (2.003, 11.2), "BTG-L-SA": (1.673, 0.730)},
 }
-PRINTED_CAMEL = {"GP": (2.003, 11.2), "BTG-L-SA": (1.673, 0.730)}  # the same of the six-hump camel
 FALL = 2.0  # of the log likelihood
 PAPER = ", uniform priors"
 LENGTHSCALES = ", lengthscales of the paper"
 WIDTH = 2 * math.pi  # of the interval of inputs
-COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
+POOLED = {"all, integrated": "", "all modes, with priors": "", "all of the largest likelihood": MAXIMUM_LIKELIHOOD}
 
 
-def int_sine_table(notes: list[str], draws: int, warpings: Sequence[str], num_nodes: int, folder: Path | None) -> Table:
-    """IntSine over draws of the noise; beside defaults, the paper's prior of lengthscales, and where it gates all."""
-    table = Table(
+def _int_sine(method: str, seed: int, smoke: bool = False) -> list[Mapping[str, Cell]]:
+    data, name = int_sine(seed), method.partition("-")[2].partition(",")[0]
+    if method.endswith(PAPER):
+        return [paper_score(data, name, WIDTH)._asdict()]
+    if method.endswith(LENGTHSCALES):
+        return [transformed_score(data, WARPINGS[name](), covar_module=kernel_of_the_paper(WIDTH))._asdict()]
+    return _score(data, method)
+
+
+def _scaled(row: Row) -> dict[str, Cell]:
+    """The density of outcomes over the largest one."""
+    return {"nlpd_scaled": float(row["nlpd"]) - float(int_sine(int(row["seed"])).Y.max().log())}
+
+
+def _means(printed: str, nlpd: str, runs: Group) -> dict[str, Cell]:
+    own = PRINTED[printed].get(str(runs.names["method"]).partition(",")[0], ())
+    return {
+        "runs": len(runs), "rmse": runs.mean("rmse"), "rmse_sd": runs.error("rmse") * len(runs) ** 0.5,
+        nlpd: runs.mean(nlpd), "nlpd_sd": runs.error(nlpd) * len(runs) ** 0.5, "coverage_90": runs.mean("coverage"),
+        **dict(zip(("printed_rmse", "printed_nlpd"), own, strict=False)),
+    }  # fmt: skip
+
+
+INT_SINE = Experiment(
+    race=Race(
         "transformed_int_sine",
-        COLUMNS,
-        notes=[
-            *notes,
-            f"means over {draws} noise draws, with their standard deviations; densities of y / max y at the noise-free "
-            "truth",
-            "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper, "
-            "or with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50); or none",
-        ],
-    )
-    runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder)
-    scores: dict[str, list[Score]] = {}
-    for seed in range(draws):
-        data = int_sine(seed)
-        makers = methods(data, tuple(warpings), num_nodes)
-        for name in ("I", "BC"):
-            makers[f"BTG-{name}{PAPER}"] = lambda data=data, name=name: paper_score(data, name, WIDTH, num_nodes)
-        for name in warpings:
-            makers[f"BTG-{name}{LENGTHSCALES}"] = lambda data=data, name=name: transformed_score(
-                data, WARPINGS[name](), "sobol", num_nodes, kernel_of_the_paper(WIDTH)
-            )
-        for name, make in makers.items():
-            score = Score(*runs.get((seed, name), make))
-            scaled = score._replace(nlpd=score.nlpd - float(data.Y.max().log()))
-            scores.setdefault(name, []).append(scaled)
-        say(f"IntSine {seed + 1} of {draws}")
-    for name, draws_of in scores.items():
-        short = name.removesuffix(PAPER).removesuffix(LENGTHSCALES).removesuffix(MAXIMUM_LIKELIHOOD)
-        printed = PRINTED.get(short, (None, None))
-        table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
-    return table
+        [{}],
+        grid(
+            method=[
+                *names_of(WARPINGS), *RIVALS, *(f"BTG-{name}{PAPER}" for name in ("I", "BC")),
+                *(f"BTG-{name}{LENGTHSCALES}" for name in WARPINGS),
+            ]
+        ),
+        range(20),
+        _int_sine,
+        Score._fields,
+        lambda runs: _means("IntSine", "nlpd_scaled", runs),
+        ["over noise draws; densities of y / max y at the noise-free truth",
+         "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper, or "
+         "with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50); or none"],
+    ),
+    derived=_scaled,
+)  # fmt: skip
+CAMEL = Experiment(
+    race=Race(
+        "transformed_camel",
+        [{}],
+        grid(method=[*names_of(("I", "SA", "L-SA")), *RIVALS]),
+        range(10),
+        lambda method, seed, smoke=False: _score(camel(50, 400, seed), method),
+        Score._fields,
+        lambda runs: _means("camel", "nlpd", runs),
+        ["the six-hump camel: 50 scrambled Sobol points, 400 test points, no noise"],
+    ),
+)  # fmt: skip
 
 
-def camel_table(notes: list[str], num_nodes: int) -> Table:
-    """The six-hump camel at fifty Sobol points, without noise (Zhu et al., table 4)."""
-    columns = ("method", *Score._fields, "printed_rmse", "printed_nlpd")
-    table = Table("transformed_camel", columns, notes=[*notes, "50 Sobol points, 400 test points"])
-    for name, make in methods(camel(50, 400), ("I", "SA", "L-SA"), num_nodes).items():
-        printed = PRINTED_CAMEL.get(name, (None, None))
-        table.add(method=name, **make()._asdict(), printed_rmse=printed[0], printed_nlpd=printed[1])
-    return table
+def _score(data: Data, method: str) -> list[Mapping[str, Cell]]:
+    """The score of a method, if the data allow it."""
+    found = methods(data)
+    return [found[method]()._asdict()] if method in found else []
+
+
+def _of_set(set: str, method: str, seed: int, smoke: bool = False) -> list[Mapping[str, Cell]]:
+    return _score(SETS[set](seed), method)
+
+
+def _pooled(rows: Sequence[Row]) -> list[Row]:
+    """Means over the warpings of every data set, of each way to choose parameters, beside the rows themselves."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows:
+        ends = row["method"].endswith(MAXIMUM_LIKELIHOOD)
+        kinds = {"BTG": "all, integrated", "WGP": "all modes, with priors", "CWGP": "all modes, with priors"}
+        kind = kinds.get(row["method"].partition("-")[0])
+        if kind is not None:
+            key = row["set"], row["seed"], "all of the largest likelihood" if ends else kind
+            found.setdefault(key, []).append(float(row["nlpd"]))
+    empty = dict.fromkeys(rows[0], "nan") if rows else {}
+    new = [
+        {**empty, "set": name, "seed": seed, "method": kind, "nlpd": str(sum(values) / len(values)), "commit": ""}
+        for (name, seed, kind), values in found.items()
+    ]
+    return [*rows, *new]
+
+
+def _gains(runs: Group) -> dict[str, Cell]:
+    method = str(runs.names["method"])
+    warping = method.removesuffix(MAXIMUM_LIKELIHOOD).partition("-")[2]
+    against = "all, integrated" if method in POOLED else f"BTG-{warping or 'SA'}"
+    mine, ours = runs.beside("nlpd", method=against)
+    gain, error = mean_and_error(mine - ours)
+    return {
+        "runs": len(runs), "rmse": runs.mean("rmse"), "nlpd": runs.mean("nlpd"), "coverage_90": runs.mean("coverage"),
+        "gain_nats": gain, "error": error,
+    }  # fmt: skip
+
+
+SETS_RACE = Experiment(
+    race=Race(
+        "transformed_sets",
+        grid(set=SETS),
+        grid(method=[*names_of([name for name in WARPINGS if name != "A-BC"]), *RIVALS, *POOLED]),
+        range(5),
+        _of_set,
+        Score._fields,
+        _gains,
+        ["gain_nats: negative log density less that of the transformed process of the same warping, same data"],
+    ),
+    pooled="set",
+    prepared=_pooled,
+)  # fmt: skip
 
 
 def flat_likelihoods(notes: list[str]) -> Table:
@@ -107,76 +177,3 @@ def flat_likelihoods(notes: list[str]) -> Table:
         ends = {"lowest": float(inside.min()), "highest": float(inside.max())}
         table.add(n=n, best=float(parameter[fall.argmin()]), **ends)
     return table
-
-
-def _means(scores: Sequence[Score]) -> dict[str, Cell]:
-    rmse, nlpd, coverage = zip(*scores, strict=True)
-    return {
-        "rmse": statistics.mean(rmse),
-        "rmse_sd": statistics.stdev(rmse),
-        "nlpd_scaled": statistics.mean(nlpd),
-        "nlpd_sd": statistics.stdev(nlpd),
-        "coverage_90": statistics.mean(coverage),
-    }
-
-
-def sets_tables(notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> list[Table]:
-    """Other sets: scores, and what integrating is worth beside each baseline of maximum likelihood, paired."""
-    table = Table(
-        "transformed_sets", ("set", "method", "rmse", "nlpd", "coverage_90"), notes=[*notes, f"means of {draws}"]
-    )
-    paired = Table(
-        "transformed_sets_paired",
-        ("baseline", "against", "pairs", "gain_nats", "standard_error", "sets_won"),
-        notes=[
-            *notes,
-            "negative log density of the baseline less that of the transformed process, same data",
-            "standard errors from the means of data sets, whose pairs belong together",
-        ],
-    )
-    runs = Runs("transformed_sets_runs", ("set", "seed", "method"), Score._fields, folder)
-    scores: dict[str, dict[str, list[Score]]] = {}
-    for seed in range(draws):
-        for label, make_data in SETS.items():
-            for name, make in methods(make_data(seed), ("I", "A", "SA", "BC", "L-SA"), num_nodes).items():
-                score = Score(*runs.get((label, seed, name), make))
-                scores.setdefault(label, {}).setdefault(name, []).append(score)
-            say(f"{label} {seed + 1} of {draws}")
-    for label, found in scores.items():
-        for name, draws_of in found.items():
-            rmse, nlpd, coverage = (statistics.mean(column) for column in zip(*draws_of, strict=True))
-            table.add(set=label, method=name, rmse=rmse, nlpd=nlpd, coverage_90=coverage)
-    kinds = {"all of the largest likelihood": MAXIMUM_LIKELIHOOD, "all modes, with priors": ""}  # ends of names
-    every: dict[str, dict[tuple[str, int], list[float]]] = {kind: {} for kind in kinds}
-    for baseline in sorted({name for found in scores.values() for name in found if name.startswith(BASELINES)}):
-        warping = baseline.removesuffix(MAXIMUM_LIKELIHOOD).partition("-")[2]
-        against = f"BTG-{warping or 'SA'}"
-        gains = {
-            (label, i): [b.nlpd - a.nlpd]
-            for label, found in scores.items()
-            if baseline in found
-            for i, (a, b) in enumerate(zip(found[against], found[baseline], strict=True))
-        }
-        _add_pairs(paired, baseline, against, gains)
-        if warping:
-            kind = next(kind for kind, suffix in kinds.items() if baseline.endswith(suffix))
-            for key, gain in gains.items():
-                every[kind].setdefault(key, []).extend(gain)
-    for kind, of_kind in every.items():
-        _add_pairs(paired, kind, "the same warping", of_kind)
-    return [table, paired]
-
-
-def _add_pairs(table: Table, baseline: str, against: str, gains: Mapping[tuple[str, int], Sequence[float]]) -> None:
-    """A row of gains by set and draw."""
-    means = [statistics.mean(of_data) for of_data in gains.values()]
-    labels = dict.fromkeys(label for label, _ in gains)
-    of_sets = [statistics.mean(mean for (of, _), mean in zip(gains, means, strict=True) if of == key) for key in labels]
-    table.add(
-        baseline=baseline,
-        against=against,
-        pairs=sum(map(len, gains.values())),
-        gain_nats=statistics.mean(means),
-        standard_error=statistics.stdev(means) / math.sqrt(len(means)),
-        sets_won=f"{sum(mean > 0 for mean in of_sets)} of {len(of_sets)}",
-    )

@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from functools import cached_property, partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchError
 from torch import Tensor
 
-from benchmarks._reporting import Table, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.transformed.nodes import Nodes
 
-PROBLEMS = (("BC", 7, 1), ("SA", 7, 1), ("SA", 10, 2), ("L-SA", 14, 2), ("SA", 30, 2))  # warping, points, inputs
+PROBLEMS = {  # warping, points, inputs
+    "7 points, BC": ("BC", 7, 1),
+    "7 points, SA": ("SA", 7, 1),
+    "10 points, SA": ("SA", 10, 2),
+    "14 points, L-SA": ("L-SA", 14, 2),
+    "30 points, SA": ("SA", 30, 2),
+}
+DATA_SETS, SEEDS = 5, 2  # and seeds of rules that are random
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
 NUM_TEST = 5
 BAD = 0.03  # largest error of a probability in a run that should have been warned of
@@ -40,6 +47,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "grid, level 4": {"quadrature": "smolyak", "level": 4},
 }
 VALUES = ("mean_error", "largest_error", "coverage", "evidence", "leave_one_out", "warned", "refused")
+GAPS = ("gap", "evidence_gap", "leave_one_out_gap")  # of two references
 
 
 def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -52,7 +60,9 @@ def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @torch.no_grad()
-def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int) -> Nodes:
+def reference_nodes(
+    log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int, rounds: Sequence[int] = REFERENCE_ROUNDS
+) -> Nodes:
     """Many nodes, by rounds of importance sampling weighted together.
 
     The first round has the size of the prior around a start. Each other one is a kernel density of the rounds
@@ -76,7 +86,7 @@ def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, se
 
     u, values = start.new_zeros(0, dim), start.new_zeros(0)
     proposals: list[Callable[[Tensor], Tensor]] = []
-    for num in REFERENCE_ROUNDS:
+    for num in rounds:
         wide, narrow = mixtures[0], mixtures[-1]
         from_prior = round(PRIOR_SHARE * num)
         new = torch.cat([draw(*wide, from_prior), draw(*narrow, num - from_prior)])
@@ -106,25 +116,24 @@ def _model(X: Tensor, Y: Tensor, warping: str, **settings: Any) -> BayesianTrans
 class Reference:
     """Models of one data set by a fine reference, made twice; they know their own difference."""
 
-    def __init__(self, make: Callable[..., BayesianTransformedGP], test_X: Tensor) -> None:
+    def __init__(
+        self, make: Callable[..., BayesianTransformedGP], test_X: Tensor, rounds: Sequence[int] = REFERENCE_ROUNDS
+    ) -> None:
         self.test_X = test_X
         models = []
         for again in range(2):
-            model = make(tolerance=1e-4)
-            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again))
+            model = make(tolerance=0.0)  # without an outcome other nodes may count
+            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again, rounds))
             models.append(model)
-        self.models = models
         self.laws = [model.posterior(self.test_X) for model in models]
         evidences = [model.log_evidence for model in models]
         self.evidence = sum(evidences) / 2
         quantiles = self.laws[0].quantile(LEVELS)
         gap = (self.laws[1].cdf(quantiles) - LEVELS.view(-1, 1, 1, 1)).abs()
-        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1])
-
-    @cached_property
-    def leave_one_out(self) -> list[float]:
-        """The two sums of leave-one-out log densities."""
-        return [float(model.leave_one_out().log_density.sum()) for model in self.models]
+        self.leave_one_out = [float(model.leave_one_out().log_density.sum()) for model in models]
+        one, other = self.leave_one_out
+        gaps = (float(gap.max()), abs(evidences[0] - evidences[1]), abs(one - other))
+        self.gaps = dict(zip(GAPS, gaps, strict=True))
 
     def levels(self, model: BayesianTransformedGP) -> Tensor:
         """The probabilities below a model's own quantiles."""
@@ -150,63 +159,49 @@ class Reference:
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
 
-def quadrature_table(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> Table:
-    """Errors by problem and method."""
-    runs = Runs("transformed_quadrature_runs", ("warping", "n", "dim", "data", "method", "seed"), VALUES, folder)
-    columns = (
-        "warping", "n", "dim", "method", "runs", "mean_error", "coverage", "least_coverage", "evidence_rms",
-        "leave_one_out_rms", "leave_one_out_largest", "bad", "bad_silent", "warned", "refused", "wrong_silent",
-    )  # fmt: skip
-    table = Table(
-        "transformed_quadrature",
-        columns,
-        notes=[
-            *notes,
-            "mean_error: |F - p| at own quantiles p = .025, .5, .975; coverage: the least of 95 %, mean and least",
-            f"bad: runs with an error above {BAD}; bad_silent: those not warned of; wrong_silent: mean above .02",
-        ],
-    )
-    gaps = torch.zeros(3, dtype=DOUBLE)
-    for warping, n, dim in PROBLEMS:
-        for data in range(data_sets):
-            X, Y, test_X = _data(data, n, dim)
-            make = partial(_model, X, Y, warping)
-            reference = None
-            for method, settings in METHODS.items():
-                for seed in range(1 if "grid" in method else seeds):
-                    key = (warping, n, dim, data, method, seed)
-                    if key not in runs:
-                        reference = reference or Reference(make, test_X)
-                        runs.add(dict(zip(runs.keys, key, strict=True)) | reference.scores(make(seed=seed, **settings)))
-            if reference is not None:
-                one, other = reference.leave_one_out
-                found = torch.tensor([*reference.gaps, abs(one - other)], dtype=DOUBLE)
-                gaps = torch.maximum(gaps, found)
-            say(f"quadrature {warping} n={n} d={dim} set {data}")
-        for method in METHODS:
-            rows = [row for row in runs.rows if (row["warping"], row["n"], row["dim"]) == (warping, str(n), str(dim))]
-            table.add(warping=warping, n=n, dim=dim, method=method, **_summary(rows, method))
-    for method in METHODS:
-        table.add(warping="all", method=method, **_summary(runs.rows, method))
-    table.notes.append("two references differ by at most {:.4f} (F), {:.3f} (evidence), {:.3f} (sums)".format(*gaps))
-    return table
+def _run(problem: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    """The scores of all methods on a data set, which is numbered by the seed."""
+    warping, n, dim = PROBLEMS[problem]
+    X, Y, test_X = _data(seed, n, dim)
+    make = partial(_model, X, Y, warping)
+    reference = Reference(make, test_X, REFERENCE_ROUNDS[:1] * 2 if smoke else REFERENCE_ROUNDS)
+    return [
+        {"method": method, "again": again, **reference.scores(make(seed=again, **settings)), **reference.gaps}
+        for method, settings in METHODS.items()
+        for again in range(1 if "grid" in method else SEEDS)
+    ]
 
 
-def _summary(rows: list[dict[str, str]], method: str) -> dict[str, float | int]:
-    kept = [{name: float(row[name] or "nan") for name in VALUES} for row in rows if row["method"] == method]
-    value = {name: torch.tensor([row[name] for row in kept], dtype=DOUBLE) for name in VALUES}
+def _columns(runs: Group) -> dict[str, Cell]:
+    value = {name: runs.values(name) for name in (*VALUES, *GAPS)}
     error, is_silent = value["largest_error"], value["warned"] == 0
     return {
-        "runs": len(kept),
+        "runs": len(runs),
         "mean_error": float(value["mean_error"].nanmean()),
         "coverage": float(value["coverage"].nanmean()),
         "least_coverage": float(value["coverage"].nan_to_num(1.0).min()),
         "evidence_rms": float(value["evidence"].square().nanmean().sqrt()),
         "leave_one_out_rms": float(value["leave_one_out"].square().nanmean().sqrt()),
         "leave_one_out_largest": float(value["leave_one_out"].abs().nan_to_num(0.0).max()),
+        "leave_one_out_silent": float((value["leave_one_out"].abs().nan_to_num(0.0) * is_silent).max()),
         "bad": int((error > BAD).sum()),
         "bad_silent": int(((error > BAD) & is_silent).sum()),
         "warned": int((~is_silent).sum()),
         "refused": int(value["refused"].sum()),
         "wrong_silent": int(((value["mean_error"] > 0.02) & is_silent).sum()),
+        **{name: float(value[name].nan_to_num(0.0).max()) for name in GAPS},
     }
+
+
+QUADRATURE = Experiment(
+    race=Race(
+        "transformed_quadrature", grid(problem=PROBLEMS), [{}], range(DATA_SETS), _run,
+        ("method", "again", *VALUES, *GAPS), _columns,
+        ["mean_error: |F - p| at own quantiles p = .025, .5, .975; coverage: the least of 95 %, mean and least",
+         f"bad: runs with an error above {BAD}; bad_silent: those not warned of; wrong_silent: mean above .02",
+         "gap, evidence_gap, leave_one_out_gap: the largest differences of two references, in cdfs and nats"],
+    ),
+    methods=tuple(METHODS),
+    pooled="problem",
+    derived=lambda row: {"seed": f"{row['seed']} {row['again']}"},
+)  # fmt: skip

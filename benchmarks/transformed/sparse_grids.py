@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import torch
 from botorch.exceptions.errors import BotorchError
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks._reporting import Table, say
-from benchmarks._runs import Runs
+from benchmarks._race import Group, Race, grid
+from benchmarks._reporting import Cell
+from benchmarks._runs import Row
+from benchmarks.experiments._experiment import Experiment
 from benchmarks.transformed.data import DOUBLE, camel
 from benchmarks.transformed.methods import WARPINGS
 from botorch_skewgp.transformed import BayesianTransformedGP
@@ -74,10 +75,10 @@ RULES: dict[str, Rule] = {
 
 
 @torch.no_grad()
-def figure_3(notes: list[str], levels: range, folder: Path | None) -> Table:
-    """Errors of rules against evaluations, and against the kernels that are kept."""
+def _run(rule: str, level: int, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    if seed and not rule.startswith("QMC"):
+        return []
     data = camel(NUM_POINTS, NUM_TEST)
-    test_X, test_y = data.test_X.unsqueeze(-2), data.test_y
 
     def make(**settings: float) -> BayesianTransformedGP:
         return BayesianTransformedGP(data.X, data.Y, warping=WARPINGS["L-SA"](), **settings)  # type: ignore[arg-type]
@@ -86,50 +87,46 @@ def figure_3(notes: list[str], levels: range, folder: Path | None) -> Table:
     start = model.coordinates()
     along = torch.tensor(["lengthscale" in name for name in model.parameter_names()]).to(start)
     mode = find_modes(model.log_posterior, start, 4, 0, along)[0]
-    runs = Runs("transformed_figure_3_runs", ("rule", "level", "seed"), VALUES, folder)
-    for level in levels:
-        for name, rule in RULES.items():
-            for seed in range(SEEDS if name.startswith("QMC") else 1):
-                if (name, level, seed) in runs:
-                    continue
-                nodes = rule(model, mode, level, seed)
-                if nodes is None:
-                    own = make(num_nodes=_size(len(start), level), least_effective=0.0, seed=seed)
-                else:
-                    own = make()
-                    own.use_nodes(nodes)
-                score = dict.fromkeys(VALUES) | _score(own, test_X, test_y)
-                runs.add({"rule": name, "level": level, "seed": seed, **score})
-                say(f"figure 3, {name}, level {level}, {score}")
-    table = Table(
-        "transformed_figure_3",
-        ("rule", "level", "runs", "refused", *VALUES),
-        notes=[
-            *notes,
-            f"camel, {NUM_POINTS} points, {NUM_TEST} test points, affine and sinh-arcsinh; means over seeds",
-            "kernels: of the nodes kept at a tolerance of 1 %; mse: of medians against the function, as in the paper",
-            "condition: of all weights, the sum of sizes over the sum",
-            "evidence: in nats, less that of QMC, adapted, with the most nodes; of the runs up to a constant",
-        ],
-    )
-    most = str(max(levels))
-    last = [float(row["evidence"]) for row in runs.rows if (row["rule"], row["level"]) == ("QMC, adapted", most)]
-    for name, level in dict.fromkeys((row["rule"], row["level"]) for row in runs.rows):
-        rows = [row for row in runs.rows if (row["rule"], row["level"]) == (name, level)]
-        found = torch.tensor([[float(row[key] or "nan") for key in VALUES] for row in rows], dtype=DOUBLE)
-        means = dict(zip(VALUES, found.nanmean(0).tolist(), strict=True))
-        means["evidence"] -= sum(last) / len(last)
-        table.add(rule=name, level=int(level), runs=len(rows), refused=int(found[:, -1].isnan().sum()), **means)
-    return table
+    nodes = RULES[rule](model, mode, level, seed)
+    if nodes is None:
+        model = make(num_nodes=_size(len(start), level), least_effective=0.0, seed=seed)
+    else:
+        model.use_nodes(nodes)
+    return [_score(model, data.test_X.unsqueeze(-2), data.test_y)]
 
 
-def _score(model: BayesianTransformedGP, test_X: Tensor, test_y: Tensor) -> dict[str, float]:
+def _columns(runs: Group) -> dict[str, Cell]:
+    refused = int(runs.values("mse").isnan().sum())
+    return {"runs": len(runs), "refused": refused, **{name: float(runs.values(name).nanmean()) for name in VALUES}}
+
+
+def _less_than_last(rows: Sequence[Row]) -> list[Row]:
+    """Evidences less that of the most adapted nodes."""
+    most = max((int(row["level"]) for row in rows), default=0)
+    last = [float(row["evidence"]) for row in rows if (row["rule"], row["level"]) == ("QMC, adapted", str(most))]
+    center = sum(last) / max(len(last), 1)
+    return [{**row, "evidence": str(float(row["evidence"] or "nan") - center)} for row in rows]
+
+
+FIGURE_3 = Experiment(
+    race=Race(
+        "transformed_figure_3", grid(level=range(2, 6)), grid(rule=RULES), range(SEEDS), _run, VALUES, _columns,
+        [f"camel, {NUM_POINTS} points, {NUM_TEST} test points, affine and sinh-arcsinh; means over seeds",
+         "kernels: of the nodes kept at a tolerance of 1 %; mse: of medians against the function, as in the paper",
+         "condition: of all weights, the sum of sizes over the sum",
+         "evidence: in nats, less that of QMC, adapted, with the most nodes; of the runs up to a constant"],
+    ),
+    prepared=_less_than_last,
+)  # fmt: skip
+
+
+def _score(model: BayesianTransformedGP, test_X: Tensor, test_y: Tensor) -> dict[str, Cell]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             median = model.posterior(test_X).quantile(0.5).flatten()
         except BotorchError:
-            return {}
+            return dict.fromkeys(VALUES)
     given = model._nodes  # noqa: SLF001
     assert given is not None
     full = model._data.weigh(given.u)  # noqa: SLF001

@@ -5,8 +5,8 @@
   likelihood `sum_b log P(batch b)` of [Varin2011composite]_.
 - `stochastic`: Proposition 2, `d log Z = E[d log N(u; mean, Gamma)] + sum_i p_i d bound_i` for
   `Z = P(lower < u <= upper)`.
-- `bivariate_conditioning`: `Z` by conditioning on rows in pairs ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
-- `corrections`: `log Z - log Z_EP` to second order in the cumulants ([Opper2013perturbative]_).
+- `corrections`: `log Z - log Z_EP` to second order in the cumulants ([Opper2013perturbative]_), and `Z` by conditioning
+  on rows in pairs ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
 - `arcsine`: the covariance of a network of infinitely many units, of the paper on classification.
 - `linear_ess`: linear elliptical slice sampling, as `DrawSettings(sampler=LinearEllipticalSliceSampler)`.
 - `phases`: the signs of a skew prior, by the evidence.
@@ -27,11 +27,7 @@ Functions of a model take it as their first argument. The two log normalisers ar
 
 from botorch_skewgp.papers.arcsine import ArcsineKernel
 from botorch_skewgp.papers.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood
-from botorch_skewgp.papers.bivariate_conditioning import (
-    BivariateConditioningMarginalLogLikelihood,
-    bivariate_log_normalizer,
-)
-from botorch_skewgp.papers.corrections import corrected_log_normalizer
+from botorch_skewgp.papers.corrections import bivariate_log_normalizer, corrected_log_normalizer
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.papers.phases import fit_phases
 from botorch_skewgp.papers.stochastic import StochasticMarginalLogLikelihood
@@ -45,7 +41,6 @@ __all__ = [
     "ArcsineKernel",
     "BatchBoundMarginalLogLikelihood",
     "BatchedMarginalLogLikelihood",
-    "BivariateConditioningMarginalLogLikelihood",
     "LinearEllipticalSliceSampler",
     "StochasticMarginalLogLikelihood",
     "UnifiedSkewNormalParameters",

@@ -16,7 +16,6 @@ from botorch_skewgp.transformed.acquisition import (
     TransformedLogExpectedImprovement,
     TransformedLogProbabilityOfImprovement,
 )
-from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.transformed.mean_and_scale import MeanAndScale
 from botorch_skewgp.transformed.model import BayesianTransformedGP
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
@@ -27,7 +26,6 @@ __all__ = [
     "MeanAndScale",
     "TransformedLogExpectedImprovement",
     "TransformedLogProbabilityOfImprovement",
-    "TransformedTMarginals",
     "TransformedTPosterior",
     "WarpingScore",
     "compare_warpings",

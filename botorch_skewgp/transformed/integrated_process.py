@@ -166,13 +166,13 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         return leave_one_out_laws(nodes, self._space.at(nodes.u, "warping")(y).expand(len(nodes.u), -1))
 
     def _leave_one_out_nodes(self) -> WeightedNodes:
-        """The nodes of posteriors if they were given; else nodes for the posteriors from all outcomes but each."""
-        if self._proposals is None:
-            return self.weighted_nodes
-        data = self._data
-        given = self._sobol_nodes(lambda u: self._leave_one_out_laws(data.weigh(u)).log_weight.mT, LEFT_OUT_NODES)
-        nodes = self._data.weigh(given.u)
-        return nodes._replace(log_weight=nodes.log_weight + given.log_weight)
+        """All nodes if they were given; else nodes for the posteriors from all outcomes but each."""
+        data, given = self._data, self._nodes
+        if self._proposals is not None:
+            given = self._sobol_nodes(lambda u: self._leave_one_out_laws(data.weigh(u)).log_weight.mT, LEFT_OUT_NODES)
+        assert given is not None
+        nodes = data.weigh(given.u)
+        return nodes._replace(log_weight=nodes.log_weight + given.log_weight, sign=given.sign)
 
     @torch.inference_mode(False)  # the search for modes needs gradients
     @torch.no_grad()

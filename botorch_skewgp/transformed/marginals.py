@@ -22,22 +22,12 @@ MAX_LOG = 300.0  # of moments at that node, short of overflow
 class TransformedTMarginals(MixtureMarginals):
     r"""Mixtures of laws of `y = g_s^{-1}(location_s + scale_s T)`, with a Student t variable `T`, truncated to the
     range of the warping `g_s` ([Zhu2023btg]_, equation (7)).
-
-    Example:
-        >>> one = torch.ones(1, 2, dtype=torch.double)
-        >>> mixture = TransformedTMarginals(0 * one, one, one[0] / 2, 5, Affine())  # a single law, twice
-        >>> median = mixture.quantile(torch.tensor([0.5], dtype=torch.double))
     """
 
     def __init__(self, location: Tensor, scale: Tensor, probabilities: Tensor, df: float, warping: Warping) -> None:
-        r"""
-        Args:
-            location: The components' locations of the warped outcome, `batch_shape x S`.
-            scale: Their scales, `batch_shape x S`.
-            probabilities: The probabilities of the components, `S` or `batch_shape x S`. With negative ones the bounds
-                of quantiles only start the search.
-            df: The degrees of freedom.
-            warping: A warping whose parameters have the shape `S` or 1.
+        """Locations and scales of warped outcomes, `batch_shape x S`, and a warping with parameters of shape `S` or 1.
+
+        With negative probabilities, `S` or `batch_shape x S`, the bounds of quantiles only start the search.
         """
         super().__init__(probabilities, (location, scale))
         self.df, self.warping = df, warping
@@ -92,12 +82,7 @@ class TransformedTMarginals(MixtureMarginals):
     def component_log_gain(self, value: Tensor, above: bool = True) -> Tensor:
         r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
 
-        To first order in the gain this is the outcome's own, `E[max(y - value, 0)]`; it exists for any warping with
-        more than one degree of freedom.
-
-        Args:
-            value: The values.
-            above: Whether to gain above the value; else below it, `E[max(g_s(value) - g_s(y), 0)] / g_s'(value)`.
+        To first order it is the outcome's own gain, above the value or below it; it needs two degrees of freedom.
         """
         location, scale = self.parameters
         t = self._standardised(value)
@@ -126,13 +111,7 @@ class TransformedTMarginals(MixtureMarginals):
     # The search for the mixture's quantiles
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The least and the largest quantile of the components, which bound the mixture's.
-
-        [Zhu2023btg]_, Proposition 4.4.
-
-        Args:
-            level: Probabilities, `batch_shape`.
-        """
+        """The least and the largest quantile of the components, which bound the mixture's ([Zhu2023btg]_, 4.4)."""
         quantiles = self.component_quantile(level.unsqueeze(-1))
         return quantiles.amin(-1), quantiles.amax(-1)
 
@@ -151,9 +130,6 @@ class TransformedTMarginals(MixtureMarginals):
 
         The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`. Its terms decay like powers of `cosh(v)`,
         geometrically in the far tails, where their sum has a closed form: moments that barely exist need no far nodes.
-
-        Args:
-            center: Numbers of shape `batch_shape`, for mean squares around them.
         """
         location, scale = self.parameters
         order = 1 if center is None else 2

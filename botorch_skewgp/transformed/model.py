@@ -293,7 +293,7 @@ class BayesianTransformedGP(IntegratedProcess):
         r"""The predictions of every noisy outcome from all others, for the cost of one model.
 
         They have nodes of their own, since one outcome may change much of what is known about the parameters; those
-        that `use_nodes` was given are kept. A `QuadratureWarning` is issued if too few of them count.
+        that `use_nodes` was given are all kept. A `QuadratureWarning` is issued if too few of them count.
 
         Raises:
             UnsupportedError: If there is no degree of freedom left, or without one outcome all others are equal.

@@ -91,12 +91,7 @@ class Warping(Module, ABC):
 
 
 def shape_parameter(name: str, description: str) -> property:
-    r"""A property for a parameter of a warping, stored as a raw parameter with a constraint.
-
-    Args:
-        name: The name of the parameter.
-        description: Its docstring.
-    """
+    """A property, with a docstring, for a parameter of a warping, stored as a raw parameter with a constraint."""
 
     def get(warping: Warping) -> Tensor:
         raw, constraint = getattr(warping, f"raw_{name}"), warping._constraints.get(f"raw_{name}_constraint")

@@ -16,12 +16,9 @@ AnyModule = TypeVar("AnyModule", bound=Module)
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:
-    r"""A copy of a module with tensors instead of parameters; other parameters are copied, without gradients.
+    """A copy of a module with tensors in place of some raw parameters, by name; others are copied without gradients.
 
-    Args:
-        module: A module with parameters.
-        raw: Raw parameters by name.
-        batch_shape: The leading shape of the tensors, for the kernels that they belong to; these keep theirs if `None`.
+    Kernels that the tensors belong to get a leading batch shape, if it is given.
     """
     result, batched = cast(AnyModule, _twin(module, {})), set()
     for name, value in raw.items():
