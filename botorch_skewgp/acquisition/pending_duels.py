@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.utils.transforms import concatenate_pending_points, is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
-SOFTNESS = 0.1  # of an answer's step, in standard deviations of the difference: gradients see who wins
+from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
+
+SOFTNESS = 0.1  # of a step of a model without errors, in standard deviations of the difference: gradients see who wins
 
 
 class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
     r"""`E[max_{x in D} E[f(x) | answers]]`, with `D` the points of a pair and of pending pairs, and answers to all.
 
-    What the best of the points asked about is worth after the page is answered, without errors. Answers cut samples of
-    the function into `2^m` parts; of one pair without others the two parts are those where each point is better, and
-    the value is qEUBO ([Astudillo2023qeubo]_). Points that are all options of one choice would tell which of them is
-    best, which duels do not.
+    What the best of the points asked about is worth after the page is answered. Answers divide samples of the function,
+    by their probabilities, into as many parts as there are joint outcomes. Of one pair without others or errors, the
+    two parts are those where each point is better, and the value is qEUBO ([Astudillo2023qeubo]_). qEUBO with pending
+    points as further options would be that of a choice among all of them, of which duels tell less.
 
     Args:
-        model: A model of the utility.
+        model: A model of the utility; answers are without errors unless it is a SkewGP of duels, or an ensemble.
         pairs: The pending pairs, `m x 2 x d`.
         X_pending: A point of the new pair, `1 x d`, if it is given.
     """
@@ -30,6 +35,8 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
     def __init__(self, model: Model, pairs: Tensor, X_pending: Tensor | None = None) -> None:
         super().__init__(model, X_pending=X_pending)
         self.register_buffer("pairs", pairs)
+        members = members_of(model, "next_pair") if is_latent_model(model) else []
+        self._answers = [_answers_of(member) for member in members] or [_answers_without_errors]
 
     @concatenate_pending_points
     @t_batch_mode_transform()  # type: ignore[arg-type]
@@ -38,23 +45,45 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
         known = self.pairs.flatten(0, 1)
         points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
         _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
-        if is_ensemble(self.model):  # a mixture: answers tell of its members too
-            values = values.movedim(-2, 1).flatten(0, 1)
-        pending = values.detach()[..., : len(known)].flatten(1, -2)[:, 0]  # the same for all candidates
-        parts = pending.new_full((len(pending), 1), 1 / len(pending))
-        for pair in pending.split(2, dim=-1) if len(known) else ():
-            wins = _first_wins(pair).unsqueeze(-1)
-            parts = torch.cat([parts * wins, parts * (1 - wins)], dim=-1)
-        means = torch.einsum("sp,s...n->...pn", parts, values)
+        # an ensemble is a mixture, of whose members answers tell too
+        of_members = values.unbind(-2) if is_ensemble(self.model) else [values]
+
+        def answers(place: int) -> Tensor:
+            """The probabilities of answers to the pair at a place, `S x batch_shape x O`."""
+            pair = slice(2 * place, 2 * place + 2)
+            return torch.cat([of(v[..., pair]) for of, v in zip(self._answers, of_members, strict=True)])
+
+        values = torch.cat(list(of_members))
+        parts = values.new_full((len(values), 1), 1 / len(values))
+        for place in range(len(self.pairs)):
+            told = answers(place).detach().flatten(1, -2)[:, 0]  # the same for all candidates
+            parts = (parts.unsqueeze(-1) * told.unsqueeze(-2)).flatten(-2)
         if X.shape[-2] == 1:
-            return means.amax(-1).sum(-1)
-        wins = _first_wins(values[..., len(known) :])
-        given_win = torch.einsum("sp,s...n->...pn", parts, values * wins.unsqueeze(-1))
-        return given_win.amax(-1).sum(-1) + (means - given_win).amax(-1).sum(-1)
+            return torch.einsum("sp,s...n->...pn", parts, values).amax(-1).sum(-1)
+        new = answers(len(self.pairs))
+        return torch.stack(
+            [
+                torch.einsum("sp,s...n->...pn", parts, values * told.unsqueeze(-1)).amax(-1).sum(-1)
+                for told in new.unbind(-1)
+            ]
+        ).sum(0)
 
 
-def _first_wins(values: Tensor) -> Tensor:
-    """Which part of samples, `S x ... x 2`, has the first value above the second, with soft steps; `S x ...`."""
+def _answers_of(member: LatentModel) -> Callable[[Tensor], Tensor]:
+    """The probabilities of answers to duels given `... x 2` values, as a judge of the model gives them."""
+    likelihood = member.answering_likelihood
+    try:
+        kind = likelihood.kind_of_duels
+    except InputDataError:  # of numbers alone, say
+        return _answers_without_errors
+    with torch.no_grad():
+        reading = likelihood.reading(kind, member.datapoints, member.outcome_scale)
+    return lambda values: reading.log_probabilities(member.outcome_scale.standardize(values)).exp()
+
+
+def _answers_without_errors(values: Tensor) -> Tensor:
+    """Who wins for sure, in soft steps, `S x ... x 2` values; likewise."""
     difference = values[..., 0] - values[..., 1]
     step = SOFTNESS * difference.std(0)
-    return torch.sigmoid(difference / step.clamp(min=torch.finfo(step.dtype).tiny))
+    first = torch.sigmoid(difference / step.clamp(min=torch.finfo(step.dtype).tiny))
+    return torch.stack([first, 1 - first], dim=-1)

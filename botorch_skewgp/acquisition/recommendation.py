@@ -54,8 +54,8 @@ def next_pair(
     largest posterior mean, which is qEUBO one point after the other.
 
     Several pairs, to be asked about at once, are chosen one after the other by the same criterion: with `D` the points
-    of a pair and of those before it, the pair has the largest `E[max_{x in D} E[f(x) | answers to all of these]]`,
-    answers without errors; of a single pair that is qEUBO.
+    of a pair and of those before it, the pair has the largest `E[max_{x in D} E[f(x) | answers to all of these]]`;
+    of a single pair without errors that is qEUBO.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
