@@ -293,7 +293,8 @@ def run(options: argparse.Namespace) -> None:
         ]
         rivals = Counter((row["inputs"], row["judge"]) for row in [*rows, *every] if row["method"] == methods[1])
         told = [row for row in [*rows, *every] if options.quick or rivals[row["inputs"], row["judge"]] >= FEW]
-        publish([race.table(told)], folder)
+        if told:
+            publish([race.table(told)], folder)
 
 
 def _columns(runs: Group, first: str, looks: tuple[int, ...]) -> dict[str, Cell]:

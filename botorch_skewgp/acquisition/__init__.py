@@ -3,7 +3,7 @@
 - the next pair or choice: `next_pair`, `next_choice` (`recommendation`, `search_domain`);
 - the point to recommend: `recommend` (`recommendation`, `comparison_groups`);
 - the next question, by its price: `next_question` (`next_question`, `question_points`, `outlook`);
-- a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
+- a challenger of a point, several pairs: `DuelingLogExpectedImprovement` (`dueling`);
 - improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`, `noisy_improvement`);
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
 - gain of the recommendation by an answer: `SkewKnowledgeGradient` (`knowledge_gradient`);

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -28,7 +28,6 @@ from botorch_skewgp.acquisition.outlook import (
     Belief,
     Best,
     Outlook,
-    after,
     cells_of_numbers,
 )
 from botorch_skewgp.acquisition.question_points import PointPool
@@ -109,15 +108,7 @@ class NextQuestion(NamedTuple):
     stop: bool
 
 
-@overload
-def next_question(*args: Any, num_questions: None = None, **kwargs: Any) -> NextQuestion: ...
-
-
-@overload
-def next_question(*args: Any, num_questions: int, **kwargs: Any) -> list[NextQuestion]: ...
-
-
-@torch.no_grad()  # type: ignore[misc]  # its overloads leave arguments out
+@torch.no_grad()
 def next_question(
     model: Model,
     bounds: Tensor | None = None,
@@ -130,15 +121,13 @@ def next_question(
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
     seed: int = 0,
-    num_questions: int | None = None,
-) -> NextQuestion | list[NextQuestion]:
+) -> NextQuestion:
     r"""The next question to ask: the most informative kind for its price, at the points with the largest expected gain.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
         >>> asked = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
         >>> asked.question.kind, asked.X, asked.value, asked.cost
-        >>> page = next_question(model, bounds, questions=[Numeric, Preference], num_questions=3)
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
@@ -157,16 +146,14 @@ def next_question(
         discrete_dims: The values that inputs may take, by their number, where their order matters.
         cat_dims: Likewise where it does not.
         seed: The seed of the pool of points.
-        num_questions: The number of questions of a page to ask at once, each chosen with the earlier ones pending.
 
     Returns:
-        The question; with `num_questions` a list of them, in the order of choice, each value the gain beyond those
-        before it.
+        The question.
 
     Raises:
         InputDataError: If there are no questions, the likelihood does not take one of the kinds, a cost is not
             positive, there are both bounds and candidates or neither, too few points for a question, a judge without
-            observations, the list of judges is empty, or there are fewer questions than one.
+            observations, or the list of judges is empty.
         UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
     """
     members = members_of(model, "next_question")
@@ -175,7 +162,6 @@ def next_question(
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
-    num = 1 if num_questions is None else as_count(num_questions, "num_questions", least=1)
     seed = as_seed(seed)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
@@ -197,42 +183,33 @@ def next_question(
     readings = _readings(members, asked, who, beliefs[0].means)
     recommended = torch.arange(len(pool.X), device=pool.X.device)
     min_gain = ROUNDING * members[0].outcome_scale.scale
-    found: list[NextQuestion] = []
-    for _ in range(num):
-        options = []
-        for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
-            items = pool.sets(beliefs, entry.size, entry.with_incumbent, recommended, seed)
-            for place, judge in enumerate(who):
-                asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
-                shifted = items if judge is None else items + (place + 1) * len(pool.X)
-                outlook = Outlook(beliefs, asks, Best(recommended))
-                values = gains = outlook.gain(shifted)
-                cost, rate = price * people[judge], 0.0
-                no_gain = bool(gains.max() <= min_gain)  # no single answer changes the recommendation
-                if len(asked) * len(who) > 1 or method == "information" or no_gain:
-                    told = outlook.information(shifted)
-                    rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
-                chosen = values.argmax()
-                gain = max(float(gains[chosen]), 0.0)
-                stop = worth is not None and gain * worth < cost
-                question = NextQuestion(entry, pool.X[items[chosen]].clone(), judge, gain, cost, stop)
-                options.append(_Option(question, rate, asks, shifted[chosen]))
-        best = max(
-            options, key=lambda option: (not option.found.stop, option.rate, option.found.value / option.found.cost)
-        )
-        found.append(best.found)
-        if len(found) < num:
-            beliefs = after(beliefs, best.asks, best.items, seed)
-    return found[0] if num_questions is None else found
+    options = []
+    for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
+        items = pool.sets(beliefs, entry.size, entry.with_incumbent, recommended, seed)
+        for place, judge in enumerate(who):
+            asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
+            shifted = items if judge is None else items + (place + 1) * len(pool.X)
+            outlook = Outlook(beliefs, asks, Best(recommended))
+            values = gains = outlook.gain(shifted)
+            cost, rate = price * people[judge], 0.0
+            no_gain = bool(gains.max() <= min_gain)  # no single answer changes the recommendation
+            if len(asked) * len(who) > 1 or method == "information" or no_gain:
+                told = outlook.information(shifted)
+                rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
+            chosen = values.argmax()
+            gain = max(float(gains[chosen]), 0.0)
+            stop = worth is not None and gain * worth < cost
+            question = NextQuestion(entry, pool.X[items[chosen]].clone(), judge, gain, cost, stop)
+            options.append(_Option(question, rate))
+    best = max(options, key=lambda option: (not option.found.stop, option.rate, option.found.value / option.found.cost))
+    return best.found
 
 
 class _Option(NamedTuple):
-    """A kind's best question to a judge, the largest information per price, the reading, and the points' numbers."""
+    """A kind's best question to a judge, and its largest information per price."""
 
     found: NextQuestion
     rate: float
-    asks: list[Asked]
-    items: Tensor
 
 
 def _prices(

@@ -20,8 +20,11 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
-from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.pending_duels import qExpectedUtilityAfterDuels
+from botorch_skewgp.acquisition.dueling import (
+    DuelingAcquisitionFunction,
+    DuelingLogExpectedImprovement,
+    qExpectedUtilityAfterDuels,
+)
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor

@@ -359,13 +359,6 @@ def test_stops_where_no_answer_is_worth_its_price(model):
     assert not next_question(model, BOUNDS, [Preference], [1.0]).stop
 
 
-def test_a_page_of_questions(model):
-    page = next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
-    assert page[0].value == next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0]).value
-    assert len({tuple(entry.X.flatten().tolist()) for entry in page}) == 3
-    assert all(entry.value <= page[0].value + 0.05 for entry in page)
-
-
 def test_candidates(model):
     pool = Z[14:20]
     asked = next_question(model, questions=[Preference, Question(Choice, 3)], X_candidates=pool)
@@ -476,9 +469,6 @@ def test_bad_input(model):
         Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)
-    for number in (0, 2.5, "2"):
-        with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
-            next_question(model, BOUNDS, [Preference], num_questions=number)
     with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
         next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
     slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)

@@ -10,13 +10,17 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
-from botorch_skewgp.acquisition.pending_duels import qExpectedUtilityAfterDuels
+from botorch_skewgp.acquisition.dueling import qExpectedUtilityAfterDuels
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 SMALL = {"num_restarts": 2, "raw_samples": 16}
+APART = torch.tensor(  # where nearly nothing is known, answers to all of these tell
+    [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.0], [0.5, 1.0]], [[0.0, 0.5], [1.0, 0.5]]],
+    dtype=DOUBLE,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +28,12 @@ def model() -> SkewGP:
     return make_model(likelihood=PreferenceLikelihood(noise=0.5))
 
 
+def of_one_duel() -> SkewGP:
+    return make_model(Preference([[0, 1]]), likelihood=PreferenceLikelihood(noise=0.5))
+
+
 def ensemble() -> FullyBayesianSkewGP:
-    members = [make_model() for _ in range(2)]
+    members = [of_one_duel() for _ in range(2)]
     members[1].covar_module.base_kernel.lengthscale = 1.5
     return FullyBayesianSkewGP(members)
 
@@ -39,25 +47,27 @@ def criterion(model, pairs, num=16384, **options):
 def best_after_answers(model, values, duels):
     """`E[max_x E[f(x) | answers]]` over samples, `S x n`, cut by drawn answers to duels of their points."""
     noise = (2 * model.likelihood.noise).sqrt().detach()
-    differences = torch.stack([values[:, i] - values[:, j] for i, j in duels])
+    duels = torch.tensor(duels, dtype=torch.long).view(-1, 2)
+    differences = (values[:, duels[:, 0]] - values[:, duels[:, 1]]).mT
     answers = differences + noise * torch.randn(differences.shape, dtype=DOUBLE) > 0
     answers = (answers.long() * 2 ** torch.arange(len(duels)).unsqueeze(-1)).sum(0)
     return sum(values[answers == part].sum(0).max() for part in answers.unique()) / len(values)
 
 
 @pytest.mark.parametrize("num_pending", [0, 1, 3])
-def test_the_criterion_by_simulation(model, num_pending, generator):
-    X = torch.rand(num_pending + 1, 2, 2, generator=generator, dtype=DOUBLE)
+def test_the_criterion_by_simulation(num_pending):
+    model, X = of_one_duel(), APART[: num_pending + 1]
     with torch.no_grad():
         found = criterion(model, X[:-1])(X[-1])
         torch.manual_seed(0)
         values = model.posterior(X.flatten(0, 1)).rsample(torch.Size([40_000])).squeeze(-1)
     duels = torch.arange(len(X) * 2).view(-1, 2).tolist()
     assert float(found) == pytest.approx(float(best_after_answers(model, values, duels)), abs=0.03)
+    assert best_after_answers(model, values, duels) > best_after_answers(model, values, duels[1:]) + 0.1
 
 
-def test_a_point_that_is_not_compared_adds_no_answer(model, generator):
-    X = torch.rand(5, 2, generator=generator, dtype=DOUBLE)
+def test_a_point_that_is_not_compared_adds_no_answer():
+    model, X = of_one_duel(), APART.flatten(0, 1)[:5]
     with torch.no_grad():
         found = criterion(model, X[:4].view(2, 2, 2))(X[4:])
         torch.manual_seed(0)
@@ -76,10 +86,9 @@ def test_gradients(model, generator):
     assert torch.autograd.gradcheck(acquisition, X, atol=1e-4)
 
 
-def test_members_of_an_ensemble_are_a_mixture(generator):
+def test_members_of_an_ensemble_are_a_mixture():
     """Of which the best point after answers is one, not one for each member."""
-    model = ensemble()
-    X = torch.rand(2, 2, 2, generator=generator, dtype=DOUBLE)
+    model, X = ensemble(), APART[:2]
     with torch.no_grad():
         found = criterion(model, X[:1])(X[1])
         torch.manual_seed(0)
@@ -127,15 +136,19 @@ def test_pairs_of_a_domain(model, options):
         assert (pairs.sum(-1) >= 0.5 - 1e-6).all()
 
 
-def test_each_pair_is_the_best_beside_those_before_it(model, generator):
+@pytest.mark.parametrize("incumbent", [None, POINTS[:1]], ids=["free", "incumbent"])
+def test_each_pair_is_the_best_beside_those_before_it(incumbent, generator):
+    model, search = of_one_duel(), {"X_incumbent": incumbent, "num_restarts": 4, "raw_samples": 64}
     torch.manual_seed(0)
-    pairs, _ = next_pair(model, BOUNDS, num_pairs=2, num_restarts=4, raw_samples=64)
+    pairs, _ = next_pair(model, BOUNDS, num_pairs=2, **search)
     torch.manual_seed(0)
-    assert torch.equal(pairs[0], next_pair(model, BOUNDS, num_restarts=4, raw_samples=64)[0])
+    assert torch.equal(pairs[0], next_pair(model, BOUNDS, **search)[0])
     acquisition = criterion(model, pairs[:1], 512)
+    others = torch.rand(300, 2, 2, generator=generator, dtype=DOUBLE)
+    if incumbent is not None:
+        others[:, 1] = incumbent
     with torch.no_grad():
-        others = acquisition(torch.rand(300, 2, 2, generator=generator, dtype=DOUBLE))
-        assert acquisition(pairs[1]) > others.max() - 0.05
+        assert acquisition(pairs[1]) > acquisition(others).max() - 0.05
         assert acquisition(pairs[1]) > acquisition(pairs[0]) + 0.05  # which would tell nothing new
 
 
