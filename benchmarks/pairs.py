@@ -14,6 +14,9 @@ they were if a fit fails. Regret is that of the point with the largest posterior
 the maximiser gains over the function's mean; differences are of its decimal logarithm, with a floor of 1e-4, in pairs
 of runs.
 
+`pages_of_duels` asks about four pairs at once up to 32 duels, fitted after every page, as is one pair at a time: by
+`next_pair` with `num_pairs=4`, and by qEUBO with the earlier pairs of the page as pending options with `PairwiseGP`.
+
 Seeds below 100 are for choices of defaults. Those from 100 on are for reports, and were looked at once.
 """
 
@@ -25,9 +28,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
@@ -56,15 +61,14 @@ from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 
-DUELS, LOOKS, REFIT, FLOOR = 40, (0, 10, 20, 30, 40), 2, 1e-4
+LOOKS, REFIT, FLOOR = (0, 10, 20, 30, 40), 2, 1e-4
+PAGE_LOOKS, PAGE = (0, 4, 12, 20, 32), 4
 FEW = 6  # pairs of runs; of fewer no table tells
 NOISES = {"consistent": 0.0, "noise .1": 0.1, "noise .3": 0.3}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
 METHODS = ("default", "PairwiseGP")
-NOTES = [
-    "default_less: log10 of the default's regret less PairwiseGP's, floored at 1e-4; below zero the default is ahead"
-]
+PAGE_METHODS = ("four at once", "one at a time", "PairwiseGP, four at once")
 
 # Functions
 
@@ -185,7 +189,21 @@ def _pairwise_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool)
     return model, PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
 
 
-def _run(inputs: str, judge: str, method: str, seed: int) -> dict[str, Cell]:
+def _pairs(model: Model, bounds: Tensor, method: str) -> Tensor:
+    """The pairs that a method asks about at once, `m x 2 x d`."""
+    if method == PAGE_METHODS[0]:
+        return next_pair(model, bounds, num_pairs=PAGE)[0]
+    pairs = next_pair(model, bounds)[0].unsqueeze(0)
+    if method == PAGE_METHODS[2]:
+        for _ in range(PAGE - 1):
+            criterion = qExpectedUtilityOfBestOption(model, X_pending=pairs.flatten(0, 1))
+            pairs = torch.cat([pairs, next_pair(model, bounds, criterion)[0].unsqueeze(0)])
+    return pairs
+
+
+def _run(
+    inputs: str, judge: str, method: str, seed: int, looks: tuple[int, ...] = LOOKS, refit: int = REFIT
+) -> dict[str, Cell]:
     """A search, whose row has the regret after some of its duels."""
     problem = Problem(inputs, seed, [*NOISES, *SLIPS].index(judge))
     noise, slips = NOISES.get(judge, 0.0) * problem.deviation, SLIPS.get(judge, 0.0)
@@ -209,13 +227,14 @@ def _run(inputs: str, judge: str, method: str, seed: int) -> dict[str, Cell]:
     firsts = torch.Generator().manual_seed(10_000 + seed)
     for pair in torch.rand(max(6, 2 * problem.dim), 2, problem.dim, generator=firsts, dtype=torch.float64):
         answer(pair)
-    bounds, build = unit_cube(problem.dim), _skew_gp if method == "default" else _pairwise_gp
+    bounds, build = unit_cube(problem.dim), _pairwise_gp if method.startswith("PairwiseGP") else _skew_gp
     state: dict[str, Tensor] = {}
-    failures = 0
+    failures, num_first = 0, len(duels)
     row: dict[str, Cell] = {"problem": problem.name}
     began = time.process_time()
-    for k in range(DUELS + 1):
-        fits = k % REFIT == 0
+    while True:
+        asked = len(duels) - num_first
+        fits = asked % refit == 0
         model, mll = build(X, torch.tensor(duels), state, fits)
         if fits:
             try:
@@ -225,12 +244,13 @@ def _run(inputs: str, judge: str, method: str, seed: int) -> dict[str, Cell]:
                 model, _ = build(X, torch.tensor(duels), state, fits=False)
             state = {name: value.detach().clone() for name, value in model.named_parameters() if value.numel()}
         model.eval()
-        if k in LOOKS:
+        if asked in looks:
             best, _ = recommend(model, bounds)
-            row[f"regret_{k}"] = problem.regret(best.detach())
-        if k < DUELS:
-            pair, _ = next_pair(model, bounds)
-            answer(pair.detach())
+            row[f"regret_{asked}"] = problem.regret(best.detach())
+        if asked == looks[-1]:
+            break
+        for pair in _pairs(model, bounds, method).detach():
+            answer(pair)
     return {**row, "failed_fits": failures, "seconds": time.process_time() - began}
 
 
@@ -248,22 +268,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     cases = [case for case in CASES if case["inputs"] in options.inputs and case["judge"] in options.judges]
+    pages = [case for case in cases if case["inputs"] == "2 to 6" and case["judge"] in NOISES]
     seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
-    race = Race("pairs", cases[:1] if options.quick else cases, grid(method=METHODS), seeds, _run,
-                ("problem", *(f"regret_{k}" for k in LOOKS), "failed_fits", "seconds"), _columns, NOTES)  # fmt: skip
     folder = prepare(options)
-    rows = race.hold(folder, options.processes, options.seconds)
-    every = [{**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES]
-    rivals = Counter((row["inputs"], row["judge"]) for row in [*rows, *every] if row["method"] != METHODS[0])
-    told = [row for row in [*rows, *every] if options.quick or rivals[row["inputs"], row["judge"]] >= FEW]
-    publish([race.table(told)], folder)
+    for name, of, methods, looks, refit in (
+        ("pairs", cases, METHODS, LOOKS, REFIT),
+        ("pages_of_duels", pages, PAGE_METHODS, PAGE_LOOKS, PAGE),
+    ):
+        if not of:
+            continue
+        race = Race(
+            name,
+            of[:1] if options.quick else of,
+            grid(method=methods),
+            seeds,
+            partial(_run, looks=looks, refit=refit),
+            ("problem", *(f"regret_{k}" for k in looks), "failed_fits", "seconds"),
+            partial(_columns, first=methods[0], looks=looks),
+            [f"less: log10 of the regret of {methods[0]} less the row's, floored at {FLOOR:g}; below zero it is ahead"],
+        )
+        rows = race.hold(folder, options.processes, options.seconds)
+        every = [
+            {**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
+        ]
+        rivals = Counter((row["inputs"], row["judge"]) for row in [*rows, *every] if row["method"] == methods[1])
+        told = [row for row in [*rows, *every] if options.quick or rivals[row["inputs"], row["judge"]] >= FEW]
+        if told:
+            publish([race.table(told)], folder)
 
 
-def _columns(runs: Group) -> dict[str, Cell]:
+def _columns(runs: Group, first: str, looks: tuple[int, ...]) -> dict[str, Cell]:
     row: dict[str, Cell] = {"runs": len(runs), "seconds": runs.median("seconds")}
-    for k in LOOKS:
-        logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method="default")]
+    for k in looks:
+        logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method=first)]
         difference, error = mean_and_error(logs[1] - logs[0])
-        row |= {f"median_{k}": runs.median(f"regret_{k}"), f"default_less_{k}": difference, f"error_{k}": error,
-                f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None}  # fmt: skip
+        row |= {
+            f"median_{k}": runs.median(f"regret_{k}"),
+            f"less_{k}": difference,
+            f"error_{k}": error,
+            f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None,
+        }
     return row

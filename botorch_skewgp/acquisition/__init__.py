@@ -3,7 +3,7 @@
 - the next pair or choice: `next_pair`, `next_choice` (`recommendation`, `search_domain`);
 - the point to recommend: `recommend` (`recommendation`, `comparison_groups`);
 - the next question, by its price: `next_question` (`next_question`, `question_points`, `outlook`);
-- a challenger of a point: `DuelingLogExpectedImprovement` (`dueling`);
+- a challenger of a point, several pairs: `DuelingLogExpectedImprovement` (`dueling`);
 - improvement in closed form, quantiles: `SkewLogExpectedImprovement`, ... (`analytic`);
 - information of an answer about the function: `SkewBayesianActiveLearningByDisagreement` (`active_learning`);
 - where a probability crosses a level, other predictions: `LevelSetInformation`, ... (`information_at_points`);

@@ -1,6 +1,6 @@
-r"""Acquisition functions for duels against a reference point, such as the best point so far.
+r"""Acquisition functions for duels: against a reference point, such as the best point so far, and of several pairs.
 
-All depend on the distribution of `f(x) - f(x_r)` and are maximised over single points `x`; the maximiser is then
+The former depend on the distribution of `f(x) - f(x_r)` and are maximised over single points `x`; the maximiser is then
 compared with the reference `x_r`. `papers.dueling` has others.
 
 .. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
@@ -11,17 +11,22 @@ compared with the reference `x_r`. `papers.dueling` has others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
-from botorch.utils.transforms import t_batch_mode_transform
+from botorch.utils.transforms import concatenate_pending_points, is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
+
+SOFTNESS = 0.1  # of a step of a model without errors, in standard deviations of the difference: gradients see who wins
 
 
 class DuelingAcquisitionFunction(AcquisitionFunction):
@@ -95,3 +100,76 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
         return self._components(X).log_expected_improvement(X.new_zeros(()), maximize=True)
+
+
+class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
+    r"""`E[max_{x in D} E[f(x) | answers]]`, with `D` the points of a pair and of pending pairs, and answers to all.
+
+    What the best of the points asked about is worth after the page is answered. Answers divide samples of the function,
+    by their probabilities, into as many parts as there are joint outcomes. Of one pair without others or errors, the
+    two parts are those where each point is better, and the value is qEUBO ([Astudillo2023qeubo]_). qEUBO with pending
+    points as further options would be that of a choice among all of them, of which duels tell less.
+
+    Args:
+        model: A model of the utility; answers are without errors unless it is a SkewGP of duels, or an ensemble.
+        pairs: The pending pairs, `m x 2 x d`.
+        X_pending: A point of the new pair, `1 x d`, if it is given.
+    """
+
+    pairs: Tensor
+
+    def __init__(self, model: Model, pairs: Tensor, X_pending: Tensor | None = None) -> None:
+        super().__init__(model, X_pending=X_pending)
+        self.register_buffer("pairs", pairs)
+        members = members_of(model, "next_pair") if is_latent_model(model) else []
+        self._answers = [_answers_of(member) for member in members] or [_answers_without_errors]
+
+    @concatenate_pending_points
+    @t_batch_mode_transform()  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`."""
+        known = self.pairs.flatten(0, 1)
+        points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
+        _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
+        # an ensemble is a mixture, of whose members answers tell too
+        of_members = values.unbind(-2) if is_ensemble(self.model) else [values]
+
+        def answers(place: int) -> Tensor:
+            """The probabilities of answers to the pair at a place, `S x batch_shape x O`."""
+            pair = slice(2 * place, 2 * place + 2)
+            return torch.cat([of(v[..., pair]) for of, v in zip(self._answers, of_members, strict=True)])
+
+        values = torch.cat(list(of_members))
+        parts = values.new_full((len(values), 1), 1 / len(values))
+        for place in range(len(self.pairs)):
+            told = answers(place).detach().flatten(1, -2)[:, 0]  # the same for all candidates
+            parts = (parts.unsqueeze(-1) * told.unsqueeze(-2)).flatten(-2)
+        if X.shape[-2] == 1:
+            return torch.einsum("sp,s...n->...pn", parts, values).amax(-1).sum(-1)
+        new = answers(len(self.pairs))
+        return torch.stack(
+            [
+                torch.einsum("sp,s...n->...pn", parts, values * told.unsqueeze(-1)).amax(-1).sum(-1)
+                for told in new.unbind(-1)
+            ]
+        ).sum(0)
+
+
+def _answers_of(member: LatentModel) -> Callable[[Tensor], Tensor]:
+    """The probabilities of answers to duels given `... x 2` values, as a judge of the model gives them."""
+    likelihood = member.answering_likelihood
+    try:
+        kind = likelihood.kind_of_duels
+    except InputDataError:  # of numbers alone, say
+        return _answers_without_errors
+    with torch.no_grad():
+        reading = likelihood.reading(kind, member.datapoints, member.outcome_scale)
+    return lambda values: reading.log_probabilities(member.outcome_scale.standardize(values)).exp()
+
+
+def _answers_without_errors(values: Tensor) -> Tensor:
+    """Who wins for sure, in soft steps, `S x ... x 2` values; likewise."""
+    difference = values[..., 0] - values[..., 1]
+    step = SOFTNESS * difference.std(0)
+    first = torch.sigmoid(difference / step.clamp(min=torch.finfo(step.dtype).tiny))
+    return torch.stack([first, 1 - first], dim=-1)

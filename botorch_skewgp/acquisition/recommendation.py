@@ -20,7 +20,11 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
-from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.dueling import (
+    DuelingAcquisitionFunction,
+    DuelingLogExpectedImprovement,
+    qExpectedUtilityAfterDuels,
+)
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
@@ -30,6 +34,7 @@ from botorch_skewgp.rows import first_of_equal
 
 PairMethod = Literal["expected_improvement", "information"]
 ROUNDING = 1e-10  # of a posterior mean
+MAX_PAIRS = 8  # at once: of their 2^8 answers few samples tell
 
 
 def next_pair(
@@ -42,12 +47,17 @@ def next_pair(
     cat_dims: Values | None = None,
     X_candidates: Tensor | None = None,
     judge: int | str | None = None,
+    num_pairs: int | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""The pair to ask about next, two different points of a domain or of a list of candidates.
+    r"""The pair to ask about next, two different points of a domain or of a list of candidates, or several pairs.
 
     By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_); of a list,
     the challenger of the point of largest posterior mean, which is qEUBO one point after the other.
+
+    Several pairs, to be asked about at once, are chosen one after the other by the same criterion: with `D` the points
+    of a pair and of those before it, the pair has the largest `E[max_{x in D} E[f(x) | answers to all of these]]`;
+    of a single pair without errors that is qEUBO.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -55,6 +65,7 @@ def next_pair(
         >>> pair, value = next_pair(model, bounds, method="information")
         >>> pair, value = next_pair(model, X_candidates=pool)
         >>> pair, value = next_pair(model, bounds, discrete_dims={1: [0.0, 0.25, 1.0]})
+        >>> pairs, values = next_pair(model, bounds, num_pairs=4)
 
     Args:
         model: A model of the utility with one output; for a method by name a SkewGP, or an ensemble of these.
@@ -70,22 +81,36 @@ def next_pair(
         X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs evaluate all
             `n (n - 1) / 2` of them.
         judge: The judge to ask, as in `SkewGP.posterior`; `None` for the utility that all judges share.
+        num_pairs: The number of pairs to ask about at once, 1 to 8, by the default method; `None` for a single pair.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs, fixed
             features, inequality constraints and `post_processing_func` alone. They do not apply to the point that is
             challenged.
 
     Returns:
-        The pair, `2 x d`, with the point that is challenged, if there is one, last; and its acquisition value.
+        The pair, `2 x d`, with the point that is challenged, if there is one, last; and its acquisition value. With
+        `num_pairs` the pairs in the order of choice, `num_pairs x 2 x d`, no two of them the same, and as many values.
 
     Raises:
         InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
             values beyond, the values that inputs may take do not fit them, there are both bounds and candidates or
-            neither, there are not two different finite candidates, or the method or an option is not known.
-        UnsupportedError: If the method does not go with the model, or with discrete inputs, or the model has no judges.
-        CandidateGenerationError: If no two different points satisfy the constraints.
+            neither, there are not two different finite candidates, or candidates for so many different pairs, or the
+            method or an option is not known.
+        UnsupportedError: If the method does not go with the model, with discrete inputs, or with several pairs, or the
+            model has no judges.
+        CandidateGenerationError: If no two different points satisfy the constraints, or too few pairs of them.
     """
+    num = 1 if num_pairs is None else as_count(num_pairs, "num_pairs", least=1, most=MAX_PAIRS)
+    if num > 1 and method is not None:
+        raise UnsupportedError("Several pairs are chosen by the default method; leave method out, or num_pairs.")
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    return _next_points(for_judge(model, judge), 2, bounds, method, search, discrete_dims, cat_dims, X_candidates)
+    model, found = for_judge(model, judge), list[tuple[Tensor, Tensor]]()
+    for _ in range(num):
+        asked = torch.stack([pair for pair, _ in found]).detach() if found else None
+        found.append(_next_points(model, 2, bounds, method, search, discrete_dims, cat_dims, X_candidates, asked))
+    if num_pairs is None:
+        return found[0]
+    pairs, values = zip(*found, strict=True)
+    return torch.stack(pairs), torch.stack(values)
 
 
 def next_choice(
@@ -144,8 +169,9 @@ def _next_points(
     discrete_dims: Values | None,
     cat_dims: Values | None,
     X_candidates: Any,
+    asked: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`num` different points to ask about together, `num x d`, and their acquisition value."""
+    """`num` different points to ask about together, `num x d`, beside `m x 2 x d` pairs; and their value."""
     _check_one_output(model)
     _check_options(search)
     if (bounds is None) == (X_candidates is None):
@@ -160,19 +186,20 @@ def _next_points(
         like = domain.bounds
     incumbent = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
     if isinstance(domain, Tensor):
-        _check_pool(domain, num, incumbent)
-    if method is None and num == 2 and is_latent_model(model) and bounds is None:
+        _check_pool(domain, num, incumbent, asked)
+    if method is None and asked is None and num == 2 and is_latent_model(model) and bounds is None:
         method = "expected_improvement"
     if method == "expected_improvement" and incumbent is None:
         incumbent = _best_known(model, domain, search)
-    acquisition = _acquisition(model, method, incumbent)
+    acquisition = _acquisition(model, method, incumbent, asked)
     if isinstance(domain, Tensor):
+        if asked is not None:
+            return _next_of_pool(acquisition, domain, asked)
         return _best_of_pool(acquisition, domain, num, incumbent, in_turn=method is None)
-    asked = num if incumbent is None else num - 1
     if incumbent is None and isinstance(acquisition, qExpectedUtilityOfBestOption):
         search = search | _starts(acquisition, domain, num, search)
-    points, value = domain.optimize(acquisition, asked, **search)
-    points, value = domain.made_different(acquisition, points, value, incumbent, search)
+    points, value = domain.optimize(acquisition, num if incumbent is None else num - 1, **search)
+    points, value = domain.made_different(acquisition, points, value, incumbent, asked, search)
     return (points if incumbent is None else torch.cat([points, incumbent])), value
 
 
@@ -182,8 +209,8 @@ def _check_options(search: dict[str, Any]) -> None:
         as_count(search[name], name, least=1)
     if "X_pending" in search:
         raise InputDataError(
-            "X_pending is not supported: questions are asked one at a time. For several questions at once "
-            "give an acquisition function with pending points as the method."
+            "X_pending is not supported; for several pairs at once give next_pair num_pairs, for other questions an "
+            "acquisition function with pending points as the method."
         )
     unknown = sorted(search.keys() - OPTIONS)
     if unknown and "ic_generator" not in search:
@@ -199,15 +226,21 @@ def _pool(model: Model, X_candidates: Any, options: dict[str, Any]) -> Tensor:
     return X[first_of_equal(X).unique()]
 
 
-def _check_pool(pool: Tensor, num: int, incumbent: Tensor | None) -> None:
-    """Raise if there are fewer than `num` different points, with the incumbent if there is one."""
+def _check_pool(pool: Tensor, num: int, incumbent: Tensor | None, asked: Tensor | None) -> None:
+    """Raise if there are fewer than `num` different points, with the incumbent if there is one, or no further pair."""
     others, counted = (num, "") if incumbent is None else (num - 1, ", the incumbent counted")
-    if len(_without(pool, incumbent)) < others:
+    left = len(_without(pool, incumbent))
+    if left < others:
         raise InputDataError(f"X_candidates must hold at least {num} different points{counted}; got {pool.tolist()}.")
+    num_pairs = left * (left - 1) // 2
+    if asked is not None and len(asked) >= num_pairs:
+        raise InputDataError(
+            f"There are {num_pairs} different pair(s) of X_candidates; ask for no more of them, or give more points."
+        )
 
 
-def _without(pool: Tensor, incumbent: Tensor | None) -> Tensor:
-    return pool if incumbent is None else pool[(pool != incumbent).any(-1)]
+def _without(pool: Tensor, others: Tensor | None) -> Tensor:
+    return pool if others is None else pool[(pool.unsqueeze(1) != others).any(-1).all(-1)]
 
 
 def _candidates(model: Model, X_candidates: Any) -> Tensor:
@@ -226,10 +259,12 @@ def _best_known(model: Model, domain: SearchDomain | Tensor, search: dict[str, A
     return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()].unsqueeze(0))
 
 
-def _acquisition(model: Model, method: Any, incumbent: Tensor | None) -> AcquisitionFunction:
+def _acquisition(model: Model, method: Any, incumbent: Tensor | None, asked: Tensor | None) -> AcquisitionFunction:
     """The acquisition function of a method, of points beside an incumbent if there is one."""
     if isinstance(method, AcquisitionFunction):
         return method
+    if asked is not None:
+        return qExpectedUtilityAfterDuels(model, asked)
     if method is None:
         return qExpectedUtilityOfBestOption(model)
     if method not in ("expected_improvement", "information"):
@@ -259,6 +294,18 @@ def _best_of_pool(
     sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
     chosen, values = select_from_pool(acquisition, sets)
     return sets[chosen[0]], values[0]
+
+
+@torch.no_grad()
+def _next_of_pool(acquisition: AcquisitionFunction, pool: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+    """The best pair of a pool that is not yet asked about: the challenger of a point, and this."""
+    num_asked = (pool[:, None, None] == asked).all(-1).sum((-1, -2))
+    free = pool[num_asked < len(pool) - 1]
+    point = free[select_from_pool(acquisition, free)[0]]
+    acquisition.set_X_pending(point)
+    others = _without(pool, torch.cat([point, asked.flip(1)[(asked == point).all(-1)]]))
+    chosen, values = select_from_pool(acquisition, others)
+    return torch.cat([others[chosen], point]), values[0]
 
 
 @torch.no_grad()

@@ -205,14 +205,18 @@ class SearchDomain:
         points: Tensor,
         value: Tensor,
         incumbent: Tensor | None,
+        asked: Tensor | None,
         options: Mapping[str, Any],
     ) -> tuple[Tensor, Tensor]:
         """Points that were found, `q x d`, and their value, the best others in place of those that repeat one.
 
-        Where two points are one, both maximise the mean, and gradients do not part them: as in a corner.
+        Where two points are one, both maximise the mean, and gradients do not part them: as in a corner. Pairs that are
+        asked about already, `m x 2 x d`, are not repeated either.
         """
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
+            if asked is not None:
+                before = torch.cat([before, asked.flip(1)[self._repeats(asked, before).any(-1)]])
             if not self._repeats(points[place], before).any():
                 continue
             others = self._others(options)
@@ -225,7 +229,7 @@ class SearchDomain:
             if not len(sets):
                 raise CandidateGenerationError(
                     f"No {len(points) + (incumbent is not None)} different points were found that satisfy the "
-                    "constraints; widen the bounds, or leave constraints or fixed_features out."
+                    "constraints; widen the bounds, leave constraints or fixed_features out, or ask for fewer."
                 )
             with torch.no_grad():
                 values = torch.cat([acquisition(part) for part in sets.split(MAX_AT_ONCE)])
