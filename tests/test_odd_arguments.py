@@ -112,7 +112,6 @@ MODELS = [
     ("dim", lambda: default_covar_module(0)),
     ("judge", lambda: default_covar_module(2, Preference(PAIRS), judge=["noisy"])),
     ("truncation", lambda: SkewPrior(X[:2], [1, -1], truncation="a")),
-    ("truncation_prior", lambda: SkewPrior(X[:2], [1, -1], truncation_prior=1)),
     ("models", lambda: FullyBayesianSkewGP(3)),
     ("models", lambda: FullyBayesianSkewGP([duels(), labels()])),
     ("model", lambda: MomentMatchedModel(3)),

@@ -16,9 +16,8 @@ from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
-from botorch_skewgp.likelihoods.validity import ValidityLikelihood
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,

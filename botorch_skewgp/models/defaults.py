@@ -268,11 +268,7 @@ class IntegratedConstantMean(Mean):
 
 
 class DrawnConstants(Mean):
-    r"""Constants, one for each draw of a function.
-
-    Args:
-        constants: A `sample_shape x 1` tensor.
-    """
+    """Constants, one for each draw of a function, `sample_shape x 1`."""
 
     def __init__(self, constants: Tensor) -> None:
         super().__init__()

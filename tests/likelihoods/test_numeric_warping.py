@@ -1,6 +1,5 @@
 """Numbers through a warping: against models of warped numbers, finite differences, and what shares the function."""
 
-import copy
 import math
 
 import pytest
@@ -133,16 +132,6 @@ def test_redundant_parameters_are_not_fitted():
     free = {name for name, parameter in likelihood.warping.named_parameters() if parameter.requires_grad}
     assert "warpings.1.raw_width" in free
     assert not {"warpings.1.raw_offset", "warpings.1.raw_scale"} & free
-
-
-def test_state_dict_and_copies(pair):
-    warped, _ = pair
-    other = build(VALUES, SinhArcsinh())
-    other.load_state_dict(warped.state_dict())
-    torch.testing.assert_close(other.predictive(NEW)[Numeric].median, warped.predictive(NEW)[Numeric].median)
-    torch.testing.assert_close(
-        copy.deepcopy(warped).predictive(NEW)[Numeric].median, warped.predictive(NEW)[Numeric].median
-    )
 
 
 @pytest.mark.slow

@@ -1,8 +1,5 @@
 """Widths of ties of judges' own: rows, evidence and predictions against quadrature, priors, and what is refused."""
 
-import copy
-import pickle
-
 import gpytorch
 import numpy as np
 import pytest
@@ -195,14 +192,6 @@ def test_prior_is_of_the_common_width_and_of_each_judges_factor():
     fixed = PreferenceLikelihood(tie_width=WIDTHS)
     assert not list(fixed.named_priors())
     assert not any(parameter.requires_grad for parameter in fixed.parameters())
-
-
-def test_widths_are_kept_by_state_dicts_copies_and_pickling():
-    likelihood = learned()
-    other = PreferenceLikelihood(tie_width=[0.5] * 3, learn_tie_width=True, ties_allowed=True)
-    other.load_state_dict(likelihood.state_dict())
-    for kept in (other, copy.deepcopy(likelihood), pickle.loads(pickle.dumps(likelihood)), learned().float()):
-        assert torch.allclose(kept.tie_width.double(), WIDTHS)
 
 
 def test_derivatives_of_the_evidence_are_those_of_differences():

@@ -274,13 +274,6 @@ def test_data_that_most_draws_find_unlikely(name):
     assert_same_posterior(model, make(extra, seed=1))
 
 
-def test_numbers_with_given_noise():
-    Y, noise = torch.full((1, 1, 1), 0.7, dtype=torch.float64), torch.full((1, 1, 1), 0.8, dtype=torch.float64)
-    model = mixed().condition_on_observations(TRAIN_X[[4]].unsqueeze(0), Y, noise=noise)
-    extra = Numeric([0.7], noise=torch.tensor([0.8], dtype=torch.float64), index=torch.tensor([4]))
-    assert_same_posterior(model, mixed(extra=[extra], seed=1))
-
-
 def test_known_variances_are_in_squared_units_of_the_outcome():
     """One number with a variance, as a batch in closed form and as data, under a transform that scales by a half."""
     values, index = torch.tensor([0.3, -0.2, 0.6], dtype=torch.float64), torch.tensor([0, 1, 3])

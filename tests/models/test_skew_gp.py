@@ -8,12 +8,11 @@ import gpytorch
 import pytest
 import torch
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList, SingleTaskGP
 from botorch.models.transforms.input import Normalize
-from botorch.models.transforms.outcome import Log
 from botorch.posteriors import PosteriorList
 
 from botorch_skewgp import SkewGP
@@ -94,17 +93,6 @@ def test_no_observations_give_exactly_the_prior(observations, generator):
 
 
 # Caches
-
-
-def test_draws_are_made_once(generator):
-    model = small_model(points(8, generator))
-    draws = model.draws
-    model.posterior(points(2, generator))
-    model.to(torch.float64)
-    assert model.draws is draws
-    model.train()
-    model.eval()
-    assert model.draws is not draws
 
 
 # two equal points: their covariance is singular, and linear_operator says so
@@ -280,12 +268,6 @@ def test_posterior_transforms_stay_skewed(generator):
     assert torch.allclose(mean.covariance_matrix, A @ plain.covariance_matrix @ A.mT)
 
 
-def test_wrong_dimension_of_test_points(generator):
-    model = small_model(points(8, generator))
-    with pytest.raises(BotorchTensorDimensionError, match="X must be batch_shape x q x d"):
-        model.posterior(points(1, generator).squeeze(0))
-
-
 def test_batches_of_points(generator):
     model, test_X = small_model(points(8, generator)), points(6, generator).view(3, 2, 2)
     batch = model.posterior(test_X)
@@ -345,23 +327,6 @@ def test_set_train_data_refuses_other_shapes_unless_told(generator):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X: X.long(), "floating point tensor of single or double precision; got torch.int64"),
-        (lambda X: X.tolist(), "floating point tensor.*got list"),
-        (lambda X: X[0], r"n x d; got shape \(2,\)"),
-        (lambda X: X.unsqueeze(0), r"n x d; got shape \(1, 8, 2\)"),
-        (lambda X: X.masked_fill(X[3, 1] == X, math.nan), r"NaN or infinite values in rows \[3\]"),
-        (lambda X: X.masked_fill(X[5, 0] == X, math.inf), r"NaN or infinite values in rows \[5\]"),
-        (lambda X: X[:7], "refers to row 7 of train_X, which has 7 rows only"),
-    ],
-)
-def test_bad_points_are_refused(change, message, generator):
-    with pytest.raises(InputDataError, match=message):
-        small_model(change(points(8, generator)))
-
-
-@pytest.mark.parametrize(
     ("pairs", "message"),
     [
         ([[0, 8]], "refers to row 8 of train_X, which has 8 rows only"),
@@ -392,11 +357,6 @@ def test_observations_of_a_kind_the_likelihood_does_not_take(generator):
     with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
         model.set_train_data(targets=Binary([1, 0]))
     assert agree(model.posterior(X), before)
-
-
-def test_outcome_transform_must_be_affine(generator):
-    with pytest.raises(UnsupportedError, match=r"outcome_transform must be Standardize"):
-        small_model(points(8, generator), Numeric([1.0, 2.0]), outcome_transform=Log())
 
 
 def test_conditioning_on_more_data_equals_a_new_model(generator):

@@ -1,14 +1,12 @@
 """The skew prior: its distribution against rejection, its limits, its normaliser, and learning it."""
 
 import math
-import pickle
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
-from gpytorch.priors import NormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError
@@ -250,11 +248,3 @@ def test_pseudo_points_that_nearly_coincide_beside_numbers():
     ]
     plain, certain = (model.posterior(NEW_X) for model in models)
     assert torch.allclose(certain.variance, plain.variance, rtol=4.5 * math.sqrt(2 / 4096), atol=1e-9)
-
-
-def test_a_prior_of_truncations_is_kept_by_pickling_and_set():
-    prior = SkewPrior(POINTS, phases=[1, -1], truncation_prior=NormalPrior(0.0, 1.0))
-    again = pickle.loads(pickle.dumps(prior))
-    _, module, _, read, write = next(iter(again.named_priors()))
-    write(module, t(0.5, -0.5))
-    assert torch.equal(read(module), t(0.5, -0.5))

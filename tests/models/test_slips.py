@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -72,14 +71,6 @@ def Phi(x: Tensor) -> Tensor:
     return torch.special.ndtr(x)
 
 
-def best_of_three(f: Tensor, s: float) -> Tensor:
-    """P(the first of three is best), by Gauss-Hermite quadrature over its noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    z, w = torch.tensor(nodes), torch.tensor(weights / weights.sum())
-    gaps = (f[..., :1] - f[..., 1:]).unsqueeze(-1) / s + z
-    return (Phi(gaps).prod(-2) * w).sum(-1)
-
-
 class Case(NamedTuple):
     observation: Observation
     likelihood: RowLikelihood
@@ -98,30 +89,6 @@ CASES = {
     "validity": Case(Validity(LABELS.bool()), ValidityLikelihood(slip=0.1, noise=0.3)),
     "choice": Case(Choice(OPTIONS), PreferenceLikelihood(slip=0.12, noise=0.2)),
 }
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_predictions_mix_slips_in(name: str) -> None:
-    case = CASES[name]
-    model = make(case.observation, case.likelihood)
-    at = X if case.observation.points_per_observation == 1 else X[: 3 if name == "choice" else 2]
-    samples = model.latent_posterior(at).rsample(torch.Size([40_000])).squeeze(-1)
-    probabilities = model.predictive(at).probs
-    if name == "choice":
-        expected = 0.04 + 0.88 * best_of_three(samples, 0.2**0.5).mean()
-        assert float(probabilities[0]) == pytest.approx(float(expected), abs=0.01)
-        assert float(probabilities.sum()) == pytest.approx(1)
-    elif name == "duel":
-        expected = 0.05 + 0.9 * Phi((samples[:, 0] - samples[:, 1]) / 0.4**0.5).mean()
-        assert float(probabilities) == pytest.approx(float(expected), abs=0.01)
-    elif name == "grade":
-        expected = 0.05 + 0.85 * Phi(samples - 0.8).mean(0)
-        assert torch.allclose(probabilities[..., 2].squeeze(), expected, atol=0.01)
-    else:
-        noise = {"label": 0.2, "guess": 1.0, "validity": 0.3}[name]
-        guess, gain = (0.36, 0.54) if name == "guess" else (0.0, 0.9)
-        expected = 0.05 + guess + gain * Phi(samples / noise**0.5).mean(0)
-        assert torch.allclose(probabilities.squeeze(-1), expected, atol=0.01)
 
 
 def test_no_slips_are_the_model_without() -> None:
