@@ -1,7 +1,5 @@
 """Several judges: what all share, each one's own part, and inducing points that stand for what is shared alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,6 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
-from kind_cases import KINDS, LABELS
 from torch.distributions import Bernoulli
 
 from botorch_skewgp import SkewGP
@@ -25,7 +22,6 @@ from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import latent_model
 from botorch_skewgp.observations import (
-    AffineProbit,
     Binary,
     Censored,
     Choice,
@@ -205,16 +201,6 @@ def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
         assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
 
 
-def of_two(entry):
-    return replace(entry, judge=torch.arange(entry.num_answers) % 2)
-
-
-SINGLE = ("partial ranking", "affine", "label graph")  # one answer, or as good as another kind
-JUDGED = {name: of_two(entry) for name, entry in {**KINDS, **LABELS}.items() if name not in SINGLE}
-JUDGED["tie"], JUDGED["slope"] = ([JUDGED["preference"], JUDGED[name]] for name in ("tie", "slope"))
-JUDGED["affine"] = AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, [[1.0, 0.0], [0.0, 1.0]], judge=[0, 1])
-
-
 def test_signs_of_linear_tastes_hold_wherever_they_are_stated():
     means = []
     for index in ([0, 0, 0, 0], [3, 5, 8, 1]):
@@ -237,17 +223,6 @@ def test_slopes_of_judges_who_differ_may_come_later():
         torch.testing.assert_close(later.posterior(Q, judge=judge).mean, whole.posterior(Q, judge=judge).mean)
     with pytest.raises(InputDataError, match=r"Slopes \[0, 1\] contradict"):
         before.condition_on_observations(Q[:1], Slope(dims=0, signs=[1, -1], index=[0, 0], judge=1))
-
-
-@pytest.mark.parametrize("kind", JUDGED)
-def test_every_kind_has_judges(kind):
-    model = SkewGP(X, JUDGED[kind], approximation="ep")
-    shared, first, second, new = (model.posterior(Q, judge=judge) for judge in (None, 0, 1, "new"))
-    assert not torch.allclose(first.mean, second.mean)
-    assert torch.allclose(shared.mean, new.mean)
-    assert bool((new.variance > shared.variance).all())
-    if kind not in ("numeric", "numeric with given noise", "censored", "tie", "slope", "affine"):
-        assert bool(model.predictive(Q[:2], judge=1).probs.isfinite().all())
 
 
 def test_numbers_and_bounds_of_judges_together():

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import pickle
 
 import gpytorch
 import pytest
@@ -106,23 +105,6 @@ def test_duel_of_two_equal_points_is_no_reason_for_a_warning(generator):
 # Copies and state
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-@pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("transformed", [False, True])
-def test_copies_keep_data_and_predictions(duplicate, drawn, transformed, generator):
-    X, test_X = points(8, generator), points(3, generator)
-    model = small_model(X, input_transform=Normalize(2) if transformed else None).eval()
-    if drawn:
-        model.posterior(test_X)
-    other = duplicate(model)
-    assert agree(model.posterior(test_X), other.posterior(test_X))
-    assert torch.equal(other.datapoints, X)
-    assert torch.equal(other.observations[0].pairs, PAIRS)
-    other.covar_module.outputscale = 0.1
-    assert not agree(model.posterior(test_X), other.posterior(test_X))
-    assert agree(model.posterior(test_X), duplicate(model).posterior(test_X))
-
-
 def test_state_dict_round_trip(generator):
     X, test_X = points(8, generator), points(3, generator)
     model = small_model(X, likelihood=PreferenceLikelihood(0.3))
@@ -179,21 +161,6 @@ def test_single_precision_warns_and_works(generator):
     reference = small_model(X).posterior(test_X)
     assert torch.allclose(posterior.mean.double(), reference.mean, atol=1e-3)
     assert torch.allclose(posterior.variance.double(), reference.variance, rtol=1e-3)
-
-
-def test_double_moves_the_data_and_renews_the_draws(generator):
-    X, test_X = points(8, generator), points(3, generator)
-    with pytest.warns(InputDataWarning, match="float32"):
-        model = small_model(X.float(), [Preference(PAIRS), Numeric([0.3, 1.0])])
-    model.posterior(test_X.float())
-    model = model.double()
-    assert model.train_inputs[0].dtype == torch.float64
-    assert model.observations[1].values.dtype == torch.float64
-    assert all(p.dtype == torch.float64 for p in model.parameters())
-    fresh = small_model(X.float().double(), [Preference(PAIRS), Numeric([0.3, 1.0])])
-    fresh.load_state_dict(model.state_dict())
-    difference = model.posterior(test_X).mean - fresh.posterior(test_X).mean
-    assert difference.abs().max() < 1e-5
 
 
 def test_priors_are_sampled_where_their_model_is(generator):

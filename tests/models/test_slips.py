@@ -21,7 +21,6 @@ from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
     MixedLikelihood,
     NumericLikelihood,
     OrdinalLikelihood,
@@ -31,15 +30,12 @@ from botorch_skewgp.likelihoods import (
     RowLikelihood,
     SlopeLikelihood,
     ValidityLikelihood,
-    VoteLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
-    AffineProbit,
     Binary,
     Choice,
-    LabelPreference,
     Numeric,
     Observation,
     Ordinal,
@@ -48,7 +44,6 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
-    Vote,
 )
 from botorch_skewgp.papers import bivariate_log_normalizer, sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -106,28 +101,6 @@ def test_guesses_are_the_psychometric_function() -> None:
     f = torch.linspace(-40, 40, 9, dtype=torch.double)
     assert torch.allclose(likelihood(f).probs, 0.5 + (1 - 0.5 - 0.02) * Phi(f))
     assert torch.allclose(ProbitLikelihood(guess=0.5, slip=0.9)(f).probs, 0.5 + 0.05 * Phi(f))
-
-
-@pytest.mark.parametrize(
-    ("observation", "likelihood", "num_answers"),
-    [
-        (Ranking([[0, 1, 2, 3], [4, 3, 2, -1]]), PreferenceLikelihood(slip=0.1), 2),
-        (Ranking([[0, 1, 2, 3]], ranks=[[0, 0, 1, 1]]), PreferenceLikelihood(slip=0.1), 1),
-        (Preference([[0, 1], [2, 3]], strength=[0, 2]), PreferenceLikelihood(slip=0.1, num_strengths=3), 2),
-        (Vote([[0, 1], [2, 3], [4, 5]], ["first", "tie", "both bad"]), VoteLikelihood(slip=0.1), 3),
-        (Choice([[0, 1, 2], [3, 4, -1]]), PreferenceLikelihood(slip=0.1), 2),
-        (LabelPreference.from_classes([0, 2, 1], 3), LabelPreferenceLikelihood(3, slip=0.1), 6),
-        (AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, torch.eye(2)), ProbitAffineLikelihood(slip=0.1), 2),
-        (Slope(dims=0, signs=[1, -1, 1], index=[0, 1, 1]), SlopeLikelihood(noise=0.5, slip=0.1), 3),
-        (Slope(dims=0, signs=[1, 1], index=[0, 0]), SlopeLikelihood(slip=0.1), 2),
-    ],
-)
-def test_every_kind_has_slips(observation: Observation, likelihood: RowLikelihood, num_answers: int) -> None:
-    model = make(observation, likelihood)
-    slips = model.slips()
-    assert slips.shape == (num_answers,)
-    assert bool(((slips > 0) & (slips < 1)).all())
-    assert bool(model.posterior(X).mean.isfinite().all())
 
 
 def test_rankings_are_drawn_among_all_that_their_ranks_tell_apart() -> None:
