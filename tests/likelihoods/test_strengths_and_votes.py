@@ -8,6 +8,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, SkewKnowledgeGradient, next_pair
 from botorch_skewgp.checking import leave_one_out
@@ -25,10 +26,7 @@ PAIR = [[0, 1]]
 
 
 def kernel():
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=torch.tensor(SCALE, dtype=torch.float64))
-    covar_module.base_kernel.initialize(lengthscale=torch.tensor(1.0, dtype=torch.float64))
-    return covar_module
+    return rbf_kernel(SCALE, 1.0)
 
 
 def graded(ties_allowed: bool) -> PreferenceLikelihood:

@@ -7,9 +7,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.optim.utils import sample_all_priors
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gradients import assert_parameter_gradient
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -25,9 +25,7 @@ PAIR = torch.tensor([[0, 1]])
 
 
 def kernel(outputscale):
-    module = ScaleKernel(RBFKernel())
-    module.outputscale, module.base_kernel.lengthscale = outputscale, 0.3
-    return module.double().requires_grad_(False)
+    return rbf_kernel(outputscale, 0.3).requires_grad_(False)
 
 
 def model_of(observations, likelihood, **kwargs):

@@ -6,8 +6,8 @@ from botorch.acquisition import qKnowledgeGradient, qLogExpectedImprovement
 from botorch.acquisition.objective import ExpectationPosteriorTransform, LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
-from gpytorch.kernels import RBFKernel, ScaleKernel
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import recommend
 from botorch_skewgp.models import Committee
@@ -20,9 +20,7 @@ WHO = [0, 2, "new"]
 
 
 def own_kernel(scale=3.0):
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = scale, 0.4
-    return kernel.double()
+    return rbf_kernel(scale, 0.4)
 
 
 def wants(first, each=14):
@@ -78,13 +76,6 @@ def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
     joint = model.posterior(Q[:2], judge=[0, 1])
     assert torch.allclose(joint.mean.flatten(), gain @ numbers.values, atol=1e-6)
     assert torch.allclose(joint.covariance_matrix, K[4:, 4:] - gain @ K[:4, 4:], atol=1e-6)
-
-
-def test_inducing_points_at_all_points_leave_joint_posteriors_exact_there():
-    observations = wants([1, -1, 1])
-    exact, sparse = (model_of(observations, inducing_points=Z).posterior(X, judge=[0, 1]) for Z in (None, X))
-    assert torch.allclose(exact.mean, sparse.mean, atol=1e-5)
-    assert torch.allclose(exact.covariance_matrix, sparse.covariance_matrix, atol=1e-4)
 
 
 def test_exact_draws_have_a_joint_posterior_too():

@@ -14,6 +14,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gradients import assert_gradient
 from scipy import stats
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -39,10 +40,7 @@ LIMIT = 4.0
 
 
 def kernel():
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=1.5)
-    covar_module.base_kernel.initialize(lengthscale=0.6)
-    return covar_module
+    return rbf_kernel(1.5, 0.6)
 
 
 def mixed(num_draws=NUM_DRAWS, extra=(), seed=0, train_X=TRAIN_X, **kwargs):

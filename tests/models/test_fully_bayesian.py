@@ -205,4 +205,12 @@ def test_a_sure_label_of_few_is_told_of_a_single_model(observed, told):
         model.predictive(X[:2])
         if told:
             FullyBayesianSkewGP([model, model]).predictive(X[:2])
-    assert [entry.category for entry in caught] == [FewAnswersWarning] * told
+    assert [(entry.category, entry.filename) for entry in caught] == [(FewAnswersWarning, __file__)] * told
+
+
+def test_a_sure_label_of_a_judge_is_told_at_the_callers_line():
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    model = SkewGP(X, Binary([1] * 6, judge=[0, 0, 0, 1, 1, 1]), draw_settings=SMALL)
+    with pytest.warns(FewAnswersWarning) as caught:
+        model.predictive(X[:2], judge=1)
+    assert [entry.filename for entry in caught] == [__file__]

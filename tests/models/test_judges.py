@@ -14,6 +14,7 @@ from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch.distributions import Bernoulli
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -42,9 +43,7 @@ Q = torch.rand(3, 2, dtype=double, generator=torch.Generator().manual_seed(1))
 
 
 def own_kernel(scale=3.0):
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = scale, 0.4
-    return kernel.double()
+    return rbf_kernel(scale, 0.4)
 
 
 def duels(num_judges, each=12, seed=0):
@@ -99,26 +98,26 @@ def test_posterior_is_that_of_a_kernel_over_points_and_judges():
             assert torch.allclose(one, two, atol=1e-8)
 
 
-def test_inducing_points_at_all_points_leave_everything_exact():
-    observation = duels(4)
-    exact = SkewGP(X, observation, approximation="ep")
-    sparse = SkewGP(X, observation, approximation="ep", inducing_points=X)
-    gradients = []
-    for model in (exact, sparse):
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        value = mll(model.train()(*model.train_inputs), model.train_targets)
-        parameters = [p for name, p in model.named_parameters() if p.requires_grad and "inducing" not in name]
-        gradients.append([value, *torch.autograd.grad(value, parameters, allow_unused=True)])
-        model.eval()
-    for one, other in zip(*gradients, strict=True):
-        assert (one is None and other is None) or torch.allclose(one, other, rtol=1e-4, atol=1e-5)
-    for judge in (None, 0, 3, "new"):
-        one, other = (model.posterior(Q, judge=judge) for model in (exact, sparse))
-        assert torch.allclose(one.mean, other.mean, atol=1e-5)
-        assert torch.allclose(one.variance, other.variance, rtol=1e-5)
+def value_and_gradients(model):
+    """The objective and its derivatives, but for inducing points."""
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    value = mll(model.train()(*model.train_inputs), model.train_targets)
+    parameters = [p for name, p in model.named_parameters() if p.requires_grad and "inducing" not in name]
+    model.eval()
+    return [value, *torch.autograd.grad(value, parameters, allow_unused=True)]
 
 
-FEATURE_ANSWERS = {
+def assert_equal_models(one, other, judges=(None, 0, 1, "new")):
+    for a, b in zip(value_and_gradients(one), value_and_gradients(other), strict=True):
+        assert (a is None and b is None) or torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+    for judge in judges:
+        a, b = (model.posterior(Q, judge=judge) for model in (one, other))
+        assert torch.allclose(a.mean, b.mean, atol=1e-5)
+        assert torch.allclose(a.variance, b.variance, rtol=1e-4)
+
+
+ORDERS = torch.stack([torch.randperm(6, generator=torch.Generator().manual_seed(i))[:4] for i in range(8)])
+JUDGED = {
     "choices": [Choice([[0, 1, 2], [2, 3, -1], [4, 0, 1], [5, 6, 7], [8, 2, 9]], judge=[0, 1, 0, 2, 2])],
     "grades": [Ordinal([0, 2, 1, 1, 2, 0], num_grades=3, index=[0, 1, 0, 2, 5, 6], judge=[0, 0, 1, 1, 2, 2])],
     "rankings": [Ranking([[0, 1, 2], [2, 1, 0], [4, 3, 7]], judge=[0, 0, 1])],
@@ -128,41 +127,38 @@ FEATURE_ANSWERS = {
         Preference([[0, 1], [3, 2], [0, 1]], judge=[0, 2, 2]),
     ],
 }
+EXACT = JUDGED | {
+    "duels": [duels(4)],
+    "rankings in turn": [Ranking(ORDERS, judge=torch.arange(8) % 2)],  # one block, but of separate noise
+    "rankings one by one": [Ranking(ORDERS, judge=torch.arange(8) // 3)],
+}
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_inducing_points_at_all_points_leave_everything_exact(kind):
+    exact, sparse = (SkewGP(X, EXACT[kind], approximation="ep", inducing_points=Z) for Z in (None, X))
+    assert_equal_models(exact, sparse)
+    a, b = (model.posterior(X, judge=[0, 1]) for model in (exact, sparse))
+    assert torch.allclose(a.mean, b.mean, atol=1e-5)
+    assert torch.allclose(a.covariance_matrix, b.covariance_matrix, atol=1e-4)
 
 
 @pytest.mark.parametrize("reliable", [False, True])
-@pytest.mark.parametrize("kind", FEATURE_ANSWERS)
+@pytest.mark.parametrize("kind", JUDGED)
 def test_linear_kernels_are_exact_from_as_many_points_as_they_have_features(kind, reliable):
     """Evidence, gradient and posterior of the model without inducing points; judges' blocks are of their tastes."""
-    inducing = torch.cat([torch.zeros(1, 2), torch.eye(2)]).to(X)
-    gradients, models = [], []
-    for points in (None, inducing):
-        model = SkewGP(
-            X,
-            FEATURE_ANSWERS[kind],
-            covar_module=LinearKernel(),
-            judge_covar_module=LinearTastesKernel(2, scale=3.0),
-            learn_judge_reliability=reliable,
-            approximation="ep",
-            inducing_points=points,
-        )
+    models = []
+    for points in (None, torch.cat([torch.zeros(1, 2), torch.eye(2)]).to(X)):
+        tastes = LinearTastesKernel(2, scale=3.0)
+        options = {"learn_judge_reliability": reliable, "approximation": "ep", "inducing_points": points}
+        model = SkewGP(X, JUDGED[kind], covar_module=LinearKernel(), judge_covar_module=tastes, **options)
         with torch.no_grad():
             model.judge_covar_module.raw_root[1, 0] = 0.7
             if reliable:
                 model.judge_reliability.logarithm[1] = -0.5
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        value = mll(model.train()(*model.train_inputs), model.train_targets)
-        parameters = [p for name, p in model.named_parameters() if p.requires_grad and "inducing" not in name]
-        gradients.append([value, *torch.autograd.grad(value, parameters, allow_unused=True)])
-        models.append(model.eval())
-    root = models[1].row_model(models[1].forward(X)).rows.noise_root
-    assert root.shape[-1] < 10
-    for one, other in zip(*gradients, strict=True):
-        assert (one is None and other is None) or torch.allclose(one, other, rtol=1e-4, atol=1e-6)
-    for judge in (None, 0, 2 if kind != "rankings" else 1, "new"):
-        one, other = (model.posterior(Q, judge=judge) for model in models)
-        assert torch.allclose(one.mean, other.mean, atol=1e-5)
-        assert torch.allclose(one.variance, other.variance, rtol=1e-5)
+        models.append(model)
+    assert_equal_models(*models, judges=(None, 0, 2 if kind != "rankings" else 1, "new"))
+    assert models[1].row_model(models[1].forward(X)).rows.noise_root.shape[-1] < 10
 
 
 @pytest.mark.parametrize("num_inducing", [3, 10])
@@ -175,15 +171,12 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
     for limit in (0, 10_000):
         monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", limit)
         model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        value = mll(model.train()(*model.train_inputs), model.train_targets)
-        (slope,) = torch.autograd.grad(value, model.covar_module.raw_outputscale)
-        model.eval()
+        terms = [term.flatten() for term in value_and_gradients(model) if term is not None]
         rows = model.row_model(model.forward(X), merge_equal=True).intervals
         assert (rows.count is not None) == (limit == 0)
         posteriors = [model.posterior(Q, judge=judge) for judge in (None, 0, "new")]
         moments = [moment.flatten() for entry in posteriors for moment in (entry.mean, entry.variance)]
-        found.append(torch.cat([value.reshape(1), slope.reshape(1), *moments]).detach())
+        found.append(torch.cat([*terms, *moments]).detach())
     assert torch.allclose(*found, rtol=1e-5, atol=5e-6)  # the jitter of seven equal rows is not that of one
 
 

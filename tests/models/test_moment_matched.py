@@ -20,8 +20,8 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.posteriors import GPyTorchPosterior
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
-from gpytorch.kernels import RBFKernel, ScaleKernel
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models import MomentMatchedModel
@@ -46,9 +46,7 @@ VALUES = torch.tensor([0.3, -0.8, 1.4, 0.1, -1.2, 0.7], dtype=DOUBLE)
 
 def skewed(observations, likelihood, **kwargs):
     """A model whose posterior is far from Gaussian: labels and comparisons have little noise."""
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.initialize(outputscale=2.0)
-    covar_module.base_kernel.initialize(lengthscale=0.5)
+    covar_module = rbf_kernel(2.0, 0.5)
     return SkewGP(TRAIN_X, observations, likelihood, covar_module, draw_settings=DRAWS, **kwargs).eval()
 
 

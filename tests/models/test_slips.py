@@ -15,6 +15,7 @@ from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, SkewKnowledgeGradient
 from botorch_skewgp.checking import leave_one_out
@@ -52,9 +53,7 @@ X = torch.rand(8, 1, dtype=torch.double, generator=torch.Generator().manual_seed
 
 
 def kernel(outputscale: float = 4.0) -> ScaleKernel:
-    module = ScaleKernel(RBFKernel())
-    module.outputscale, module.base_kernel.lengthscale = outputscale, 0.4
-    return module
+    return rbf_kernel(outputscale, 0.4)
 
 
 def make(observations: Observation, likelihood: RowLikelihood, **kwargs: object) -> SkewGP:
