@@ -65,18 +65,6 @@ class JudgedLikelihood(Likelihood):
         register_named_prior(self, name, prior)
         setattr(self, name, value)
 
-    def _register_judgement_noise(
-        self,
-        noise: float | Tensor | None,
-        learn: bool | None,
-        prior: Prior | None,
-        constraint: Interval | None,
-    ) -> None:
-        """Register the noise of judgements, open to `set_defaults_beside` if nothing is given."""
-        self._open = {"noise"} if noise is learn is prior is constraint is None else set()
-        learn = False if learn is None else learn
-        self._register_positive("noise", self.default_noise if noise is None else noise, learn, prior, constraint)
-
     def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
         """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`."""
         if given and learn:

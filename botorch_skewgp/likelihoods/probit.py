@@ -65,7 +65,9 @@ class NoisyValueLikelihood(RowLikelihood):
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
+        self._open = {"noise"} if noise is learn_noise is noise_prior is noise_constraint is None else set()
+        value, learn = self.default_noise if noise is None else noise, learn_noise is not None and learn_noise
+        self._register_positive("noise", value, learn, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
 
     def latent_noise(self, X: Tensor) -> Tensor:

@@ -293,33 +293,9 @@ def test_set_train_data_refuses_other_shapes_unless_told(generator):
     assert model.datapoints.shape == (9, 2)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([[0, 8]], "refers to row 8 of train_X, which has 8 rows only"),
-        ([[0, 1], [2, 2]], r"compares a point with itself in rows \[1\]"),
-    ],
-)
-def test_bad_pairs_are_refused(pairs, message, generator):
-    X, test_X = points(8, generator), points(3, generator)
-    model = small_model(X)
-    before = model.posterior(test_X)
-    with pytest.raises(InputDataError, match=message):
-        model.set_train_data(targets=Preference(torch.tensor(pairs)))
-    with pytest.raises(InputDataError, match=message):
-        small_model(X, Preference(torch.tensor(pairs)))
-    with pytest.raises(InputDataError, match=message):
-        model.condition_on_observations(X, Preference(torch.tensor(pairs)))
-    assert agree(model.posterior(test_X), before)
-
-
 def test_observations_of_a_kind_the_likelihood_does_not_take(generator):
     X = points(8, generator)
     model = small_model(X)
-    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Numeric"):
-        model.condition_on_observations(X, torch.zeros(8, 1, dtype=torch.float64))
-    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
-        small_model(X, Binary([1, 0]), likelihood=PreferenceLikelihood()).posterior(X)
     before = model.posterior(X)
     with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
         model.set_train_data(targets=Binary([1, 0]))
