@@ -50,10 +50,7 @@ class InducingPoints(Module):
 
 
 def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
-    """Raise unless inducing points fit a model's points. `inducing_points` is `M x d`, `train_X` `n x d`.
-
-    Raises `InputDataError`.
-    """
+    """Raise `InputDataError` unless inducing points, `M x d`, fit a model's points, `n x d`."""
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
         if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):

@@ -37,10 +37,7 @@ class Evidence(NamedTuple):
 
 
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
-    """The log normaliser of interval rows and its standard error, `None` if the method has none.
-
-    Raises `UnsupportedError`.
-    """
+    """The log normaliser of interval rows and its standard error, `None` if the method has none."""
     if not callable(method) and method not in ("exact", "ep"):
         raise UnsupportedError(
             f"method must be 'exact', 'ep' or a function of interval rows, such as those of botorch_skewgp.papers; got "

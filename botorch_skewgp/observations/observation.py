@@ -50,7 +50,6 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
     """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions.
-
     Raises `InputDataError`.
     """
     count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()

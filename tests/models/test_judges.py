@@ -543,30 +543,3 @@ def test_questions_and_recommendations_are_a_judges_own():
     assert options.shape == (3, 2)
     with pytest.raises(UnsupportedError, match="has no judges"):
         recommend(SingleTaskGP(X, X[:, :1]), judge=0)
-
-
-def test_attributes_of_people_as_columns_foresee_new_people():
-    """Tastes `w_j = W a_j + own`: the shared kernel has a product of kernels of points and of attributes."""
-    generator = torch.Generator().manual_seed(0)
-    num, each = 24, 6
-    young = torch.arange(num) % 2 == 0
-    shown = torch.rand(num * each, 2, 1, dtype=double, generator=generator)
-    judge = torch.arange(num).repeat_interleave(each)
-    taste = torch.where(young, 5.0, -5.0)[judge] + torch.randn(num, dtype=double, generator=generator)[judge]
-    said = taste.unsqueeze(-1) * shown.squeeze(-1) + torch.randn(num * each, 2, dtype=double, generator=generator)
-    points = torch.cat([shown, young[judge].to(double).view(-1, 1, 1).expand(-1, 2, 1)], dim=-1).flatten(0, 1)
-    pairs = torch.arange(2 * num * each).view(-1, 2).gather(-1, said.argsort(-1, descending=True))
-    x, who = LinearKernel(active_dims=(0,)), RBFKernel(active_dims=(1,))
-    model = SkewGP(
-        points,
-        Preference(pairs, judge=judge),
-        covar_module=ScaleKernel(x * who).double(),
-        judge_covar_module=LinearTastesKernel(1, active_dims=(0,)).double(),
-        inducing_points=torch.tensor([[0.2, 0.0], [0.8, 0.0], [0.2, 1.0], [0.8, 1.0]], dtype=double),
-        approximation="ep",
-    )
-    model.covar_module.outputscale = 25.0
-    duel = torch.tensor([[[0.9, 1.0], [0.1, 1.0]], [[0.9, 0.0], [0.1, 0.0]]], dtype=double)  # young, and not
-    first = model.predictive(duel, judge="new").probs.flatten()
-    assert first[0] > 0.8
-    assert first[1] < 0.2
