@@ -19,12 +19,12 @@ from botorch_skewgp.likelihoods import (
     default_likelihood,
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
-from botorch_skewgp.observations import AffineProbit, Binary
+from botorch_skewgp.observations import AffineProbit, Binary, ChoiceOrNone
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
 X, Q = TRAIN_X / 3, TEST_X / 3
-ENTRIES = {**KINDS, **LABELS}
+ENTRIES = {**KINDS, **LABELS, "choice or none": ChoiceOrNone([[1, 0, 2], [4, 3, -1]], [False, True])}
 WITHOUT_PROBABILITIES = ("numeric", "numeric with given noise", "censored", "tie", "slope", "affine")
 WIDTHS = {"tie_width": torch.tensor([0.2, 0.7]), "learn_tie_width": True, "ties_allowed": True}
 STRETCHES = {"stretch": torch.tensor([0.5, 2.0]), "learn_stretch": True}
