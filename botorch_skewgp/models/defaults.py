@@ -214,17 +214,11 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
 
 
 class IntegratedConstantMean(Mean):
-    r"""A constant `c ~ N(0, variance)`, integrated over exactly.
+    """A constant `c ~ N(0, variance)`, integrated over exactly; the variance is not fitted.
 
     A Gaussian process with such a mean has mean zero and `variance` added to all its covariances, a term of rank one.
     With a fitted constant, which has no uncertainty, a model of five successes in one corner of the domain is as sure
     of the far corner.
-
-    Args:
-        variance: The variance of the constant, in squared units of the latent function; not fitted.
-
-    Raises:
-        InputDataError: If the variance is not a positive number.
     """
 
     def __init__(self, variance: float) -> None:

@@ -378,17 +378,10 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     # Prior and rows
 
     def forward(self, X: Tensor) -> MultivariateNormal:
-        r"""The Gaussian prior over the latent function, before any skewness.
+        """The Gaussian prior of values at the points (or inducing points) and the pseudo-points of a skew prior, and of
+        slopes, before any skewness.
 
-        Args:
-            X: A `batch_shape x n x d` tensor; transformed here in training mode, as in BoTorch's models.
-
-        Returns:
-            The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes; with
-            inducing points of values at these instead.
-
-        Raises:
-            UnsupportedError: If the mean or the kernel of a model of single precision does not take points of double.
+        `X` is `batch_shape x n x d`; transformed here in training mode, as in BoTorch's models.
         """
         if self.training:
             X = self.transform_inputs(X)
