@@ -105,6 +105,8 @@ def test_guesses_are_the_psychometric_function() -> None:
 def test_rankings_are_drawn_among_all_that_their_ranks_tell_apart() -> None:
     ranking = Ranking([[0, 1, 2, 3], [4, 3, 2, -1]], ranks=[[0, 0, 1, 1], [0, 1, 2, 3]])
     assert torch.allclose(ranking.num_orders, torch.tensor([6.0, 6.0], dtype=torch.double))
+    heights = PreferenceLikelihood(slip=0.12).rows(ranking, X).heights
+    assert torch.allclose(heights.outside, torch.full((6,), 0.02, dtype=torch.double))
     assert torch.allclose(
         Choice([[0, 1, 2, 3], [4, 5, -1, -1]]).as_ranking().num_orders, torch.tensor([4.0, 2.0]).double()
     )
