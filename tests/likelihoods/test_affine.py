@@ -34,7 +34,6 @@ from botorch_skewgp.observations import (
     Validity,
 )
 
-N = 200_000
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
 NEW_X = torch.tensor([[0.1], [1.3]], dtype=torch.float64)
 WEIGHT = torch.tensor([[1.0, -0.5, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0]], dtype=torch.float64)

@@ -8,11 +8,8 @@ from botorch.exceptions.errors import InputDataError
 from tensors import tensor
 
 from botorch_skewgp.likelihoods import (
-    MixedLikelihood,
-    NumericLikelihood,
     OutcomeScale,
     PreferenceLikelihood,
-    ProbitLikelihood,
 )
 from botorch_skewgp.observations import Choice, Preference, Ranking, Tie
 
@@ -146,26 +143,6 @@ def test_fantasy_is_that_the_best_point_beats_all_others():
     assert torch.allclose(rows.noise_covariance[0], NOISE * D @ D.T)
     assert (rows.lower == 0).all()
     assert (rows.upper == INF).all()
-
-
-# What others ask for
-
-
-def test_kind_of_duels():
-    assert make().kind_of_duels is Preference
-    assert MixedLikelihood(NumericLikelihood(), make()).kind_of_duels is Preference
-    for likelihood in (NumericLikelihood(), MixedLikelihood(NumericLikelihood(), ProbitLikelihood())):
-        with pytest.raises(InputDataError, match="and no duels; give a PreferenceLikelihood"):
-            _ = likelihood.kind_of_duels
-
-
-def test_noise_of_numbers():
-    numbers = NumericLikelihood(noise=0.3)
-    for likelihood in (numbers, MixedLikelihood(make(), numbers)):
-        assert likelihood.noise_of_numbers(torch.zeros(1, 1)).item() == pytest.approx(0.3)
-    for likelihood in (make(), MixedLikelihood(make(), ProbitLikelihood())):
-        with pytest.raises(InputDataError, match="and no numbers; give a NumericLikelihood"):
-            likelihood.noise_of_numbers(torch.zeros(1, 1))
 
 
 @pytest.mark.parametrize("ties_allowed", [False, True])

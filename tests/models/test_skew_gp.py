@@ -91,9 +91,6 @@ def test_no_observations_give_exactly_the_prior(observations, generator):
         assert float(model.log_marginal_likelihood(method).value) == 0
 
 
-# Caches
-
-
 # two equal points: their covariance is singular, and linear_operator says so
 def test_duel_of_two_equal_points_is_no_reason_for_a_warning(generator):
     """Its row has no variance besides its noise: nothing mixes badly, and the run is not made longer."""
