@@ -54,7 +54,9 @@ CASES = {
 
 
 def skew_prior(learn=True):
-    return SkewPrior(tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4), learn, learn)
+    prior = SkewPrior(tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4), learn)
+    prior.truncation.requires_grad_(learn)
+    return prior
 
 
 def model_of(name, prior=None, learn_mean=True):

@@ -121,7 +121,7 @@ def test_every_sampler(sampler):
 
 
 def test_skew_prior():
-    prior = SkewPrior(X[[2, 4]], torch.tensor([1.0, -1.0], dtype=torch.float64), 0.0, learn_truncation=True)
+    prior = SkewPrior(X[[2, 4]], torch.tensor([1.0, -1.0], dtype=torch.float64), 0.0)
     expected = SkewGP(X, Preference(PAIRS), skew_prior=copy.deepcopy(prior)).posterior(TEST_X)
     assert_near(SkewGP(X.to(CUDA), Preference(PAIRS), skew_prior=prior).posterior(TEST_X.to(CUDA)), expected)
 

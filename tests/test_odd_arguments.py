@@ -1,5 +1,6 @@
 """Odd arguments raise errors of BoTorch's classes that name the argument, and change nothing."""
 
+import math
 from functools import cache
 
 import pytest
@@ -29,6 +30,7 @@ from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     NumericLikelihood,
     OrdinalLikelihood,
+    OutcomeScale,
     PreferenceLikelihood,
     ProbitLikelihood,
     SlopeLikelihood,
@@ -74,6 +76,8 @@ LIKELIHOODS = [
     ("noise", lambda: ProbitLikelihood(noise=True)),
     ("learn_slip", lambda: ProbitLikelihood(learn_slip="no")),
     ("slip_prior", lambda: ProbitLikelihood(slip=0.1, slip_prior=0.5)),
+    *[("scale must", lambda odd=odd: OutcomeScale(0.0, odd)) for odd in (-1.0, 0.0, math.nan, math.inf, "1", True)],
+    *[("location must", lambda odd=odd: OutcomeScale(odd)) for odd in (math.nan, math.inf, "0", None)],
     ("ties_allowed", lambda: PreferenceLikelihood(ties_allowed="no")),
     ("num_strengths", lambda: PreferenceLikelihood(num_strengths=True)),
     ("num_grades", lambda: OrdinalLikelihood("3")),
@@ -112,7 +116,6 @@ MODELS = [
     ("dim", lambda: default_covar_module(0)),
     ("judge", lambda: default_covar_module(2, Preference(PAIRS), judge=["noisy"])),
     ("truncation", lambda: SkewPrior(X[:2], [1, -1], truncation="a")),
-    ("truncation_prior", lambda: SkewPrior(X[:2], [1, -1], truncation_prior=1)),
     ("models", lambda: FullyBayesianSkewGP(3)),
     ("models", lambda: FullyBayesianSkewGP([duels(), labels()])),
     ("model", lambda: MomentMatchedModel(3)),

@@ -93,7 +93,7 @@ def warn_of_few_outcomes(model: Model) -> None:
         answers.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
     told = torch.cat(answers)
     if len(told) == 0 or bool((told != told[0]).any()):
-        return warn_of_few_answers(model, stacklevel=4)
+        return warn_of_few_answers(model)
     are_valid = bool(told[0] > 0) == (function.sign > 0)
     outcomes = "The only outcome is" if len(told) == 1 else f"All {len(told)} outcomes are"
     warnings.warn(

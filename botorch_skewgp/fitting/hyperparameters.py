@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from copy import deepcopy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from botorch.exceptions import UnsupportedError
@@ -152,13 +152,7 @@ def _is_enough(points: WeightedPoints, wanted: float) -> bool:
 
 
 def fit_fully_bayesian_skew_gp(
-    mll: RowMarginalLogLikelihood,
-    num_draws: int = 16,
-    min_effective_size: float | None = None,
-    max_evaluations: int = 4096,
-    draw_settings: DrawSettings | None = None,
-    generator: torch.Generator | None = None,
-    progress: bool = False,
+    mll: RowMarginalLogLikelihood, num_draws: int = 16, *, draw_settings: DrawSettings | None = None, **kwargs: Any
 ) -> FullyBayesianSkewGP:
     r"""Draw hyperparameters and build a member of an ensemble for each; see `sample_hyperparameters`.
 
@@ -170,18 +164,15 @@ def fit_fully_bayesian_skew_gp(
     Args:
         mll: The objective of a fitted model.
         num_draws: The number of members.
-        min_effective_size: As in `sample_hyperparameters`.
-        max_evaluations: As in `sample_hyperparameters`.
         draw_settings: How each member draws its rows; by default 256 draws, many times that for the ensemble.
-        generator: The source of randomness.
-        progress: Whether to show a progress bar.
+        kwargs: Other arguments of `sample_hyperparameters`.
 
     Raises:
         UnsupportedError: If `mll` is no objective of a SkewGP, or no free parameter has a prior.
         ValueError: If a number is out of range.
         SamplingError: If the objective is infinite at all points.
     """
-    draws = sample_hyperparameters(mll, num_draws, min_effective_size, max_evaluations, generator, progress)
+    draws = sample_hyperparameters(mll, num_draws, **kwargs)
     members = []
     for i, state in enumerate(draws.states):
         member = deepcopy(mll.model)

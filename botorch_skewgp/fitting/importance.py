@@ -41,15 +41,10 @@ LogDensities = Callable[[Tensor], Tensor]
 
 
 class StudentProposal(NamedTuple):
-    r"""A multivariate Student t distribution of `DEGREES_OF_FREEDOM` degrees of freedom.
+    """A multivariate Student t distribution of `DEGREES_OF_FREEDOM` degrees of freedom."""
 
-    Args:
-        location: The `k` coordinates of its centre.
-        root: A symmetric `k x k` root of its squared scale, `root @ root`.
-    """
-
-    location: Tensor
-    root: Tensor
+    location: Tensor  # the `k` coordinates of its centre
+    root: Tensor  # a symmetric `k x k` root of its squared scale, `root @ root`
 
     def draw(self, num_points: int, generator: torch.Generator) -> Tensor:
         """Draw points, `num_points x k`."""
@@ -71,17 +66,11 @@ class StudentProposal(NamedTuple):
 
 
 class WeightedPoints(NamedTuple):
-    r"""Points weighted to represent a density.
+    """Points weighted to represent a density."""
 
-    Args:
-        x: The points, `N x k`.
-        log_density: The log density there, `N`.
-        log_weights: The logarithms of the weights, which sum to one, `N`.
-    """
-
-    x: Tensor
-    log_density: Tensor
-    log_weights: Tensor
+    x: Tensor  # the points, `N x k`
+    log_density: Tensor  # the log density there, `N`
+    log_weights: Tensor  # the logarithms of the weights, which sum to one, `N`
 
     @property
     def effective_size(self) -> float:
@@ -109,21 +98,12 @@ class WeightedPoints(NamedTuple):
 
 
 class AdaptiveImportanceSampler:
-    r"""The points of all rounds so far, and their proposals ([Cornuet2012adaptive]_).
+    """The points of all rounds so far, and their proposals ([Cornuet2012adaptive]_).
 
-    Example:
-        >>> normal = lambda x: -0.5 * x.square().sum(-1)  # log densities of N points
-        >>> sampler = AdaptiveImportanceSampler(normal, torch.eye(2, dtype=torch.double))
-        >>> first = StudentProposal(torch.zeros(2, dtype=torch.double), torch.eye(2, dtype=torch.double))
-        >>> sampler.draw_round([(first, 64)], generator)
-        >>> sampler.draw_round([(sampler.fitted_proposal(), 64)], generator)
-        >>> sampler.points.effective_size
+    Fitted squared scales are shrunk towards that of the symmetric `k x k` root.
     """
 
     def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
-        """log_densities: The log density, of many points at once. root: The symmetric `k x k` root of a squared scale,
-        towards which fitted ones are shrunk.
-        """
         self.log_densities, self.root = log_densities, root
         self._proposals: list[tuple[StudentProposal, int]] = []
         self._x, self._log_density = root.new_zeros(0, len(root)), root.new_zeros(0)

@@ -2,7 +2,8 @@ r"""Fitting from several starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any
@@ -62,8 +63,13 @@ def fit_skew_gp(
     if not isinstance(model, MarginalLogLikelihood):
         check_class(model, "model", SkewGP)
     mll = model if isinstance(model, MarginalLogLikelihood) else SkewGPMarginalLogLikelihood(model.likelihood, model)
-    search = _Search(mll, kwargs)
+
+    def fit() -> None:
+        if any(parameter.requires_grad for parameter in mll.parameters()):
+            fit_gpytorch_mll(mll, **kwargs)
+
     initial = deepcopy(mll.state_dict())
+    best_value, best_state = -math.inf, None
     with _seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
         for i in tqdm(range(num_restarts), desc="fits", disable=not progress, leave=False):
             mll.load_state_dict(initial)
@@ -72,61 +78,41 @@ def fit_skew_gp(
                 sample_all_priors(mll.model)
                 for parameter, value in fixed:
                     parameter.data.copy_(value)
-            search.attempt()
-    search.finish()
-    learn_spreads(mll, search.fit_once)
+            try:
+                _fit(mll, fit)
+                value = _value(mll)
+            except (ModelFittingError, NotPSDError):  # a start that cannot be fitted is skipped
+                continue
+            if value > best_value:
+                best_value, best_state = value, deepcopy(mll.state_dict())
+    if best_state is None:
+        raise ModelFittingError(
+            "No start could be fitted. Check the data for contradictions, or fix some hyperparameters."
+        )
+    mll.load_state_dict(best_state)
+    learn_spreads(mll.eval(), fit)
     return mll.eval()
 
 
-class _Search:
-    """The best state of an objective's modules found so far."""
+@torch.no_grad()
+def _value(mll: MarginalLogLikelihood) -> float:
+    """The objective at the present state."""
+    mll.train()
+    return float(mll(mll.model(*mll.model.train_inputs), mll.model.train_targets))
 
-    def __init__(self, mll: MarginalLogLikelihood, kwargs: dict[str, Any]) -> None:
-        self.mll, self.kwargs = mll, kwargs
-        self.best_value, self.best_state = -float("inf"), None
 
-    def attempt(self) -> None:
-        """Fit from the present state; a start that cannot be fitted is skipped."""
-        try:
-            self._fit()
-            value = self.value()
-        except (ModelFittingError, NotPSDError):
-            return
-        if value > self.best_value:
-            self.best_value, self.best_state = value, deepcopy(self.mll.state_dict())
-
-    def _fit(self) -> None:
-        """Fit what is not fixed, first without slips if their rates are learned."""
-        parts = self.mll.model.likelihood.modules()
-        slipping = [part for part in parts if isinstance(part, RowLikelihood) and part.learns_slips]
-        if slipping:
-            with ExitStack() as stack:
-                for part in slipping:
-                    stack.enter_context(part.without_slips())
-                self.fit_once()
+def _fit(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
+    """Fit what is not fixed, first without slips if their rates are learned."""
+    parts = mll.model.likelihood.modules()
+    slipping = [part for part in parts if isinstance(part, RowLikelihood) and part.learns_slips]
+    if slipping:
+        with ExitStack() as stack:
             for part in slipping:
-                part.slip = part.slip.detach().clamp(min=SLIP_START)
-        self.fit_once()
-
-    def fit_once(self) -> None:
-        """Fit what is not fixed from the present state, if there is anything."""
-        if any(parameter.requires_grad for parameter in self.mll.parameters()):
-            fit_gpytorch_mll(self.mll, **self.kwargs)
-
-    @torch.no_grad()
-    def value(self) -> float:
-        """The objective at the present state."""
-        mll = self.mll.train()
-        return float(mll(mll.model(*mll.model.train_inputs), mll.model.train_targets))
-
-    def finish(self) -> MarginalLogLikelihood:
-        """Go to the best state."""
-        if self.best_state is None:
-            raise ModelFittingError(
-                "No start could be fitted. Check the data for contradictions, or fix some hyperparameters."
-            )
-        self.mll.load_state_dict(self.best_state)
-        return self.mll.eval()
+                stack.enter_context(part.without_slips())
+            fit()
+        for part in slipping:
+            part.slip = part.slip.detach().clamp(min=SLIP_START)
+    fit()
 
 
 @contextmanager

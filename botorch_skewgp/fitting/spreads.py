@@ -55,11 +55,9 @@ MIN_PRECISION = 0.5  # of a deviation beside its prior's, as where the density i
 
 
 def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
-    r"""Fit with several spreads of each of judges' parameters, and keep the most probable that could be fitted.
+    """Fit with several spreads of each of judges' parameters, and keep the most probable that could be fitted.
 
-    Args:
-        mll: An objective of a SkewGP, whose hyperparameters are fitted.
-        fit: Fits the objective from its present state.
+    The hyperparameters of the objective are fitted already; `fit` fits them from their present state.
     """
     for prior, deviation in deviations_of_judges(mll.model):
         if not deviation.requires_grad:

@@ -19,14 +19,8 @@ FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity,
 class UnboundedDensity:
     r"""The objective over unbounded coordinates of the parameters that have priors.
 
-    Evaluations set the parameters of the objective's model. Priors are densities of the constrained value, as
-    GPyTorch's modules register them.
-
-    Args:
-        mll: A deterministic objective, in training mode.
-
-    Raises:
-        UnsupportedError: If no free parameter has a prior.
+    Evaluations set the parameters of the objective's model, which is in training mode. Priors are densities of the
+    constrained value, as GPyTorch's modules register them. Raises `UnsupportedError`.
     """
 
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:

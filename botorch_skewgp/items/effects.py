@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import register_named_prior
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_index, as_tensor, as_values
@@ -138,8 +138,7 @@ class Circumstances:
             for i in range(self.advantages.shape[-1]):
                 effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[first + i])
                 effect.variance = SCALE
-                closures = ReadParameter("variance"), SetParameter("variance")  # GPyTorch's cannot be pickled
-                effect.register_prior("variance_prior", _prior_of_scale(), *closures)
+                register_named_prior(effect, "variance", _prior_of_scale())  # GPyTorch's cannot be pickled
                 parts.append(effect)
             first += self.advantages.shape[-1]
         if self.categories is not None:

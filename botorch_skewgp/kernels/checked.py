@@ -10,12 +10,7 @@ from botorch_skewgp.observations.checks import check_parameter
 
 
 class CheckedScaleKernel(ScaleKernel):
-    r"""A `ScaleKernel`; setting an output scale that is not positive and finite raises `InputDataError`.
-
-    Example:
-        >>> kernel = CheckedScaleKernel(CheckedRBFKernel(ard_num_dims=2))
-        >>> kernel.outputscale = 10.0
-    """
+    """A `ScaleKernel`; setting an output scale that is not positive and finite raises `InputDataError`."""
 
     def _set_outputscale(self, value: float | Tensor) -> None:
         check_parameter(value, "outputscale")
@@ -23,12 +18,7 @@ class CheckedScaleKernel(ScaleKernel):
 
 
 class CheckedRBFKernel(RBFKernel):
-    r"""An `RBFKernel`; setting lengthscales that are not positive and finite raises `InputDataError`.
-
-    Example:
-        >>> kernel = CheckedRBFKernel(ard_num_dims=2)
-        >>> kernel.lengthscale = 0.3
-    """
+    """An `RBFKernel`; setting lengthscales that are not positive and finite raises `InputDataError`."""
 
     def _set_lengthscale(self, value: float | Tensor) -> None:
         check_parameter(value, "lengthscale")

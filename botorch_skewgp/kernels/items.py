@@ -36,12 +36,7 @@ class ItemEffectKernel(Kernel):
 
 
 def categorical_inputs(kernel: Kernel, dim: int) -> list[int]:
-    r"""The inputs that a kernel, or a part of it, reads as numbers of categories.
-
-    Args:
-        kernel: The kernel.
-        dim: The number of inputs.
-    """
+    """Which of `dim` inputs a kernel, or a part of it, reads as numbers of categories."""
     parts = (part for part in kernel.modules() if isinstance(part, CategoricalKernel | ItemEffectKernel))
     found = (range(dim) if part.active_dims is None else part.active_dims.tolist() for part in parts)
     return sorted({i for inputs in found for i in inputs})

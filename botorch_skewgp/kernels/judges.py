@@ -18,7 +18,7 @@ from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
-from botorch_skewgp.likelihoods.parameters import DeviationPrior, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import DeviationPrior, register_named_prior
 from botorch_skewgp.observations.checks import as_count
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
@@ -80,11 +80,6 @@ class LinearTastesKernel(Kernel):
         """The factor `L`, `(d + 1) x rank`."""
         return self.raw_root * self.taste_mask.to(self.raw_root)
 
-    @property
-    def taste_covariance(self) -> Tensor:
-        """The covariance `S` of level and slopes between judges, `(d + 1) x (d + 1)`."""
-        return self.root @ self.root.mT
-
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
         white1, white2 = (self.white(x) for x in (x1, x2))
@@ -113,8 +108,7 @@ class Reliability(Module):
     def __init__(self, num_judges: int) -> None:
         super().__init__()
         self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
-        closures = ReadParameter("logarithm"), SetParameter("logarithm")
-        self.register_prior("logarithm_prior", DeviationPrior(RELIABILITY_SPREAD, num_judges), *closures)
+        register_named_prior(self, "logarithm", DeviationPrior(RELIABILITY_SPREAD, num_judges))
 
     def extended(self, num_judges: int) -> Reliability:
         """The reliabilities with new judges, who have reliability 1; fixed if these are."""
@@ -149,12 +143,8 @@ class Reliability(Module):
 
 
 class JudgeKernel(Kernel):
-    r"""`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: a shared part, plus an own part of each judge.
-
-    Args:
-        shared: The kernel of the shared part.
-        own: The kernel of a judge's own part; parts of different judges are independent.
-        reliability: The factors `r` of judges; 1 if `None`.
+    """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: a shared part, plus an independent own part of each judge,
+    times the factors `r` of their reliability, if any.
     """
 
     has_lengthscale = False

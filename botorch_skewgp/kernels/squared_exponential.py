@@ -18,17 +18,11 @@ MAX_SPREAD = 100.0
 
 
 class Categories(NamedTuple):
-    r"""Coordinates that are categories: two points agree in them or not.
+    """Coordinates that are categories: two points agree in them or not."""
 
-    Args:
-        numbers: The coordinates that are numbers, `d`.
-        dims: The coordinates that are categories, `k`.
-        weights: The decrease of the logarithm of the scaled covariance where points differ in each, `k`.
-    """
-
-    numbers: Tensor
-    dims: Tensor
-    weights: Tensor
+    numbers: Tensor  # the coordinates that are numbers, `d`
+    dims: Tensor  # the coordinates that are categories, `k`
+    weights: Tensor  # the decrease of the logarithm of the scaled covariance where points differ in each, `k`
 
     def agreement(self, X: Tensor, Z: Tensor) -> Tensor:
         """The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`. `X` is
@@ -46,17 +40,11 @@ class SquaredExponential:
 
     Equal to GPyTorch's kernels up to rounding. Those transform their parameters at every call and record three times as
     many operations, most of the time for the few points of an acquisition function.
-
-    Args:
-        scale: The scale, a number.
-        lengthscale: The lengthscales, `1 x d` or `1 x 1`.
-        constant: The constant, a number; zero if `None`.
-        categories: The coordinates that are categories; none if `None`.
     """
 
-    scale: Tensor
-    lengthscale: Tensor
-    constant: Tensor | None
+    scale: Tensor  # a number
+    lengthscale: Tensor  # `1 x d` or `1 x 1`
+    constant: Tensor | None  # a number
     categories: Categories | None = None
 
     @classmethod
@@ -140,19 +128,12 @@ class SquaredExponential:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceWithPoints:
-    r"""The covariance of any points with fixed ones.
-
-    Args:
-        kernel: The covariance function.
-        points: The points that stay, `... x n x d`.
-        centre: The mean of their numbers, `... x 1 x d`.
-        columns: The factor of a point's numbers, its part of the exponent and one, `... x (d + 2) x n`.
-    """
+    """The covariance of any points with fixed ones."""
 
     kernel: SquaredExponential
-    points: Tensor
-    centre: Tensor
-    columns: Tensor
+    points: Tensor  # the points that stay, `... x n x d`
+    centre: Tensor  # the mean of their numbers, `... x 1 x d`
+    columns: Tensor  # the factor of a point's numbers, its part of the exponent and one, `... x (d + 2) x n`
 
     def __call__(self, X: Tensor) -> Tensor:
         """The covariance with points, `batch_shape x q x n`. `X` is `batch_shape x q x d`."""

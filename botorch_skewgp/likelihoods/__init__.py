@@ -1,6 +1,6 @@
 """Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows.
 
-`base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `validity`, `preference`,
+`base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `preference`,
 `votes`, `label_preference`, `slope` and `affine_probit` state readings of their kinds, `mixed` combines several.
 `registry` holds the default of each kind, `defaults` its numbers, `judged` what has a value for all judges or for each,
 `parameters` positive parameters and rates, `outcome_scale` the map between outcomes and the latent function.
@@ -16,10 +16,9 @@ from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.predictions import outcome_distribution
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
-from botorch_skewgp.likelihoods.validity import ValidityLikelihood
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
 
 __all__ = [

@@ -12,8 +12,9 @@ from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.observations import AffineProbit, Observation
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -40,7 +41,7 @@ class ProbitAffineLikelihood(RowLikelihood):
         super().__init__()
         self._register_slip(slip, learn_slip, slip_prior)
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The rows as given; the smallest eigenvalue of the noise covariance is independent noise."""
         self._check_type(observation)
         assert isinstance(observation, AffineProbit)
@@ -64,12 +65,6 @@ class ProbitAffineLikelihood(RowLikelihood):
             heights=None if slips is None else self._heights(slips, torch.zeros(m, dtype=torch.long)),
         )
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """Not defined: a new affine observation needs its own weights; raises `UnsupportedError`."""
         raise UnsupportedError("Use SkewGPPosterior.affine(weight, bias) and its probability functions instead.")

@@ -14,9 +14,10 @@ from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.judged import JudgedLikelihood
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.predictions import averaged, outcome_distribution
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 
@@ -31,7 +32,7 @@ class RowLikelihood(JudgedLikelihood):
     follow from these.
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = ()
+    observation_types: ClassVar[tuple[Kind, ...]] = ()
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
 
@@ -46,12 +47,12 @@ class RowLikelihood(JudgedLikelihood):
         return False
 
     @property
-    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+    def kinds_of_outcomes(self) -> tuple[Kind, ...]:
         """The kinds of observations that have a fixed set of outcomes, see `reading`."""
         return self.observation_types if self.predicts and not self.takes_numbers else ()
 
     @property
-    def kind_of_duels(self) -> type[Observation]:
+    def kind_of_duels(self) -> Kind:
         r"""The kind of observation for new duels.
 
         Raises:
@@ -87,7 +88,7 @@ class RowLikelihood(JudgedLikelihood):
         if not isinstance(observation, self.observation_types):
             raise InputDataError(self._refusal(type(observation)))
 
-    def _refusal(self, kind: type[Observation]) -> str:
+    def _refusal(self, kind: Kind) -> str:
         return (
             f"{self._name_and_kinds}; got {kind.__name__}. For several kinds give a MixedLikelihood, or no likelihood "
             "for the default."
@@ -98,7 +99,7 @@ class RowLikelihood(JudgedLikelihood):
         names = " or ".join(taken.__name__ for taken in self.observation_types)
         return f"{type(self).__name__} takes {names} observations"
 
-    def for_kind(self, kind: type[Observation]) -> RowLikelihood:
+    def for_kind(self, kind: Kind) -> RowLikelihood:
         r"""The likelihood that takes observations of a kind: this one, or a part of it.
 
         Args:
@@ -117,13 +118,7 @@ class RowLikelihood(JudgedLikelihood):
 
     # Stated by a kind
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         r"""The reading of one observation of a kind, with its outcomes.
 
         Args:
@@ -150,7 +145,7 @@ class RowLikelihood(JudgedLikelihood):
 
     # Derived from the reading
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         r"""Turn observations into rows, differentiable in this likelihood's parameters.
 
         Args:
@@ -169,7 +164,7 @@ class RowLikelihood(JudgedLikelihood):
         rows = reading.rows(index, outcome).weighted(observation.weights)
         return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
 
-    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
         r"""The log density of every observation less that of its row, which may be a warped number.
 
         Args:
@@ -204,7 +199,7 @@ class RowLikelihood(JudgedLikelihood):
         reading = self.reading(kind, function_samples, num_points=num_points)
         return reading.distribution(reading.log_probabilities(items))
 
-    def _check_num_items(self, kind: type[Observation], items: Tensor) -> int:
+    def _check_num_items(self, kind: Kind, items: Tensor) -> int:
         k = items.shape[-1] if items.ndim else 0
         if k < kind.points_per_observation:
             raise InputDataError(
@@ -217,7 +212,7 @@ class RowLikelihood(JudgedLikelihood):
         self,
         function_dist: MultivariateNormal | SkewGPPosterior,
         *args: Any,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        scale: OutcomeScale = UNIT,
         **kwargs: Any,
     ) -> Any:
         r"""The distribution of new observations, averaged over a distribution of the latent function.

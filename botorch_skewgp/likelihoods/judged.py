@@ -33,6 +33,7 @@ from botorch_skewgp.likelihoods.parameters import (
     ReadParameter,
     SetParameter,
     as_rate,
+    register_named_prior,
     register_rate,
 )
 from botorch_skewgp.observations import Observation
@@ -61,21 +62,8 @@ class JudgedLikelihood(Likelihood):
         raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
         self.register_parameter(f"raw_{name}", raw)
         self.register_constraint(f"raw_{name}", GreaterThan(MIN_POSITIVE) if constraint is None else constraint)
-        if prior is not None:
-            self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
+        register_named_prior(self, name, prior)
         setattr(self, name, value)
-
-    def _register_judgement_noise(
-        self,
-        noise: float | Tensor | None,
-        learn: bool | None,
-        prior: Prior | None,
-        constraint: Interval | None,
-    ) -> None:
-        """Register the noise of judgements, open to `set_defaults_beside` if nothing is given."""
-        self._open = {"noise"} if noise is learn is prior is constraint is None else set()
-        learn = False if learn is None else learn
-        self._register_positive("noise", self.default_noise if noise is None else noise, learn, prior, constraint)
 
     def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
         """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`."""
@@ -88,13 +76,7 @@ class JudgedLikelihood(Likelihood):
         check_flags(learn_shift=learn)
         check_parts(shift_prior=(prior, Prior))
         self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
-        if prior is None and learn:
-            prior = NormalPrior(0.0, SHIFT_SPREAD)
-        if prior is not None:
-            self._register_shift_prior(prior)
-
-    def _register_shift_prior(self, prior: Prior) -> None:
-        self.register_prior("shift_prior", prior, ReadParameter("shift"), SetParameter("shift"))
+        register_named_prior(self, "shift", NormalPrior(0.0, SHIFT_SPREAD) if prior is None and learn else prior)
 
     def _register_threshold(self, threshold: float | None, learn: bool | None, prior: Prior | None = None) -> None:
         """Register `shift` at a given threshold in units of the outcome, or open at zero; see `_register_shift`."""
@@ -114,14 +96,14 @@ class JudgedLikelihood(Likelihood):
         """
         if not any(kind.anchors_scale for kind in kinds):
             return
-        read, write = ReadParameter("noise"), SetParameter("noise")
+        read = ReadParameter("noise")
         if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):
-            write(self, ANCHORED_NOISE)
+            SetParameter("noise")(self, ANCHORED_NOISE)
             self.raw_noise.requires_grad_(True)
-            self.register_prior("noise_prior", LogNormalPrior(*ANCHORED_NOISE_PRIOR), read, write)
+            register_named_prior(self, "noise", LogNormalPrior(*ANCHORED_NOISE_PRIOR))
         if "shift" in self._open and not self.shift.any():
             self.shift.requires_grad_(True)
-            self._register_shift_prior(NormalPrior(0.0, SHIFT_SPREAD))
+            register_named_prior(self, "shift", NormalPrior(0.0, SHIFT_SPREAD))
         self._open = self._open - {"noise", "shift"}
 
     def _register_by_judge(
@@ -134,13 +116,10 @@ class JudgedLikelihood(Likelihood):
             deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
             self.register_parameter(f"{name}_deviation", deviation)
         self._register_positive(name, value, learn, None, None)
-        if learn and prior is not None:
-            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
+        if learn:
+            register_named_prior(self, name, prior, ReadCommon)
         if learn and num_judges > 1:
-            name = f"{name}_deviation"
-            self.register_prior(
-                f"{name}_prior", DeviationPrior(spread, num_judges), ReadParameter(name), SetParameter(name)
-            )
+            register_named_prior(self, f"{name}_deviation", DeviationPrior(spread, num_judges))
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
         """Register the rate of slips, if there are any: answers drawn uniformly from all possible ones."""
@@ -154,10 +133,7 @@ class JudgedLikelihood(Likelihood):
         elif not bool((rate > 0).all()):
             raise InputDataError(f"slip must be 0 for all judges or positive for each; got {rate.tolist()}.")
         register_rate(self, "slip", rate, learn)
-        if prior is None and learn:
-            prior = HalfCauchyOddsPrior(SLIP_ODDS_SCALE)
-        if prior is not None:
-            self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
+        register_named_prior(self, "slip", HalfCauchyOddsPrior(SLIP_ODDS_SCALE) if prior is None and learn else prior)
 
     def start_slips(self) -> None:
         """Begin to learn a rate of slips, one for all judges."""

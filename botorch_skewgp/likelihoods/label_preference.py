@@ -11,16 +11,15 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.constraints import Interval
-from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows, value_of
 
 
@@ -29,14 +28,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
 
     Args:
         num_labels: The number of labels, hence of latent functions.
-        noise: The variance of one label's noise.
-        learn_noise: Whether the noise is a parameter to fit.
-        noise_prior: A prior on the noise variance.
-        noise_constraint: A constraint on the noise variance; positive by default.
-        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
-            tensor with one for each; 0 by default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        kwargs: The other arguments are those of `NoisyValueLikelihood`; the noise is that of one label.
 
     Raises:
         InputDataError: If there are fewer than two labels, the noise is not positive, a rate not between 0 and 1, or
@@ -45,19 +37,9 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
 
     observation_types = (LabelPreference,)
 
-    def __init__(
-        self,
-        num_labels: int,
-        noise: float | Tensor | None = None,
-        learn_noise: bool | None = None,
-        noise_prior: Prior | None = None,
-        noise_constraint: Interval | None = None,
-        slip: float | Tensor = 0.0,
-        learn_slip: bool = False,
-        slip_prior: Prior | None = None,
-    ) -> None:
+    def __init__(self, num_labels: int, *args: Any, **kwargs: Any) -> None:
         num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
-        super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
+        super().__init__(*args, **kwargs)
         self.num_labels = num_labels
 
     @property
@@ -69,17 +51,11 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         """Not defined: the noise is that of labels, not of the latent functions."""
         return RowLikelihood.latent_noise(self, X)
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """The best label at a point."""
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per preference of a label over another; those of one event share each label's noise.
 
         Raises:

@@ -11,9 +11,10 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.predictions import Predictions
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 
@@ -56,7 +57,7 @@ class MixedLikelihood(RowLikelihood):
         return list(self._likelihoods.values())  # type: ignore[arg-type]
 
     @property
-    def observation_types(self) -> tuple[type[Observation], ...]:  # type: ignore[override]
+    def observation_types(self) -> tuple[Kind, ...]:  # type: ignore[override]
         """All kinds of observations that one of the likelihoods takes."""
         return tuple(kind for likelihood in self.likelihoods for kind in likelihood.observation_types)
 
@@ -71,11 +72,11 @@ class MixedLikelihood(RowLikelihood):
         return any(likelihood.takes_numbers for likelihood in self.likelihoods)
 
     @property
-    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+    def kinds_of_outcomes(self) -> tuple[Kind, ...]:
         """Those of all parts."""
         return tuple(kind for likelihood in self.likelihoods for kind in likelihood.kinds_of_outcomes)
 
-    def for_kind(self, kind: type[Observation]) -> RowLikelihood:
+    def for_kind(self, kind: Kind) -> RowLikelihood:
         """The first likelihood that takes observations of a kind; raises `InputDataError` if there is none."""
         for likelihood in self.likelihoods:
             if not isinstance(kind, type) or issubclass(kind, likelihood.observation_types):
@@ -83,7 +84,7 @@ class MixedLikelihood(RowLikelihood):
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
 
-    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+    def set_defaults_beside(self, kinds: Collection[Kind]) -> None:
         """Those of all parts."""
         for part in self.likelihoods:
             part.set_defaults_beside(kinds)
@@ -126,21 +127,15 @@ class MixedLikelihood(RowLikelihood):
             )
         return parts
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """The reading of the likelihood that takes the kind."""
         return self.for_kind(kind).reading(kind, like, scale, num_points)
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The rows of the likelihood that takes the observations."""
         return self.for_kind(type(observation)).rows(observation, like, scale)
 
-    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
         """By the likelihood that takes the observations."""
         return self.for_kind(type(observation)).log_jacobian(observation, like, scale)
 

@@ -18,7 +18,7 @@ from torch.distributions import Normal
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import NUMERIC_NOISE, NUMERIC_NOISE_PRIOR
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
 from botorch_skewgp.observations.checks import check_flags, check_parts
@@ -86,7 +86,7 @@ class NumericLikelihood(RowLikelihood):
         """Always."""
         return True
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         r"""One row per reading: an equality for a number, an interval for a censored reading.
 
         Args:
@@ -141,7 +141,7 @@ class NumericLikelihood(RowLikelihood):
         warped = self.warping(torch.where(inside, outcome, torch.where(least.isfinite(), least + 1, 0.0)))
         return torch.where(inside, warped, torch.where(outcome > least, outcome, -torch.inf))
 
-    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
         """The log derivatives of the warping at numbers; zero for censored readings."""
         if self.warping is None or not isinstance(observation, Numeric):
             return super().log_jacobian(observation, like, scale)
@@ -150,7 +150,7 @@ class NumericLikelihood(RowLikelihood):
     def outcome_posterior(
         self,
         posterior: SkewGPPosterior,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        scale: OutcomeScale = UNIT,
     ) -> SkewGPPosterior | WarpedPosterior:
         r"""The posterior of the outcome of numbers, without noise and in units of the outcome.
 

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.constraints import Interval, Positive
+from gpytorch.constraints import Positive
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRETCH_SPREAD
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
+from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, register_named_prior
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -39,10 +40,6 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     Args:
         num_grades: The number of grades.
         cutpoints: Given cut-points `b_1 < ... < b_{num_grades - 1}`, in units of the outcome; learned if `None`.
-        noise: The noise variance, in squared units of the latent function; by default 1, and learned beside numbers.
-        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
-        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
-        noise_constraint: A constraint on the noise variance; positive by default.
         gap_prior: A prior on the gaps between cut-points; for learned ones by default LogNormal(0, 1), which keeps
             unused grades possible.
         learn_shift: Whether the middle one of learned cut-points is a parameter to fit; by default beside numbers.
@@ -51,13 +48,10 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         learn_stretch: Whether stretches are parameters to fit: factors around a common one, which is fixed, with
             normal logarithms, whose spread of 0.35 `fit_skew_gp` learns. Predictions for new judges are averages over
             theirs; of given stretches they have the average.
-        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
-            tensor with one for each; 0 by default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
         num_items: The number of items of a questionnaire that have learned gaps between cut-points of their own, as in
             the graded response model ([Samejima1969estimation]_): the item of each grade is `Ordinal(item=)`, that of
             predictions `for_item`. `None` for the same cut-points everywhere.
+        kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
     Raises:
         InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
@@ -77,23 +71,18 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self,
         num_grades: int,
         cutpoints: Tensor | None = None,
-        noise: float | Tensor | None = None,
-        learn_noise: bool | None = None,
-        noise_prior: Prior | None = None,
-        noise_constraint: Interval | None = None,
+        *args: Any,
         gap_prior: Prior | None = None,
         learn_shift: bool | None = None,
         shift_prior: Prior | None = None,
         stretch: Tensor | None = None,
         learn_stretch: bool = False,
-        slip: float | Tensor = 0.0,
-        learn_slip: bool = False,
-        slip_prior: Prior | None = None,
         num_items: int | None = None,
+        **kwargs: Any,
     ) -> None:
         num_grades = as_count(num_grades, "num_grades", most=MAX_CATEGORIES)
         check_parts(gap_prior=(gap_prior, Prior))
-        super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
+        super().__init__(*args, **kwargs)
         self.num_grades = num_grades
         self.num_items = None if num_items is None else as_count(num_items, "num_items")
         if num_items is not None and cutpoints is not None:
@@ -118,8 +107,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self.register_constraint("raw_gaps", Positive())
         if gap_prior is None and learn and num_grades > 2:
             gap_prior = LogNormalPrior(*GAP_PRIOR)
-        if gap_prior is not None:
-            self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
+        register_named_prior(self, "gaps", gap_prior)
         if num_grades > 2:
             self.gaps = points.diff().expand_as(self.raw_gaps)
         self._has_stretch = stretch is not None
@@ -189,17 +177,11 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             raise InputDataError(f"There are {self.num_items} items; got item {int(observation.item.max())}.")
         return observation.item
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """`f(x) + v` between the cut-points of the grade; given ones are in units of the outcome."""
         return Reading.at_point(self._latent_cutpoints(like, scale), self.noise, self._slips(self.num_grades, like))
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """Each grade, between the cut-points of its judge."""
         rows = super().rows(observation, like, scale)
         judge, item = observation.judge if self._has_stretch else None, self._item_of(observation)  # type: ignore[arg-type]

@@ -40,3 +40,6 @@ class OutcomeScale:
     def unstandardize(self, latent: Tensor) -> Tensor:
         """Values of the latent function in units of the outcome."""
         return self.location + self.scale * latent
+
+
+UNIT = OutcomeScale()  # of outcomes that are values of the latent function

@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior, NormalPrior
+from gpytorch.priors import HalfCauchyPrior, NormalPrior, Prior
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
@@ -46,12 +46,16 @@ class ReadCommon(ReadParameter):
         return getattr(module, f"{raw}_constraint").transform(getattr(module, raw))
 
 
-class HalfCauchyOddsPrior(HalfCauchyPrior):
-    r"""A prior of rates whose odds `p / (1 - p)` are half-Cauchy.
+def register_named_prior(
+    module: Module, name: str, prior: Prior | None, read: type[ReadParameter] = ReadParameter
+) -> None:
+    """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
+    if prior is not None:
+        module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
 
-    Args:
-        scale: The median of the odds.
-    """
+
+class HalfCauchyOddsPrior(HalfCauchyPrior):
+    """A prior of rates whose odds `p / (1 - p)` are half-Cauchy, with the median `scale`."""
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The log density of rates."""
@@ -71,12 +75,8 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
 class DeviationPrior(NormalPrior):
     r"""The common prior of judges' deviations, normal around 0, whose standard deviation `fit_skew_gp` learns.
 
-    The logarithm of this spread has a normal prior around that of the expected spread. `variance` holds what is left of
-    each judge's own variance after a fit that learns spreads; zero before.
-
-    Args:
-        spread: The expected spread, and the start of a fit.
-        num_judges: The number of judges.
+    The logarithm of this spread has a normal prior around that of the expected spread, where a fit starts.
+    `judge_variance` is what is left of each judge's own variance after a fit that learns spreads; zero before.
     """
 
     def __init__(self, spread: float, num_judges: int) -> None:
@@ -89,14 +89,10 @@ class DeviationPrior(NormalPrior):
         self.judge_variance.copy_(variance)
 
     def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
-        r"""Nodes and weights of an average over a judge's deviation, by Gauss-Hermite quadrature.
+        """Nodes and weights of an average over a judge's deviation, by Gauss-Hermite quadrature; `None` where it is
+        taken as it is.
 
-        Args:
-            judge: A judge's number, whose nodes are differences from the fitted deviation; `"new"` for a judge who may
-                come, around 0.
-
-        Returns:
-            `None` where the deviation is taken as it is.
+        Nodes are differences from the fitted deviation, those of a `"new"` judge from 0.
         """
         if judge == "new":
             scale = self.scale

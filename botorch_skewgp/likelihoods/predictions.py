@@ -19,11 +19,7 @@ from botorch_skewgp.rows import Reading
 class Predictions(Mapping[type[Observation], Any]):
     r"""The distributions of new observations of several kinds, as a mapping: `predictions[Numeric]`.
 
-    The keys are the first kind of each likelihood; any other kind that it takes finds the same distribution.
-
-    Args:
-        kinds: The kinds that each likelihood takes, in order of precedence.
-        distributions: The distribution of new observations of each.
+    The keys are the first kind of each likelihood; any other of the kinds that it takes finds the same distribution.
     """
 
     def __init__(self, kinds: Sequence[tuple[type[Observation], ...]], distributions: Sequence[Any]) -> None:

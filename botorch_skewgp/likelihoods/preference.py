@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.constraints import Interval, Positive
+from gpytorch.constraints import Positive
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
 
-from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import (
     GAP_PRIOR,
@@ -31,14 +30,14 @@ from botorch_skewgp.likelihoods.defaults import (
     TIE_WIDTH_SPREAD,
 )
 from botorch_skewgp.likelihoods.judged import ROUNDING
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     JudgeParameter,
     PositiveParameter,
     ReadCommon,
-    ReadParameter,
-    SetParameter,
+    register_named_prior,
 )
+from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import (
     MAX_CATEGORIES,
@@ -46,6 +45,7 @@ from botorch_skewgp.observations.checks import (
     as_tensor,
     check_flags,
 )
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
@@ -54,7 +54,7 @@ WIN, LOSS, TIE = 0, 1, 2
 CELLS = [[2, 3], [0, 1], [1, 2]]
 
 
-class PreferenceLikelihood(RowLikelihood):
+class PreferenceLikelihood(NoisyValueLikelihood):
     r"""`P(a beats b) = Phi((f(a) - f(b)) / sqrt(2 noise))`: each item's utility is read with its own noise.
 
     Comparisons determine only the ratio of the kernel's output scale to the noise. The noise is therefore fixed at 1 by
@@ -64,12 +64,6 @@ class PreferenceLikelihood(RowLikelihood):
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:
-        noise: The variance of one item's noise, in squared units of the latent utility; by default 1, and learned
-            beside numbers.
-        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
-            Sensible with a kernel of fixed output scale too.
-        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
-        noise_constraint: A constraint on the noise variance; positive by default.
         tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
             with one for each; by default 0.5, and learned if some answers are ties.
         learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
@@ -86,43 +80,32 @@ class PreferenceLikelihood(RowLikelihood):
             `shift`, which is 0 as the mean absorbs a shift.
         learn_threshold: Whether `shift` is a parameter to fit, with the prior N(0, 2^2); by default beside numbers,
             which fix the function's level.
-        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
-            tensor with one for each; 0 by default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        kwargs: The other arguments are those of `NoisyValueLikelihood`; the noise is that of one item.
 
     Raises:
         InputDataError: If the noise or a width is not positive, a rate not between 0 and 1, the number of steps not an
             integer from 1 on, a flag not a boolean, or a prior no prior.
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, ChoiceOrNone, Ranking)
+    observation_types: ClassVar[tuple[Kind, ...]] = (Preference, Tie, Choice, ChoiceOrNone, Ranking)
     predicts_choices = True
-    noise = PositiveParameter()
     tie_width = JudgeParameter()
     strength_gaps = PositiveParameter()
 
     def __init__(
         self,
-        noise: float | Tensor | None = None,
-        learn_noise: bool | None = None,
-        noise_prior: Prior | None = None,
-        noise_constraint: Interval | None = None,
+        *args: Any,
         tie_width: float | Tensor | None = None,
         learn_tie_width: bool | None = None,
         ties_allowed: bool | None = None,
         num_strengths: int = 1,
         threshold: float | None = None,
         learn_threshold: bool | None = None,
-        slip: float | Tensor = 0.0,
-        learn_slip: bool = False,
-        slip_prior: Prior | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.ties_allowed = False if ties_allowed is None else ties_allowed
-        check_flags(ties_allowed=self.ties_allowed)
-        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
-        self._register_slip(slip, learn_slip, slip_prior)
+        check_flags(ties_allowed=ties_allowed is not None and ties_allowed)
+        super().__init__(*args, **kwargs)
+        self.ties_allowed = ties_allowed is True
         self._register_threshold(threshold, learn_threshold)
         if ties_allowed is None:
             self._open = self._open | {"ties_allowed"}
@@ -136,12 +119,10 @@ class PreferenceLikelihood(RowLikelihood):
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
             self.register_parameter("raw_strength_gaps", gaps)
             self.register_constraint("raw_strength_gaps", Positive())
-            name = "strength_gaps"
-            closures = ReadParameter(name), SetParameter(name)
-            self.register_prior(f"{name}_prior", LogNormalPrior(*GAP_PRIOR), *closures)
+            register_named_prior(self, "strength_gaps", LogNormalPrior(*GAP_PRIOR))
             self.strength_gaps = STRENGTH_GAP
 
-    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+    def set_defaults_beside(self, kinds: Collection[Kind]) -> None:
         """Also of ties: where some were given they are allowed, and their width is a parameter to fit."""
         super().set_defaults_beside(kinds)
         if not any(issubclass(kind, Tie) for kind in kinds):
@@ -149,8 +130,7 @@ class PreferenceLikelihood(RowLikelihood):
         self.ties_allowed = self.ties_allowed or "ties_allowed" in self._open
         if "tie_width" in self._open and math.isclose(float(self.tie_width), TIE_WIDTH, rel_tol=ROUNDING):
             self.raw_tie_width.requires_grad_(True)
-            closures = ReadCommon("tie_width"), SetParameter("tie_width")
-            self.register_prior("tie_width_prior", LogNormalPrior(*TIE_WIDTH_PRIOR), *closures)
+            register_named_prior(self, "tie_width", LogNormalPrior(*TIE_WIDTH_PRIOR), ReadCommon)
         self._open = self._open - {"ties_allowed", "tie_width"}
 
     @property
@@ -158,12 +138,8 @@ class PreferenceLikelihood(RowLikelihood):
         """Slips and widths of ties, as far as they have a value for each judge."""
         return super().parameters_by_judge + (["tie_width"] if self.tie_width.numel() > 1 else [])
 
-    def latent_noise(self, X: Tensor) -> Tensor:
-        """The variance of one item's noise."""
-        return self.noise
-
     @property
-    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+    def kinds_of_outcomes(self) -> tuple[Kind, ...]:
         """A duel, with a tie as one of its outcomes, and a graded duel if there are strengths."""
         return (Preference, GradedPreference) if self.num_strengths > 1 else (Preference,)
 
@@ -176,13 +152,7 @@ class PreferenceLikelihood(RowLikelihood):
         least = width if self.ties_allowed else torch.zeros_like(width)
         return least if self.num_strengths == 1 else torch.cat([least, least + self.strength_gaps.cumsum(-1)])
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         r"""The noisy difference of two items; for choices the differences of all pairs of items.
 
         Outcome 1 of a duel is that the first item wins, 0 that the second does. If ties are allowed, outcomes 0, 1 and
@@ -215,19 +185,10 @@ class PreferenceLikelihood(RowLikelihood):
         outcome = TIE if isinstance(observation, Tie) else win
         return observation.pairs, observation.pairs.new_full(observation.pairs.shape[:1], outcome)
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per comparison; those of one choice or ranking share each item's noise."""
-        if isinstance(observation, ChoiceOrNone):
-            return self._rows_beside_none(observation, like, scale)
-        if isinstance(observation, Choice):
-            observation = observation.as_ranking()
-        if isinstance(observation, Ranking):
-            places, event = observation.comparisons()
-            items = observation.items[event.unsqueeze(-1), places]
-            rows = shared_noise_rows(places, event, self.noise, like, index=items)
-            judge = None if observation.judge is None else observation.judge[event]
-            heights = self._heights_of_answers(judge, event, observation.num_orders[event], like)
-            return replace(rows, heights=heights)
+        if isinstance(observation, Choice | ChoiceOrNone | Ranking):
+            return self._rows_of_orders(observation, like, scale)
         if isinstance(observation, Preference) and observation.strength is not None:
             assert observation.num_strengths is not None
             self._check_strengths(observation.num_strengths)
@@ -241,23 +202,22 @@ class PreferenceLikelihood(RowLikelihood):
             return replace(rows, heights=None if heights is None else replace(heights, answer=None))
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
-    def _rows_beside_none(self, observation: ChoiceOrNone, like: Tensor, scale: OutcomeScale) -> Rows:
-        """One row per comparison of the answer with another, of which "none" has no item but a known utility."""
-        ranking = observation.with_outside()
+    def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
+        """One row per comparison of neighbours in an order; "none" has no item but a known utility."""
+        ranking = observation if isinstance(observation, Ranking) else observation.as_ranking()
         places, event = ranking.comparisons()
         items = ranking.items[event.unsqueeze(-1), places]
         rows = shared_noise_rows(places, event, self.noise, like, index=items)
-        outside = (places == ranking.items.shape[-1] - 1).to(like.device)
-        sign = -1.0 if observation.turned else 1.0
-        asked = outside.to(like)
+        num_outcomes = ranking.num_orders
+        if isinstance(observation, ChoiceOrNone):
+            num_outcomes = (ranking.items >= 0).sum(-1)
+            outside = (places == ranking.items.shape[-1] - 1).to(like.device)
+            sign, asked = -1.0 if observation.turned else 1.0, outside.to(like)
+            coefficient = sign * rows.coefficient.masked_fill(outside, 0.0)
+            lower = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
+            rows = replace(rows, coefficient=coefficient, lower=lower)
         judge = None if observation.judge is None else observation.judge[event]
-        num_outcomes = (ranking.items >= 0).sum(-1)[event]
-        return replace(
-            rows,
-            coefficient=sign * rows.coefficient.masked_fill(outside, 0.0),
-            lower=sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0]),
-            heights=self._heights_of_answers(judge, event, num_outcomes, like),
-        )
+        return replace(rows, heights=self._heights_of_answers(judge, event, num_outcomes[event], like))
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""
@@ -284,7 +244,7 @@ class PreferenceLikelihood(RowLikelihood):
         self,
         function_dist: MultivariateNormal | SkewGPPosterior,
         *args: Any,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        scale: OutcomeScale = UNIT,
         available: Tensor | None = None,
         none: bool = False,
         **kwargs: Any,

@@ -1,4 +1,4 @@
-r"""The probit likelihood of yes/no labels.
+r"""The probit likelihoods of yes/no labels, and of valid and failed experiments.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -15,21 +15,27 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
+from torch.distributions import Bernoulli
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     PositiveParameter,
     RateParameter,
     as_rate,
+    register_named_prior,
     register_rate,
 )
-from botorch_skewgp.observations import Binary, Observation
+from botorch_skewgp.observations import Binary, Observation, Validity
+from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
+from botorch_skewgp.observations.observation import Kind
+from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
 
 
 class NoisyValueLikelihood(RowLikelihood):
-    r"""Base class of likelihoods that read the latent function at one point, with noise.
+    r"""Base class of likelihoods that read values of the latent function, each with noise of one variance.
 
     Args:
         noise: The noise variance, in squared units of the latent function; by default 1, and learned beside numbers.
@@ -53,12 +59,15 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
+        *,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
+        self._open = {"noise"} if noise is learn_noise is noise_prior is noise_constraint is None else set()
+        value, learn = self.default_noise if noise is None else noise, learn_noise is not None and learn_noise
+        self._register_positive("noise", value, learn, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
 
     def latent_noise(self, X: Tensor) -> Tensor:
@@ -131,16 +140,59 @@ class ProbitLikelihood(NoisyValueLikelihood):
         assert rows.heights is not None
         return (slips[..., 0] / rows.heights.outside).clamp(max=1)
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """`f(x) + v` above the shift for outcome 1; else 0. A given threshold is in units of the outcome."""
         return Reading.at_point(self._level(like, scale), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its label."""
         return observation.index.unsqueeze(-1), observation.labels.long()
+
+
+class ValidityLikelihood(NoisyValueLikelihood):
+    r"""`P(valid) = Phi((f(x) - threshold) / sqrt(noise))` ([Benavoli2021unified]_, equation (40)).
+
+    Failures tend to repeat: the default noise is a hundredth of that of labels, so that the boundary is sharp beside
+    the default output scale.
+
+    Args:
+        threshold: The value of the latent function above which experiments are valid, in units of the outcome.
+        learn_threshold: Whether the threshold is a parameter to fit.
+        threshold_prior: A prior on the threshold.
+        kwargs: The other arguments are those of `NoisyValueLikelihood`.
+
+    Raises:
+        InputDataError: If the threshold is not a finite number, the noise not positive, a rate not between 0 and 1, or
+            another argument of another class.
+    """
+
+    observation_types = (Validity,)
+    default_noise = VALIDITY_NOISE
+
+    def __init__(
+        self,
+        threshold: float | Tensor = 0.0,
+        learn_threshold: bool = False,
+        *args: Any,
+        threshold_prior: Prior | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_flags(learn_threshold=learn_threshold)
+        check_parts(threshold_prior=(threshold_prior, Prior))
+        value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
+        super().__init__(*args, **kwargs)
+        self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_threshold))
+        register_named_prior(self, "threshold", threshold_prior)
+
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
+        """`f(x) + v` above the threshold for outcome 1, valid; else 0."""
+        threshold = scale.standardize(self.threshold.to(like))
+        return Reading.at_point(threshold, self.noise, self._slips(2, like))
+
+    def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Each point, and whether it is valid."""
+        return observation.index.unsqueeze(-1), observation.valid.long()
+
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
+        """Valid below the threshold."""
+        return Bernoulli(probs=1 - self.marginal(posterior, scale=scale).probs)

@@ -16,28 +16,10 @@ from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
-from botorch_skewgp.likelihoods.validity import ValidityLikelihood
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Choice,
-    ChoiceOrNone,
-    GradedPreference,
-    LabelPreference,
-    Numeric,
-    Observation,
-    Ordinal,
-    Preference,
-    Ranking,
-    Slope,
-    Tie,
-    Validity,
-    Vote,
-)
+from botorch_skewgp.observations import GradedPreference, LabelPreference, Observation, Ordinal, Preference, Vote
 from botorch_skewgp.observations.duels import BUTTONS
 
 
@@ -67,21 +49,12 @@ def _preference_likelihood(observation: Observation, context: Context) -> RowLik
 
 
 _FACTORIES: dict[type[Observation], Factory] = {
-    Numeric: lambda observation, context: NumericLikelihood(),
-    Censored: lambda observation, context: NumericLikelihood(),
-    Preference: _preference_likelihood,
-    Tie: _preference_likelihood,
-    Vote: _preference_likelihood,
-    Choice: _preference_likelihood,
-    ChoiceOrNone: _preference_likelihood,
-    Ranking: _preference_likelihood,
-    Binary: lambda observation, context: ProbitLikelihood(),
+    **dict.fromkeys(VoteLikelihood.observation_types, _preference_likelihood),
     Ordinal: lambda observation, context: OrdinalLikelihood(observation.num_grades),
-    Validity: lambda observation, context: ValidityLikelihood(),
     LabelPreference: lambda observation, context: LabelPreferenceLikelihood(observation.num_labels),
-    AffineProbit: lambda observation, context: ProbitAffineLikelihood(),
-    Slope: lambda observation, context: SlopeLikelihood(),
 }
+for _plain in (NumericLikelihood, ProbitLikelihood, ValidityLikelihood, ProbitAffineLikelihood, SlopeLikelihood):
+    _FACTORIES |= dict.fromkeys(_plain.observation_types, lambda observation, context, plain=_plain: plain())
 
 
 def register_default_likelihood(kind: type[Observation], factory: Factory) -> None:

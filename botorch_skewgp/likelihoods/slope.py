@@ -15,9 +15,10 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLOPE_NOISE
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.observations import Observation, Slope
 from botorch_skewgp.observations.checks import as_number
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows, first_of_equal, slope_in
 
@@ -53,13 +54,7 @@ class SlopeLikelihood(RowLikelihood):
         self.register_buffer("noise", torch.tensor([as_number(noise, "noise", least=0.0)], dtype=torch.float64))
         self._register_slip(slip, learn_slip, slip_prior)
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """The slope at a point: outcome 1 above zero, 0 below."""
         return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
 
@@ -67,7 +62,7 @@ class SlopeLikelihood(RowLikelihood):
         """Each point, and whether the function rises there."""
         return observation.index.unsqueeze(-1), (observation.signs > 0).long()
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per slope; repeated slopes without noise or slips count once.
 
         Raises:

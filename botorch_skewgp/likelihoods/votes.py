@@ -18,11 +18,12 @@ from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, LEVEL_GAP
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Ranking, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS, check_buttons, reverse_button
+from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
 
@@ -53,7 +54,7 @@ class VoteLikelihood(PreferenceLikelihood):
         >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = (Vote, Preference, Tie, Choice, ChoiceOrNone, Ranking)
+    observation_types: ClassVar[tuple[Kind, ...]] = (Vote, Preference, Tie, Choice, ChoiceOrNone, Ranking)
     level_gap = PositiveParameter()
 
     def __init__(
@@ -71,17 +72,11 @@ class VoteLikelihood(PreferenceLikelihood):
         self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
 
     @property
-    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+    def kinds_of_outcomes(self) -> tuple[Kind, ...]:
         """The kinds of comparisons, and votes."""
         return (*super().kinds_of_outcomes, Vote)
 
-    def reading(
-        self,
-        kind: type[Observation],
-        like: Tensor,
-        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
-        num_points: int | None = None,
-    ) -> Reading:
+    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are the page's
         buttons, in their order.
         """
@@ -107,7 +102,7 @@ class VoteLikelihood(PreferenceLikelihood):
             self._slips(len(which), like),
         )
 
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The difference of each vote, and the average where the vote bounds it.
 
         Raises:

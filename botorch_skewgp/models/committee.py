@@ -72,11 +72,7 @@ class Committee(Model):
     ) -> Posterior:
         r"""The joint posterior of the judges' utilities, in units of the outcome.
 
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: The positions of judges; all if `None`.
-            observation_noise: Must be `False`: answers are predicted for one judge at a time.
-            posterior_transform: A posterior transform. Affine ones keep the skewness.
+        `output_indices` are positions of judges. Affine posterior transforms keep the skewness.
 
         Raises:
             UnsupportedError: If `observation_noise` is not `False`.
@@ -103,12 +99,5 @@ class Committee(Model):
         )
 
     def subset_output(self, idcs: list[int]) -> Self:
-        r"""The committee of some of the judges.
-
-        Args:
-            idcs: The positions of judges.
-
-        Raises:
-            UnsupportedError: If a position does not exist, or none is named.
-        """
+        """The committee of the judges at some positions; raises `UnsupportedError` where there are none."""
         return type(self)(self.model, [self.judges[i] for i in check_output_indices(idcs, self.num_outputs)])

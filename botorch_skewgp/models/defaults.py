@@ -100,7 +100,7 @@ def default_covar_module(
         raise UnsupportedError("judge is about comparisons; leave it out for other observations.")
     if comparisons:
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
-        return _comparison_covar_module(dim, mode, spread)
+        return _scaled(_comparison_kernel(dim), mode, spread)
     vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
     lengthscale_prior, lengthscale_constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
     failures = len(observations) > 0 and all(entry.tells_validity for entry in observations)
@@ -138,20 +138,26 @@ def _are_comparisons(observations: Sequence[Observation]) -> bool:
     return len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
 
 
-def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKernel:
-    """The kernel for comparisons alone; fitted as logarithms, as an optimiser would hardly move a scale of 1,000."""
+def _comparison_kernel(dim: int, **active: Any) -> Kernel:
+    """A kernel of comparisons without a scale, whose lengthscales are fitted as logarithms."""
     median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
-    base_kernel = CheckedRBFKernel(
+    kernel = CheckedRBFKernel(
         ard_num_dims=dim,
         lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
         lengthscale_constraint=as_logarithm(),
+        **active,
     )
-    base_kernel.lengthscale = median
+    kernel.lengthscale = median
+    return kernel
+
+
+def _scaled(base_kernel: Kernel, mode: float, spread: float) -> ScaleKernel:
+    """A kernel with a scale that is fitted as a logarithm, as an optimiser would hardly move one of 1,000."""
     # as a function of the logarithm, the density of this prior is normal around the mode
     prior = LogNormalPrior(math.log(mode) + spread**2, spread)
-    covar_module = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
-    covar_module.outputscale = mode
-    return covar_module
+    scaled = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
+    scaled.outputscale = mode
+    return scaled
 
 
 def default_judge_covar_module(
@@ -176,28 +182,10 @@ def default_judge_covar_module(
     active: dict[str, Any] = {"active_dims": numeric} if categories else {}
     scale = COMPARISON_TASTES if comparisons else 1.0
     own: Kernel = LinearTastesKernel(len(numeric), scale=scale, diagonal=not comparisons, **active)
-    if numeric:
-        median = COMPARISON_LENGTHSCALE * len(numeric) ** 0.5
-        base_kernel = CheckedRBFKernel(
-            ard_num_dims=len(numeric),
-            lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
-            lengthscale_constraint=as_logarithm(),
-            **active,
-        )
-        base_kernel.lengthscale = median
-        own = own + _own_part(base_kernel)
-    for category in categories:
-        own = own + _own_part(ItemEffectKernel(active_dims=[category]))
+    parts = [_comparison_kernel(len(numeric), **active)] if numeric else []
+    for part in [*parts, *(ItemEffectKernel(active_dims=[category]) for category in categories)]:
+        own = own + _scaled(part, OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD)
     return own
-
-
-def _own_part(base_kernel: Kernel) -> ScaleKernel:
-    """A part of a judge's own, whose scale in units of the noise has a mode of `OWN_OUTPUTSCALE`."""
-    spread = OWN_OUTPUTSCALE_SPREAD
-    prior = LogNormalPrior(math.log(OWN_OUTPUTSCALE) + spread**2, spread)
-    scaled = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
-    scaled.outputscale = OWN_OUTPUTSCALE
-    return scaled
 
 
 def as_logarithm() -> Positive:
@@ -226,17 +214,11 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
 
 
 class IntegratedConstantMean(Mean):
-    r"""A constant `c ~ N(0, variance)`, integrated over exactly.
+    """A constant `c ~ N(0, variance)`, integrated over exactly; the variance is not fitted.
 
     A Gaussian process with such a mean has mean zero and `variance` added to all its covariances, a term of rank one.
     With a fitted constant, which has no uncertainty, a model of five successes in one corner of the domain is as sure
     of the far corner.
-
-    Args:
-        variance: The variance of the constant, in squared units of the latent function; not fitted.
-
-    Raises:
-        InputDataError: If the variance is not a positive number.
     """
 
     def __init__(self, variance: float) -> None:
@@ -268,11 +250,7 @@ class IntegratedConstantMean(Mean):
 
 
 class DrawnConstants(Mean):
-    r"""Constants, one for each draw of a function.
-
-    Args:
-        constants: A `sample_shape x 1` tensor.
-    """
+    """Constants, one for each draw of a function, `sample_shape x 1`."""
 
     def __init__(self, constants: Tensor) -> None:
         super().__init__()

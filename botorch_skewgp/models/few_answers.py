@@ -2,6 +2,7 @@ r"""Claims from few answers: one set of hyperparameters is surer than these allo
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -15,25 +16,30 @@ SURE = 0.9  # the least probability that is a claim
 ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `python -m benchmarks safety`
 
 
-def warn_of_few_answers(model: Model, stacklevel: int = 3) -> None:
-    """Issue a `FewAnswersWarning` for a single model of few answers with hyperparameters to learn."""
+def warn_of_few_answers(model: Model) -> None:
+    """Issue a `FewAnswersWarning` for a single model of few answers with hyperparameters to learn, at the line of the
+    first caller outside of the package.
+    """
     if not isinstance(model, LatentModel) or not any(parameter.requires_grad for parameter in model.parameters()):
         return
     num_answers = sum(entry.num_answers for entry in model.observations)
     if num_answers >= ENOUGH_ANSWERS:
         return
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("botorch_skewgp."):
+        level, frame = level + 1, frame.f_back
     warnings.warn(
         f"Probabilities from {num_answers} answers and one set of hyperparameters are too near 0 and 1: of points said "
         "to work with .95, some .90 do. Average over sampled hyperparameters instead: "
         "ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(model), num_draws=16), in the place of the model.",
         FewAnswersWarning,
-        stacklevel=stacklevel,
+        stacklevel=level,
     )
 
 
-def warn_of_sure_labels(model: LatentModel, distribution: Any, stacklevel: int = 3) -> None:
+def warn_of_sure_labels(model: LatentModel, distribution: Any) -> None:
     """Issue a `FewAnswersWarning` if a model of labels alone is sure of a label."""
     if not isinstance(distribution, Bernoulli) or not bool((distribution.probs > SURE).any()):
         return
     if all(entry.points_per_observation == 1 and not entry.anchors_scale for entry in model.observations):
-        warn_of_few_answers(model, stacklevel + 1)
+        warn_of_few_answers(model)

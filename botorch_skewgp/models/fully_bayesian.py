@@ -117,14 +117,7 @@ class FullyBayesianSkewGP(Model):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | None = None,
     ) -> SkewGPEnsemblePosterior:
-        r"""The posteriors of all members, `batch_shape x E x q x o`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: As for a SkewGP.
-            observation_noise: As for a SkewGP.
-            posterior_transform: An affine posterior transform.
-            judge: As for a SkewGP, one judge.
+        r"""The posteriors of all members, `batch_shape x E x q x o`; arguments are those of `SkewGP.posterior`.
 
         Raises:
             InputDataError: If the judge gave no answers.
@@ -145,13 +138,7 @@ class FullyBayesianSkewGP(Model):
     def predictive(
         self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
     ) -> Bernoulli | Categorical:
-        r"""The distribution of new labels, grades or comparisons, averaged over members.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            judge: The judge of the answers, as for a SkewGP.
-            available: As for a SkewGP.
-            none: As for a SkewGP.
+        r"""The distribution of new labels, grades or comparisons, averaged over members; see `SkewGP.predictive`.
 
         Raises:
             InputDataError: If the judge gave no answers, or `available` does not fit the points.
@@ -169,10 +156,7 @@ class FullyBayesianSkewGP(Model):
         return self.members[0].judges
 
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
-        r"""The ensemble of one judge's utility; it shares all modules with this one.
-
-        Args:
-            judge: A judge's number, or `"new"` for one without answers; `None` for the shared utility.
+        r"""The ensemble of one judge's utility; it shares all modules with this one, see `SkewGP.for_judge`.
 
         Raises:
             InputDataError: If the judge gave no answers, or `"new"` is given without two judges.
@@ -189,27 +173,14 @@ class FullyBayesianSkewGP(Model):
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any
     ) -> FullyBayesianSkewGP:
-        r"""The ensemble with more data and the same hyperparameters.
-
-        Args:
-            X: An `n' x d` tensor of new points.
-            Y: Observations, as for a SkewGP.
-            kwargs: As for a SkewGP.
-        """
+        """The ensemble with more data and the same hyperparameters, as `SkewGP.condition_on_observations`."""
         return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.members])
 
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0
     ) -> tuple[FullyBayesianSkewGP, Tensor]:
-        r"""An ensemble in which every draw of every member is also conditioned on values drawn at given points.
-
-        Args:
-            X: An `n x d` tensor of points.
-            samples_per_draw: As for a SkewGP.
-            seed: As for a SkewGP.
-
-        Returns:
-            The ensemble, and the values for the draws of one member after the other, `n x E S`.
+        """An ensemble in which every draw of every member is also conditioned on values drawn at given points, and
+        these, `n x E S`, of one member after the other; see `SkewGP.condition_on_draws`.
         """
         known = [member.condition_on_draws(X, samples_per_draw, seed) for member in self.members]
         models, values = zip(*known, strict=True)

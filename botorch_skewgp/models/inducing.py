@@ -42,12 +42,7 @@ _DENSE_BEYOND = 8  # columns per row, beyond which the covariance of all points 
 
 
 class InducingPoints(Module):
-    r"""The inducing points of a model, in the units of its training points.
-
-    Args:
-        points: An `M x d` tensor.
-        learn: Whether the points are a parameter to fit.
-    """
+    """The inducing points of a model, `M x d`, in the units of its training points."""
 
     def __init__(self, points: Tensor, learn: bool) -> None:
         super().__init__()
@@ -55,10 +50,7 @@ class InducingPoints(Module):
 
 
 def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
-    """Raise unless inducing points fit a model's points. `inducing_points` is `M x d`, `train_X` `n x d`.
-
-    Raises `InputDataError`.
-    """
+    """Raise `InputDataError` unless inducing points, `M x d`, fit a model's points, `n x d`."""
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
         if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
@@ -111,35 +103,26 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
 
 @dataclass(frozen=True, eq=False)
 class WhiteRows:
-    r"""Rows over the white coordinates of the columns of inducing points.
+    """Rows over the white coordinates of the columns of inducing points."""
 
-    Args:
-        root: The lower Cholesky factor `L` of the covariance of these columns.
-        rows: The rows.
-        values: The original rows, restricted to values at training points.
-        of_values: The same over white coordinates, `m x M`.
-        prior: The prior over the columns.
-    """
-
-    root: Tensor
+    root: Tensor  # the lower Cholesky factor `L` of the covariance of these columns
     rows: DenseRows
-    values: Rows
-    of_values: Tensor
+    values: Rows  # the original rows, restricted to values at training points
+    of_values: Tensor  # the same over white coordinates, `m x M`
     prior: LatentPrior
 
-    def for_judges(self, codes: Sequence[int]) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
-        """The same with the residuals of some judges' rows in further columns instead of noise.
-
-        Raises `UnsupportedError`.
+    def for_judges(self, codes: Sequence[int] = ()) -> tuple[RowModel, ResidualColumns | None]:
+        """The rows under their standard normal prior, with the residuals of some judges' rows in further columns
+        instead of noise. Raises `UnsupportedError`.
         """
         X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
         if X is None or not self.prior.by_judge:
-            return self.root, rows, None
+            return _under_standard_normal(self.root, rows), None
         by = judge_of_rows(self.values, self.prior)
         each = [(by == code).nonzero().squeeze(-1) for code in sorted(set(codes)) if code > 0]
         each = [rows_of_one for rows_of_one in each if len(rows_of_one)]
         if not each:
-            return self.root, rows, None
+            return _under_standard_normal(self.root, rows), None
         if num_outputs > 1:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
         mine, noise_root = torch.cat(each), rows.noise_root
@@ -152,16 +135,12 @@ class WhiteRows:
         explained = torch.linalg.solve_triangular(self.root.mT, self.of_values[mine].mT, upper=True)
         extended = DenseRows.of_weight(
             torch.cat([rows.coefficient, further], dim=-1),
-            rows.bias,
-            rows.lower,
-            rows.upper,
-            rows.noise.index_add(0, mine, -SHARE * rows.noise[mine]),
-            noise_root.index_fill(0, mine, 0.0),
-            rows.count,
-            rows.block,
-            rows.heights,
+            rows,
+            noise=rows.noise.index_add(0, mine, -SHARE * rows.noise[mine]),
+            noise_root=noise_root.index_fill(0, mine, 0.0),
         )
-        return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained, by[mine])
+        residuals = ResidualColumns(X[touched], weight, explained, by[mine])
+        return _under_standard_normal(torch.block_diag(self.root, own), extended), residuals
 
     def _root_of_block(self, which: Tensor) -> Tensor:
         """A square root of the covariance that the rows of one judge share, with a trace of their own noise."""
@@ -170,8 +149,8 @@ class WhiteRows:
         return cholesky_with_relative_jitter(shared @ shared.mT + torch.diag(SHARE * self.rows.noise[which]))
 
 
-def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
-    """Rows over white coordinates under their standard normal prior."""
+def _under_standard_normal(root: Tensor, rows: DenseRows) -> RowModel:
+    """Rows over white coordinates of columns with a covariance of the given root."""
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
     return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root)
 
@@ -198,7 +177,8 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     if not bool(is_value.any()):  # for instance the rows of a skew prior
         moved = replace(rows, index=rows.index - first + num_inducing)
         none = replace(rows, index=torch.zeros_like(rows.index), coefficient=torch.zeros_like(rows.coefficient))
-        dense = _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1))
+        mean = moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1)
+        dense = DenseRows.of_weight(moved.times(L), rows, bias=rows.bias + mean)
         return WhiteRows(L, dense, none, torch.zeros_like(dense.coefficient), prior)
     white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
     mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
@@ -218,7 +198,7 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     if by is not None and features is not None and _explain(features, of_values, values, prior):
         shared, label = _shared_by_judges(rows, features, by)
         rows = replace(rows, noise_root=shared, block=label)
-        return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
+        return WhiteRows(L, DenseRows.of_weight(weight, rows, bias=rows.bias + mean), values, of_values, prior)
     single, blocks, label = _judgements(rows, by)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
     explained = squared_lengths(of_values)
@@ -239,22 +219,7 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
                 0, block.flatten(), torch.nn.functional.pad(L_of_block, (0, root.shape[-1] - r)).flatten(0, 1)
             )
     rows = replace(rows, noise=noise, noise_root=root, block=label if blocks else None)
-    return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
-
-
-def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
-    """Rows with other weights, over columns of mean zero."""
-    return DenseRows.of_weight(
-        weight,
-        rows.bias + mean,
-        rows.lower,
-        rows.upper,
-        rows.noise,
-        rows.noise_root,
-        rows.count,
-        rows.block,
-        rows.heights,
-    )
+    return WhiteRows(L, DenseRows.of_weight(weight, rows, bias=rows.bias + mean), values, of_values, prior)
 
 
 def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Tensor]:

@@ -64,10 +64,7 @@ def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None
 
 
 def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
-    """Bounds as a floating point tensor; may be given as lists, arrays or integers. `bounds` is `2 x d`.
-
-    Raises `InputDataError`.
-    """
+    """Bounds, `2 x d`, as a floating point tensor, also from lists or integers; raises `InputDataError`."""
     bounds = as_tensor(bounds, "bounds")
     bounds = bounds if bounds.dtype in (torch.float32, torch.float64) else bounds.double()
     if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0 or dim not in (None, bounds.shape[1]):
@@ -217,10 +214,7 @@ def _check_precision(X: Any, name: str) -> None:
 
 
 def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
-    """Check points of a query, before input transforms change their buffers. `X` is `batch_shape x q x d`.
-
-    Raises `BotorchTensorDimensionError` or `InputDataError`.
-    """
+    """Check points of a query, `batch_shape x q x d`, before input transforms change their buffers; raises errors."""
     _check_precision(X, "X")
     if X.ndim < 2:
         raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")

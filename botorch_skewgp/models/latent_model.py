@@ -11,6 +11,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import OutcomeTransform
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
@@ -19,16 +20,30 @@ from torch import Tensor
 
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
-from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
-from botorch_skewgp.models.defaults import IntegratedConstantMean, default_judge_covar_module
-from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, over_white_columns, white_row_model
+from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.models.defaults import (
+    IntegratedConstantMean,
+    default_covar_module,
+    default_judge_covar_module,
+    default_mean_module,
+)
+from botorch_skewgp.models.inducing import (
+    InducingPoints,
+    WhiteRows,
+    check_given_points,
+    choose_inducing_points,
+    over_white_columns,
+)
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
     check_query,
+    check_skew_prior,
     check_train_X,
+    count_outputs,
     move_priors,
     moved,
+    warn_of_scaling,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
@@ -37,9 +52,14 @@ from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import FantasyLevel, Snapshot
 from botorch_skewgp.models.state import ModelState
-from botorch_skewgp.models.transforms import TransformedInputsMixin, num_appended_columns, transformed_dim
+from botorch_skewgp.models.transforms import (
+    TransformedInputsMixin,
+    learn_outcome_scale,
+    num_appended_columns,
+    transformed_dim,
+)
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class
+from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
 from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
@@ -56,7 +76,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     Two modes, as in BoTorch: in training mode a call returns the prior, for the objective of a fit; in evaluation mode
     it returns the posterior, and `train_inputs` are transformed. The methods of the posterior (`posterior`,
     `predictive`, `draws`, ...) use a `Snapshot` in either mode and do not change the mode, so that one thread may call
-    them while another fits.
+    them while another fits. `SkewGP` says what the arguments are.
     """
 
     train_inputs: tuple[Tensor]
@@ -64,26 +84,55 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def __init__(
         self,
         train_X: Tensor,
-        observations: Sequence[Observation],
-        likelihood: RowLikelihood,
-        covar_module: Kernel,
-        mean_module: Mean,
-        outcome_scale: OutcomeScale,
-        num_outputs: int,
+        observations: Observation | Sequence[Observation] | None = None,
+        likelihood: RowLikelihood | None = None,
+        covar_module: Kernel | None = None,
+        mean_module: Mean | None = None,
         skew_prior: SkewPrior | None = None,
         input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
         draw_settings: DrawSettings | None = None,
-        inducing: InducingPoints | None = None,
+        inducing_points: Tensor | int | None = None,
+        learn_inducing_points: bool = False,
         judge_covar_module: Kernel | None = None,
         approximation: Literal["ep"] | None = None,
         learn_judge_reliability: bool = False,
     ) -> None:
-        """See `SkewGP`, which checks these and has defaults for them."""
+        check_train_X(train_X)
+        observations = as_sequence(observations)
+        check_observations(observations, train_X)
+        check_parts(
+            likelihood=(likelihood, RowLikelihood),
+            covar_module=(covar_module, Kernel),
+            mean_module=(mean_module, Mean),
+            skew_prior=(skew_prior, SkewPrior),
+            input_transform=(input_transform, InputTransform),
+            draw_settings=(draw_settings, DrawSettings),
+            judge_covar_module=(judge_covar_module, Kernel),
+        )
+        check_flags(learn_inducing_points=learn_inducing_points, learn_judge_reliability=learn_judge_reliability)
+        if approximation not in (None, "ep"):
+            raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
+        if inducing_points is not None:
+            check_given_points(inducing_points, train_X)
+        observations = moved(observations, train_X)
+        num_outputs = count_outputs(observations, likelihood)
+        likelihood = default_likelihood(observations, given=likelihood)
+        outcome_scale = learn_outcome_scale(observations, outcome_transform)
+        d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
+        if covar_module is None:
+            covar_module = default_covar_module(d, observations)
+            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
+        check_skew_prior(skew_prior, d, num_outputs)
         super().__init__()
         self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
         self._num_outputs, self._outcome_scale = num_outputs, outcome_scale
-        self.likelihood, self.covar_module, self.mean_module = likelihood, covar_module, mean_module
-        self.skew_prior, self.inducing, self.judge_covar_module = skew_prior, inducing, judge_covar_module
+        self.likelihood, self.covar_module = likelihood, covar_module
+        self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
+        self.skew_prior, self.judge_covar_module = skew_prior, judge_covar_module
+        self.inducing: InducingPoints | None = None
+        if isinstance(inducing_points, Tensor):
+            self.inducing = InducingPoints(inducing_points, learn_inducing_points)
         if input_transform is not None:
             self.input_transform = input_transform
         self.approximation = approximation
@@ -94,8 +143,37 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         self._fantasies: tuple[FantasyLevel, ...] = ()
         self._set_data(train_X, observations)
         self.to(train_X)
+        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
+        if isinstance(inducing_points, int):
+            self.choose_inducing_points(inducing_points, learn_inducing_points)
 
     # Data
+
+    def choose_inducing_points(self, num_points: int | None = None, learn: bool | None = None) -> None:
+        r"""Choose inducing points among the training points by greedy variance reduction under the present kernel.
+
+        A fit may shorten lengthscales until the points are too sparse in some places; then choose again and refit.
+
+        Args:
+            num_points: The number of points, at most that of distinct training points; the present number if `None`.
+            learn: Whether the points are fitted with the hyperparameters; as before if `None`.
+
+        Raises:
+            InputDataError: If the number is not between 1 and that of the training points, or missing for a model
+                without inducing points.
+        """
+        if num_points is None:
+            if self.inducing is None:
+                raise InputDataError("The model has no inducing points yet; give num_points.")
+            num_points = len(self.inducing.points)
+        check_given_points(num_points, self._points)
+        if learn is None:
+            learn = self.inducing is not None and self.inducing.points.requires_grad
+        check_flags(learn=learn)
+        with torch.no_grad():
+            transformed = self.transform_inputs(self._points)
+        points = choose_inducing_points(self._points, transformed, self.covar_module, num_points)
+        self.inducing = InducingPoints(points, learn)
 
     def _set_data(self, X: Tensor, observations: Sequence[Observation]) -> None:
         """Set points and observations; an error leaves the model unchanged."""
@@ -300,17 +378,10 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     # Prior and rows
 
     def forward(self, X: Tensor) -> MultivariateNormal:
-        r"""The Gaussian prior over the latent function, before any skewness.
+        """The Gaussian prior of values at the points (or inducing points) and the pseudo-points of a skew prior, and of
+        slopes, before any skewness.
 
-        Args:
-            X: A `batch_shape x n x d` tensor; transformed here in training mode, as in BoTorch's models.
-
-        Returns:
-            The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes; with
-            inducing points of values at these instead.
-
-        Raises:
-            UnsupportedError: If the mean or the kernel of a model of single precision does not take points of double.
+        `X` is `batch_shape x n x d`; transformed here in training mode, as in BoTorch's models.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -383,16 +454,24 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
         `merge_equal` allows that equal rows are merged into one with a count, if there are many.
         """
-        rows = self._rows(prior, observations, merge_equal)
         if self.inducing is not None:
-            white = self._over_inducing_points(rows, prior)
-            return white_row_model(white.root, white.rows)
+            return self.white_rows(prior, observations, merge_equal).for_judges()[0]
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
-        return RowModel(mean=mean, covariance=covariance, rows=rows)
+        return RowModel(mean=mean, covariance=covariance, rows=self._rows(prior, observations, merge_equal))
 
-    def white_rows(self, prior: MultivariateNormal, merge_equal: bool = False) -> WhiteRows:
+    def white_rows(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> WhiteRows:
         """The rows of the observations over the white coordinates of the inducing points' columns."""
-        return self._over_inducing_points(self._rows(prior, None, merge_equal), prior)
+        rows = self._rows(prior, observations, merge_equal)
+        if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
+            raise UnsupportedError(
+                "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
+            )
+        points = self.train_inputs[0]
+        points = self.transform_inputs(points) if self.training else points
+        layout = self._column_layout(self._column_points.shape[-2])
+        return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
         """The rows of observations over columns of the training points."""
@@ -417,17 +496,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             blocks = [block.with_own_noise() for block in blocks]
             blocks = [block.merged() if block.can_merge else block for block in blocks]
         return Rows.cat([prior_rows, *blocks])
-
-    def _over_inducing_points(self, rows: Rows, prior: MultivariateNormal) -> WhiteRows:
-        """Rows over the white coordinates of the inducing points' columns."""
-        if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
-            raise UnsupportedError(
-                "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
-            )
-        points = self.train_inputs[0]
-        points = self.transform_inputs(points) if self.training else points
-        layout = self._column_layout(self._column_points.shape[-2])
-        return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _merges(self, blocks: Sequence[Rows], covariance: Tensor) -> bool:
         """Whether equal rows are merged: if they are many more than columns, and their noise is not small."""

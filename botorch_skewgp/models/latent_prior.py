@@ -27,44 +27,26 @@ from botorch_skewgp.rows import ColumnLayout
 
 @dataclass(frozen=True, eq=False)
 class ResidualColumns:
-    r"""The residuals of some judges' rows given inducing points, as further columns.
+    """The residuals of some judges' rows given inducing points, as further columns."""
 
-    Args:
-        points: The points of the rows, `c x (d + 1)`.
-        weight: The rows' weights of values there, `b x c`.
-        explained: The representer weights of the rows' means given inducing points, `M x b`.
-        by: The code of each row's judge; residuals of different judges are independent.
-    """
-
-    points: Tensor
-    weight: Tensor
-    explained: Tensor
-    by: Tensor
+    points: Tensor  # the points of the rows, `c x (d + 1)`
+    weight: Tensor  # the rows' weights of values there, `b x c`
+    explained: Tensor  # the representer weights of the rows' means given inducing points, `M x b`
+    by: Tensor  # the code of each row's judge; residuals of different judges are independent
 
 
 @dataclass(frozen=True, eq=False)
 class LatentPrior:
-    r"""Means and covariances of the latent function's columns.
+    """Means and covariances of the latent function's columns. Points are those after input transforms."""
 
-    Args:
-        mean_module: The mean, with a batch dimension for outputs or none.
-        covar_module: The kernel, with a batch dimension for outputs or none; outputs are independent.
-        points: The points of value columns, `n x d`, after input transforms: the training points or inducing points.
-        pseudo_points: The pseudo-points of a skew prior, `s x d`; none if `None`.
-        layout: The columns.
-        training_points: The training points, after input transforms, if `points` are inducing points.
-        by_judge: Whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`.
-        residuals: Further columns, for residuals of some judges' rows given inducing points.
-    """
-
-    mean_module: Mean
-    covar_module: Kernel
-    points: Tensor
-    pseudo_points: Tensor | None
+    mean_module: Mean  # with a batch dimension for outputs or none
+    covar_module: Kernel  # with a batch dimension for outputs or none; outputs are independent
+    points: Tensor  # of value columns, `n x d`: the training points or inducing points
+    pseudo_points: Tensor | None  # of a skew prior, `s x d`
     layout: ColumnLayout
-    training_points: Tensor | None = None
-    by_judge: bool = False
-    residuals: ResidualColumns | None = None
+    training_points: Tensor | None = None  # if `points` are inducing points
+    by_judge: bool = False  # whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`
+    residuals: ResidualColumns | None = None  # further columns
 
     @property
     def num_outputs(self) -> int:

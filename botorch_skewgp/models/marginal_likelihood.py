@@ -25,16 +25,11 @@ class Evidence(NamedTuple):
 
     The skew prior is a Gaussian process given the rows of its pseudo-points: these are among the rows of the data, and
     their own normaliser divides the evidence.
-
-    Args:
-        number_log_density: The log density of the observations that are numbers, under the Gaussian process.
-        rows: The interval rows given the numbers; those of the skew prior come first.
-        prior_rows: The rows of the skew prior alone; none for a Gaussian prior.
     """
 
-    number_log_density: Tensor
-    rows: TruncatedNormal
-    prior_rows: TruncatedNormal
+    number_log_density: Tensor  # the log density of the observations that are numbers, under the Gaussian process
+    rows: TruncatedNormal  # the interval rows given the numbers; those of the skew prior come first
+    prior_rows: TruncatedNormal  # the rows of the skew prior alone; none for a Gaussian prior
 
     def log_evidence(self, of_rows: Tensor, of_prior_rows: Tensor) -> Tensor:
         """The log evidence from the log normalisers of its parts."""
@@ -42,10 +37,7 @@ class Evidence(NamedTuple):
 
 
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
-    """The log normaliser of interval rows and its standard error, `None` if the method has none.
-
-    Raises `UnsupportedError`.
-    """
+    """The log normaliser of interval rows and its standard error, `None` if the method has none."""
     if not callable(method) and method not in ("exact", "ep"):
         raise UnsupportedError(
             f"method must be 'exact', 'ep' or a function of interval rows, such as those of botorch_skewgp.papers; got "

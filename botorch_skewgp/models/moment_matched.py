@@ -81,16 +81,9 @@ class MomentMatchedModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> GPyTorchPosterior:
-        r"""The Gaussian posterior.
+        r"""The Gaussian posterior, to which a posterior transform is applied.
 
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: The outputs wanted; all if `None`.
-            observation_noise: Whether to add noise, or its variances.
-            posterior_transform: A posterior transform, applied to the Gaussian.
-
-        Returns:
-            The Gaussian posterior; with several outputs the covariance is in blocks, one output after the other.
+        With several outputs the covariance is in blocks, one output after the other.
 
         Raises:
             UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
@@ -107,12 +100,7 @@ class MomentMatchedModel(Model):
         r"""Condition the skewed model.
 
         Numbers are noisy readings of the latent function, as in `posterior(X, observation_noise=True)`, also for models
-        of other kinds of observations.
-
-        Args:
-            X: As the model's own function takes it.
-            Y: As the model's own function takes it; for a list of models `... x num_outputs`, one column for each.
-            **kwargs: For the model's own function.
+        of other kinds of observations; a list of models takes `... x num_outputs`, one column for each.
 
         Raises:
             UnsupportedError: If a list of models is given anything but a tensor.
@@ -125,21 +113,11 @@ class MomentMatchedModel(Model):
         return type(self)(ModelList(*(_condition(model, X, y, **kwargs) for model, y in columns)))
 
     def fantasize(self, X: Tensor, sampler: MCSampler, **kwargs: Any) -> Self:
-        r"""Fantasies of the skewed model.
-
-        Args:
-            X: A `batch_shape x n' x d` tensor of new points.
-            sampler: Draws the fantasies.
-            **kwargs: For the model's own function.
-        """
+        """Fantasies of the skewed model at `batch_shape x n' x d` points."""
         return type(self)(self.model.fantasize(X, sampler, **kwargs))  # type: ignore[operator]
 
     def subset_output(self, idcs: list[int]) -> Self:
-        r"""The model of some of the outputs.
-
-        Args:
-            idcs: The outputs.
-        """
+        """The model of some of the outputs."""
         return type(self)(self.model.subset_output(idcs))
 
 

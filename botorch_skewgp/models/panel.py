@@ -22,15 +22,10 @@ SHARED, NEW = 0, -1
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    r"""The columns of a model of several judges: the pairs of a judge and a point the judge was asked about.
+    """The columns of a model of several judges: the pairs of a judge and a point the judge was asked about."""
 
-    Args:
-        keys: A sorted integer tensor, `point * (num_judges + 1) + code` for every column.
-        num_judges: The number of judges, the largest one plus one.
-    """
-
-    keys: Tensor
-    num_judges: int
+    keys: Tensor  # a sorted integer tensor, `point * (num_judges + 1) + code` for every column
+    num_judges: int  # the number of judges, the largest one plus one
 
     @classmethod
     def of(cls, observations: Sequence[Observation], device: torch.device) -> Self | None:

@@ -59,18 +59,14 @@ class _NumberInformation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
-    r"""Rows over points with a Gaussian prior; differentiable in everything.
+    """Rows over points with a Gaussian prior; differentiable in everything.
 
-    Args:
-        mean: The prior mean at `n` points, in float64.
-        covariance: The prior covariance `K` there, `n x n`.
-        rows: The rows.
-        column_root: The lower Cholesky factor `L` of the covariance of the columns `f`, if mean, covariance (the
-            identity) and rows are those of their white coordinates `L^-1 (f - mean)`; else `None`.
+    With `column_root`, the lower Cholesky factor `L` of the covariance of the columns `f`, mean, covariance (the
+    identity) and rows are those of their white coordinates `L^-1 (f - mean)`.
     """
 
-    mean: Tensor
-    covariance: Tensor
+    mean: Tensor  # the prior mean at `n` points, in float64
+    covariance: Tensor  # the prior covariance `K` there, `n x n`
     rows: Rows
     column_root: Tensor | None = None
 

@@ -12,44 +12,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, overload
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import InputTransform
-from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.posteriors import Posterior
 from botorch.utils.datasets import SupervisedDataset
-from gpytorch.kernels import Kernel
-from gpytorch.means import Mean
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
-from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.few_answers import warn_of_sure_labels
-from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
 from botorch_skewgp.models.inputs import (
-    as_sequence,
-    check_observations,
     check_output_indices,
-    check_skew_prior,
-    check_train_X,
-    count_outputs,
     from_dataset,
-    moved,
-    warn_of_scaling,
 )
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.panel import code_of, judge_of
-from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.transforms import apply_posterior_transform, learn_outcome_scale, transformed_dim
+from botorch_skewgp.models.transforms import apply_posterior_transform
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
-from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.observations.checks import check_class, check_flags
 from botorch_skewgp.truncated.evidence import LogNormalizer
 
 
@@ -67,112 +52,48 @@ class SkewGP(ConditioningMixin):
         >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         >>> fit_gpytorch_mll(mll)
         >>> posterior = model.posterior(torch.rand(5, 2, dtype=torch.double))
+
+    Args:
+        train_X: An `n x d` tensor of all points that observations refer to.
+        observations: One observation object or a sequence of them; `None` for the prior.
+        likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
+            observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
+            given one, as whether noise is learned, is set here by what stands beside it.
+        covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
+            [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
+            `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
+            warns of other data unless there is a transform.
+        mean_module: The mean; by default a constant, integrated out without numbers, see `default_mean_module`.
+        skew_prior: The skewness of the prior; a Gaussian prior if `None`.
+        input_transform: A BoTorch input transform.
+        outcome_transform: `Standardize(m=1)`, to standardise numbers, with known variances, censoring bounds,
+            thresholds and given cut-points; labels and comparisons stay the same. Posteriors are in units of the
+            outcome. Without numbers it has no effect.
+        draw_settings: The settings of posterior draws.
+        inducing_points: Points that replace the training points, for a cost of `O(n M^2)`: an `M x d` tensor in the
+            units of `train_X`, or a number of training points to choose, see `choose_inducing_points`. `None` for
+            the exact model.
+        learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
+        judge_covar_module: The kernel of each judge's own part, for answers of two judges or more; by default
+            linear tastes plus a smooth part, see `default_judge_covar_module`.
+        approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
+            draws; `None` for the exact one.
+        learn_judge_reliability: Whether every judge has a reliability, see
+            `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. Fit with
+            `fit_skew_gp`, which learns how much judges differ: by other fits many with few answers each overfit.
+
+    Raises:
+        InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
+            refer to rows that it does not have, the likelihood does not take them or has a parameter for each judge
+            and no answer names one, an argument is of another class, or inducing points have another dimension,
+            repeat each other, or are more than the training points.
+        UnsupportedError: If the outcome transform is not `Standardize(m=1)`, there is a skew prior for several
+            latent functions, or reliabilities for numbers.
     """
 
     _supports_cache_root = False
     _supports_batched_models = False
     minimize = False  # subclasses may minimise
-
-    def __init__(
-        self,
-        train_X: Tensor,
-        observations: Observation | Sequence[Observation] | None = None,
-        likelihood: RowLikelihood | None = None,
-        covar_module: Kernel | None = None,
-        mean_module: Mean | None = None,
-        skew_prior: SkewPrior | None = None,
-        input_transform: InputTransform | None = None,
-        outcome_transform: OutcomeTransform | None = None,
-        draw_settings: DrawSettings | None = None,
-        inducing_points: Tensor | int | None = None,
-        learn_inducing_points: bool = False,
-        judge_covar_module: Kernel | None = None,
-        approximation: Literal["ep"] | None = None,
-        learn_judge_reliability: bool = False,
-    ) -> None:
-        r"""
-        Args:
-            train_X: An `n x d` tensor of all points that observations refer to.
-            observations: One observation object or a sequence of them; `None` for the prior.
-            likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
-                observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
-                given one, as whether noise is learned, is set here by what stands beside it.
-            covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-                [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
-                `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
-                warns of other data unless there is a transform.
-            mean_module: The mean; by default a constant, integrated out without numbers, see `default_mean_module`.
-            skew_prior: The skewness of the prior; a Gaussian prior if `None`.
-            input_transform: A BoTorch input transform.
-            outcome_transform: `Standardize(m=1)`, to standardise numbers, with known variances, censoring bounds,
-                thresholds and given cut-points; labels and comparisons stay the same. Posteriors are in units of the
-                outcome. Without numbers it has no effect.
-            draw_settings: The settings of posterior draws.
-            inducing_points: Points that replace the training points, for a cost of `O(n M^2)`: an `M x d` tensor in the
-                units of `train_X`, or a number of training points to choose, see `choose_inducing_points`. `None` for
-                the exact model.
-            learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
-            judge_covar_module: The kernel of each judge's own part, for answers of two judges or more; by default
-                linear tastes plus a smooth part, see `default_judge_covar_module`.
-            approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
-                draws; `None` for the exact one.
-            learn_judge_reliability: Whether every judge has a reliability, see
-                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. Fit with
-                `fit_skew_gp`, which learns how much judges differ: by other fits many with few answers each overfit.
-
-        Raises:
-            InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
-                refer to rows that it does not have, the likelihood does not take them or has a parameter for each judge
-                and no answer names one, an argument is of another class, or inducing points have another dimension,
-                repeat each other, or are more than the training points.
-            UnsupportedError: If the outcome transform is not `Standardize(m=1)`, there is a skew prior for several
-                latent functions, or reliabilities for numbers.
-        """
-        check_train_X(train_X)
-        observations = as_sequence(observations)
-        check_observations(observations, train_X)
-        check_parts(
-            likelihood=(likelihood, RowLikelihood),
-            covar_module=(covar_module, Kernel),
-            mean_module=(mean_module, Mean),
-            skew_prior=(skew_prior, SkewPrior),
-            input_transform=(input_transform, InputTransform),
-            draw_settings=(draw_settings, DrawSettings),
-            judge_covar_module=(judge_covar_module, Kernel),
-        )
-        check_flags(learn_inducing_points=learn_inducing_points, learn_judge_reliability=learn_judge_reliability)
-        if approximation not in (None, "ep"):
-            raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
-        if inducing_points is not None:
-            check_given_points(inducing_points, train_X)
-        observations = moved(observations, train_X)
-        num_outputs = count_outputs(observations, likelihood)
-        likelihood = default_likelihood(observations, given=likelihood)
-        outcome_scale = learn_outcome_scale(observations, outcome_transform)
-        d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
-        if covar_module is None:
-            covar_module = default_covar_module(d, observations)
-            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
-        check_skew_prior(skew_prior, d, num_outputs)
-        super().__init__(
-            train_X,
-            observations,
-            likelihood,
-            covar_module,
-            default_mean_module(observations) if mean_module is None else mean_module,
-            outcome_scale,
-            num_outputs,
-            skew_prior,
-            input_transform,
-            draw_settings,
-            InducingPoints(inducing_points, learn_inducing_points) if isinstance(inducing_points, Tensor) else None,
-            judge_covar_module,
-            approximation,
-            learn_judge_reliability,
-        )
-        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
-        if isinstance(inducing_points, int):
-            self.choose_inducing_points(inducing_points, learn_inducing_points)
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
@@ -186,32 +107,6 @@ class SkewGP(ConditioningMixin):
         """
         train_X, observations = from_dataset(training_data)
         return {"train_X": train_X, "observations": observations}
-
-    def choose_inducing_points(self, num_points: int | None = None, learn: bool | None = None) -> None:
-        r"""Choose inducing points among the training points by greedy variance reduction under the present kernel.
-
-        A fit may shorten lengthscales until the points are too sparse in some places; then choose again and refit.
-
-        Args:
-            num_points: The number of points, at most that of distinct training points; the present number if `None`.
-            learn: Whether the points are fitted with the hyperparameters; as before if `None`.
-
-        Raises:
-            InputDataError: If the number is not between 1 and that of the training points, or missing for a model
-                without inducing points.
-        """
-        if num_points is None:
-            if self.inducing is None:
-                raise InputDataError("The model has no inducing points yet; give num_points.")
-            num_points = len(self.inducing.points)
-        check_given_points(num_points, self._points)
-        if learn is None:
-            learn = self.inducing is not None and self.inducing.points.requires_grad
-        check_flags(learn=learn)
-        with torch.no_grad():
-            transformed = self.transform_inputs(self._points)
-        points = choose_inducing_points(self._points, transformed, self.covar_module, num_points)
-        self.inducing = InducingPoints(points, learn)
 
     def posterior(  # type: ignore[override]
         self,

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.module import Module
-from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
-from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
+from botorch_skewgp.observations.checks import as_tensor, check_flags
 from botorch_skewgp.rows import Rows
 
 
@@ -31,8 +29,6 @@ class SkewPrior(Module):
         phases: An `s`-dim tensor of -1 and 1.
         truncation: An `s`-dim tensor or a number.
         learn_pseudo_points: Whether the pseudo-points are parameters to fit.
-        learn_truncation: Whether the truncation is a parameter to fit.
-        truncation_prior: A prior on the truncation.
 
     Raises:
         InputDataError: If shapes disagree, a phase is neither -1 nor 1, a value is not finite, or another argument is
@@ -49,12 +45,9 @@ class SkewPrior(Module):
         phases: Tensor | Sequence[float],
         truncation: Tensor | Sequence[float] | float = 0.0,
         learn_pseudo_points: bool = False,
-        learn_truncation: bool = False,
-        truncation_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        check_flags(learn_pseudo_points=learn_pseudo_points, learn_truncation=learn_truncation)
-        check_parts(truncation_prior=(truncation_prior, Prior))
+        check_flags(learn_pseudo_points=learn_pseudo_points)
         pseudo_points = as_tensor(pseudo_points, "pseudo_points")
         if pseudo_points.ndim != 2 or not pseudo_points.is_floating_point() or not pseudo_points.isfinite().all():
             raise InputDataError(
@@ -70,13 +63,8 @@ class SkewPrior(Module):
             raise InputDataError(f"truncation must hold a finite number for each of the {s} pseudo-points.")
         points = torch.nn.Parameter(pseudo_points.detach().clone(), requires_grad=learn_pseudo_points)
         self.register_parameter("pseudo_points", points)
-        self.register_parameter(
-            "truncation", torch.nn.Parameter(truncation.detach().clone(), requires_grad=learn_truncation)
-        )
+        self.register_parameter("truncation", torch.nn.Parameter(truncation.clone(), requires_grad=False))
         self.register_buffer("phases", phases.clone())
-        if truncation_prior is not None:
-            closures = ReadParameter("truncation"), SetParameter("truncation")
-            self.register_prior("truncation_prior", truncation_prior, *closures)
 
     @property
     def latent_dim(self) -> int:

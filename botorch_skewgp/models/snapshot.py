@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.contradictions import check_contradictions
-from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, white_row_model
+from botorch_skewgp.models.inducing import InducingPoints, WhiteRows
 from botorch_skewgp.models.inputs import (
     check_digits_of_points,
     check_digits_of_rows,
@@ -41,17 +41,11 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 @dataclass(frozen=True, eq=False)
 class FantasyLevel:
-    r"""The points of one round of fantasies, with the terms of their covariance given earlier rounds.
+    """The points of one round of fantasies, with the terms of their covariance given earlier rounds."""
 
-    Args:
-        inputs: The points, `batch_shape x n' x d`, after input transforms.
-        gains: For each earlier level its covariance with these points times its root, `batch_shape x n' x p`.
-        mixture: The mixture with this level on top.
-    """
-
-    inputs: Tensor
-    gains: tuple[Tensor, ...]
-    mixture: RepresenterMixture
+    inputs: Tensor  # the points, `batch_shape x n' x d`, after input transforms
+    gains: tuple[Tensor, ...]  # the covariance of each earlier level with these points times its root, `... x n' x p`
+    mixture: RepresenterMixture  # with this level on top
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> FantasyLevel:
         """A copy with `fn` applied to every tensor, as in `torch.nn.Module._apply`."""
@@ -69,39 +63,19 @@ class FrozenModel(Protocol):
     train_inputs: tuple[Tensor]
 
     @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The observations."""
-
+    def observations(self) -> tuple[Observation, ...]: ...
     @property
-    def outcome_scale(self) -> OutcomeScale:
-        """How outcomes relate to the latent function."""
-
-    def transform_inputs(self, X: Tensor) -> Tensor:
-        """Points after input transforms."""
-
-    def forward(self, X: Tensor) -> MultivariateNormal:
-        """The prior over columns."""
-
-    def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
-        """The prior over columns and points."""
-
-    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel:
-        """The rows under the prior."""
-
-    def white_rows(self, prior: MultivariateNormal, merge_equal: bool = False) -> WhiteRows:
-        """The rows over the white coordinates of the inducing points' columns."""
-
-    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence:
-        """The parts of the evidence."""
+    def outcome_scale(self) -> OutcomeScale: ...
+    def transform_inputs(self, X: Tensor) -> Tensor: ...
+    def forward(self, X: Tensor) -> MultivariateNormal: ...
+    def latent_prior(self, points: Tensor | None = None) -> LatentPrior: ...
+    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel: ...
+    def white_rows(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> WhiteRows: ...
+    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence: ...
 
 
 class Snapshot:
-    r"""A model in evaluation mode that does not change, and the draws of its rows.
-
-    Args:
-        model: The model.
-        state: The state of the model that it is a copy of.
-    """
+    """A model in evaluation mode that does not change, the state of the model it is a copy of, and its rows' draws."""
 
     def __init__(self, model: FrozenModel, state: ModelState) -> None:
         self.model, self.state = model, state
@@ -195,8 +169,8 @@ class Snapshot:
             return self.prior, self.mixture
         if codes not in self._of_judges:
             with torch.no_grad():
-                root, rows, residuals = self._white_rows.for_judges(codes)
-                mixture = _mixture(white_row_model(root, rows), self._fitted[0])
+                row_model, residuals = self._white_rows.for_judges(codes)
+                mixture = _mixture(row_model, self._fitted[0])
             self._of_judges[codes] = (replace(self.prior, residuals=residuals), mixture)
         return self._of_judges[codes]
 
@@ -236,8 +210,8 @@ class Snapshot:
         model, columns = self.model, self.prior.columns()
         if model.inducing is None:
             return self.prior, model.row_model(columns)
-        root, rows, residuals = model.white_rows(columns).for_judges(judge_codes)
-        return replace(self.prior, residuals=residuals), white_row_model(root, rows)
+        row_model, residuals = model.white_rows(columns).for_judges(judge_codes)
+        return replace(self.prior, residuals=residuals), row_model
 
     def slip_probabilities(self) -> list[Tensor]:
         """For each observation the posterior probability that each of its answers is a slip."""

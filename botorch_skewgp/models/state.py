@@ -22,18 +22,12 @@ class ModelState:
 
     Values are compared, since GPyTorch writes through `.data`, which changes no version, and kernels and likelihoods
     have settings that are plain attributes, such as `MaternKernel.nu`.
-
-    Args:
-        modules: The modules below the model.
-        attributes: Copies of the plain attributes of each of them.
-        values: Copies of all parameters and buffers, of settings, and of data.
-        names: The names of all that each module has, what is computed and kept among them.
     """
 
-    modules: list[Module]
-    attributes: list[dict[str, Any]]
-    values: list[Any]
-    names: list[frozenset[str]]
+    modules: list[Module]  # the modules below the model
+    attributes: list[dict[str, Any]]  # copies of the plain attributes of each of them
+    values: list[Any]  # copies of all parameters and buffers, of settings, and of data
+    names: list[frozenset[str]]  # the names of all that each module has, what is computed and kept among them
 
     @classmethod
     def of(cls, model: Module, *others: Any) -> Self:

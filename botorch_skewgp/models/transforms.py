@@ -39,9 +39,8 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings.
-
-    Raises `InputDataError` or `UnsupportedError`.
+    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings. Raises
+    `InputDataError` or `UnsupportedError`.
     """
     if transform is None:
         return OutcomeScale()

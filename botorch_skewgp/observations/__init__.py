@@ -1,15 +1,13 @@
 """Observations: small immutable classes, one for each kind, validated when built.
 
-`observation` has their base classes, `checks` the checks of arguments. `numeric`, `labels`, `grades`, `duels`,
-`rankings` (choices too), `label_preferences`, `slopes` and `affine` are the kinds. Observations refer to rows of
+`observation` has their base classes, `checks` the checks of arguments. `numeric`, `labels`, `duels`, `rankings`
+(choices too), `slopes` and `affine` are the kinds. Observations refer to rows of
 `train_X` by index and hold no parameters; noise levels and cut-points belong to the likelihoods.
 """
 
 from botorch_skewgp.observations.affine import AffineProbit
 from botorch_skewgp.observations.duels import GradedPreference, Preference, Tie, Vote
-from botorch_skewgp.observations.grades import Ordinal
-from botorch_skewgp.observations.label_preferences import LabelPreference
-from botorch_skewgp.observations.labels import Binary, Validity
+from botorch_skewgp.observations.labels import Binary, LabelPreference, Ordinal, Validity
 from botorch_skewgp.observations.numeric import Censored, Numeric
 from botorch_skewgp.observations.observation import Mark, Observation, number_judges
 from botorch_skewgp.observations.rankings import Choice, ChoiceOrNone, Ranking

@@ -53,14 +53,13 @@ class AffineProbit(Observation):
                 "them out."
             )
         m = weight.shape[0]
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "index", as_point_index(self.index, weight.shape[1], "a row of weight"))
+        self._set(weight=weight, index=as_point_index(self.index, weight.shape[1], "a row of weight"))
         for name in ("bias", "lower", "upper"):
             value = as_tensor(getattr(self, name), name)
             value = as_values(value.expand(m) if value.ndim == 0 else value, name).to(weight)
             if value.shape[0] != m:
                 raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
-            object.__setattr__(self, name, value)
+            self._set(**{name: value})
         if not self.bias.isfinite().all():
             raise InputDataError("bias must be finite.")
         if not (self.lower < self.upper).all():
@@ -79,7 +78,7 @@ class AffineProbit(Observation):
             raise InputDataError("covariance must be symmetric.")
         if m and (torch.linalg.eigvalsh(covariance) < -m * tolerance).any():
             raise InputDataError("covariance must be positive semi-definite; it has a negative eigenvalue.")
-        object.__setattr__(self, "covariance", covariance)
+        self._set(covariance=covariance)
         super().__post_init__()
 
     @property

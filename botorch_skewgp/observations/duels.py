@@ -52,7 +52,7 @@ class Preference(Countable):
     turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        self._set(pairs=check_pairs(self.pairs, "pairs"))
         self._check_strength()
         super().__post_init__()
 
@@ -85,8 +85,7 @@ class Preference(Countable):
                 InputDataWarning,
                 stacklevel=4,
             )
-        object.__setattr__(self, "strength", strength.long())
-        object.__setattr__(self, "num_strengths", steps)
+        self._set(strength=strength.long(), num_strengths=steps)
 
     @property
     def duels(self) -> Tensor:
@@ -142,7 +141,7 @@ class Tie(Countable):
     points_per_observation: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        self._set(pairs=check_pairs(self.pairs, "pairs"))
         super().__post_init__()
 
     @property
@@ -188,7 +187,7 @@ class Vote(Countable):
     tells_level: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        self._set(pairs=check_pairs(self.pairs, "pairs"))
         codes = _as_answers(self.answers)
         if len(codes) != len(self.pairs):
             raise InputDataError(
@@ -198,8 +197,7 @@ class Vote(Countable):
         buttons = check_buttons({*BUTTONS[:3], *given} if self.buttons is None else self.buttons)
         if not given.issubset(buttons):
             raise InputDataError(f"answers must be among the buttons {buttons}; got {sorted(given - set(buttons))}.")
-        object.__setattr__(self, "answers", codes)
-        object.__setattr__(self, "buttons", buttons)
+        self._set(answers=codes, buttons=buttons)
         super().__post_init__()
 
     @property

@@ -1,14 +1,26 @@
-r"""Yes/no observations: labels and validity."""
+r"""Labels at points: yes or no, validity, grades, and preferences between labels."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_flags, as_point_index
-from botorch_skewgp.observations.observation import Countable, Mark
+from botorch_skewgp.observations.checks import (
+    MAX_CATEGORIES,
+    as_count,
+    as_flags,
+    as_index,
+    as_point_index,
+    as_values,
+    check_pairs,
+)
+from botorch_skewgp.observations.observation import Countable, Mark, Observation, as_judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +43,7 @@ class Binary(Countable):
 
     def __post_init__(self) -> None:
         labels = as_flags(self.labels, "labels")
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "index", as_point_index(self.index, labels.shape[0], "labels"))
+        self._set(labels=labels, index=as_point_index(self.index, labels.shape[0], "labels"))
         super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
@@ -66,8 +77,7 @@ class Validity(Countable):
 
     def __post_init__(self) -> None:
         valid = as_flags(self.valid, "valid")
-        object.__setattr__(self, "valid", valid)
-        object.__setattr__(self, "index", as_point_index(self.index, valid.shape[0], "valid"))
+        self._set(valid=valid, index=as_point_index(self.index, valid.shape[0], "valid"))
         super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
@@ -77,3 +87,133 @@ class Validity(Countable):
     def reversed(self) -> Validity:
         """Failures are above the threshold."""
         return self._with({"valid": ~self.valid})
+
+
+@dataclass(frozen=True, eq=False)
+class Ordinal(Countable):
+    r"""Grades: the noisy latent function fell between two neighbouring cut-points.
+
+    Many grades without a 0 cause an `InputDataWarning`, as they may have been counted from 1.
+
+    Args:
+        grades: An `m`-dim tensor of integers `0, ..., num_grades - 1`.
+        num_grades: The number of grades, from 2 to 10,000.
+        index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
+        item: An `m`-dim integer tensor from 0: the item of a questionnaire that each grade answers, where items have
+            cut-points of their own; see `OrdinalLikelihood(num_items=)`.
+
+    Raises:
+        InputDataError: If a grade is out of range, or shapes disagree.
+
+    Example:
+        >>> Ordinal([0, 2, 4], num_grades=5)
+    """
+
+    grades: Tensor
+    num_grades: int
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+    item: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self._set(num_grades=as_count(self.num_grades, "num_grades", most=MAX_CATEGORIES))
+        grades = as_values(self.grades, "grades")
+        bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
+        if bad.numel():
+            is_from_one = grades.min() == 1 and grades.max() == self.num_grades
+            hint = " Grades count from 0: subtract 1." if is_from_one else ""
+            raise InputDataError(
+                f"grades must be integers from 0 to {self.num_grades - 1}; got {grades[bad[:5]].tolist()} at positions "
+                f"{bad[:5].tolist()}.{hint}"
+            )
+        if self.num_grades >= 4 and len(grades) >= self.num_grades - 1 and grades.min() > 0:
+            warnings.warn(
+                f"No grade of {len(grades)} is 0, the lowest of {self.num_grades}. If they were counted from 1, as "
+                "stars are, subtract 1.",
+                InputDataWarning,
+                stacklevel=3,
+            )
+        self._set(grades=grades.long(), index=as_point_index(self.index, grades.shape[0], "grades"))
+        if self.item is not None:
+            item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
+            if len(item) != len(grades):
+                raise InputDataError(f"item must hold a number for each of the {len(grades)} grades; got {len(item)}.")
+            self._set(item=item)
+        super().__post_init__()
+
+    def marks(self) -> tuple[Mark, ...]:
+        """The number of each grade."""
+        return tuple(
+            Mark(self.index[self.grades == grade], f"grade {grade}", str(grade)) for grade in range(self.num_grades)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPreference(Observation):
+    r"""One label beats another at a point: multi-class labels and label graphs, one latent function per label.
+
+    Equation (5) of the unified framework paper. A class label is `num_labels - 1` preferences over the other labels,
+    see `from_classes`.
+
+    Args:
+        labels: An `m x 2` integer tensor of labels, winner first.
+        num_labels: The number of labels and of outputs of the model, from 2 to 10,000.
+        index: An `m`-dim integer tensor: the row of `train_X` of each preference; by default `0, ..., m - 1`.
+        event: An `m`-dim integer tensor: preferences of one event share each label's noise; by default noise is
+            independent.
+
+    Raises:
+        InputDataError: If a label is out of range or compared with itself, or shapes disagree.
+
+    Example:
+        >>> LabelPreference.from_classes([0, 2, 1], num_labels=3)  # class labels of the first three rows of train_X
+        >>> LabelPreference([[0, 1], [2, 1]], num_labels=3, index=[0, 0])  # at row 0, labels 0 and 2 both beat label 1
+    """
+
+    labels: Tensor
+    num_labels: int
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+    event: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        self._set(num_labels=as_count(self.num_labels, "num_labels", most=MAX_CATEGORIES))
+        labels = check_pairs(self.labels, "labels", what="labels", item="label")
+        if labels.numel() and int(labels.max()) >= self.num_labels:
+            raise InputDataError(f"labels must be from 0 to {self.num_labels - 1}; got {int(labels.max())}.")
+        m = labels.shape[0]
+        self._set(labels=labels, index=as_point_index(self.index, m, "labels"))
+        event = torch.arange(m) if self.event is None else as_index(self.event, "event", "m-dim", 1, what="numbers")
+        if event.shape[0] != m:
+            raise InputDataError(f"event must have one entry for each of the {m} rows of labels; got {event.shape[0]}.")
+        self._set(event=event)
+        super().__post_init__()
+
+    @property
+    def num_outputs(self) -> int:
+        """One latent function for each label."""
+        return self.num_labels
+
+    @classmethod
+    def from_classes(
+        cls, classes: Tensor, num_labels: int, index: Tensor | None = None, *, judge: Tensor | None = None
+    ) -> LabelPreference:
+        r"""Class labels: the observed label beats every other one in a single event.
+
+        Args:
+            classes: An `m`-dim integer tensor of labels `0, ..., num_labels - 1`.
+            num_labels: The number of labels.
+            index: As in the class.
+            judge: The judge of each class label, an `m`-dim integer tensor.
+
+        Raises:
+            InputDataError: If a class is not one of the labels, or judges are not one for each class.
+        """
+        num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
+        classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")
+        if classes.numel() and int(classes.max()) >= num_labels:
+            raise InputDataError(f"classes must be from 0 to {num_labels - 1}; got {int(classes.max())}.")
+        index = as_point_index(index, classes.shape[0], "classes")
+        others = torch.arange(num_labels, device=classes.device).expand(classes.shape[0], num_labels)
+        event, loser = (others != classes.unsqueeze(-1)).nonzero(as_tuple=True)
+        judge = None if judge is None else as_judge(judge, len(classes)).to(event)[event]
+        pairs = torch.stack([classes[event], loser], dim=-1)
+        return cls(pairs, num_labels, index.to(event)[event], event, judge=judge)

@@ -40,10 +40,9 @@ class Numeric(Observation):
         values = as_values(self.values, "values")
         if not values.isfinite().all():
             raise InputDataError("values must be finite; give readings beyond a limit as Censored observations.")
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "index", as_point_index(self.index, values.shape[0], "values"))
+        self._set(values=values, index=as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
-            object.__setattr__(self, "noise", _as_variances(self.noise, values, "values"))
+            self._set(noise=_as_variances(self.noise, values, "values"))
         super().__post_init__()
 
     @property
@@ -100,11 +99,9 @@ class Censored(Countable):
                 f"lower must be below upper; this fails at positions {bad[:5].tolist()}. Give exact readings as "
                 "Numeric."
             )
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper.to(lower))
-        object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
+        self._set(lower=lower, upper=upper.to(lower), index=as_point_index(self.index, lower.shape[0], "lower"))
         if self.noise is not None:
-            object.__setattr__(self, "noise", _as_variances(self.noise, lower, "lower"))
+            self._set(noise=_as_variances(self.noise, lower, "lower"))
         super().__post_init__()
 
     @property

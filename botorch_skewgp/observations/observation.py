@@ -50,7 +50,6 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
     """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions.
-
     Raises `InputDataError`.
     """
     count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
@@ -148,7 +147,7 @@ class Observation:
 
     def __post_init__(self) -> None:
         if self.judge is not None:
-            object.__setattr__(self, "judge", as_judge(self.judge, self.num_answers))
+            self._set(judge=as_judge(self.judge, self.num_answers))
 
     @property
     def num_answers(self) -> int:
@@ -193,11 +192,15 @@ class Observation:
         """The observations under minimisation: judgements (preferences, validity) flip, measurements stay the same."""
         return self
 
+    def _set(self, **values: Any) -> None:
+        """Set fields, as of an object that is being built."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def _with(self, values: dict[str, Any]) -> Self:
         """A copy with some fields replaced by valid values."""
         copy = object.__new__(type(self))
-        for entry in fields(self):
-            object.__setattr__(copy, entry.name, values.get(entry.name, getattr(self, entry.name)))
+        copy._set(**{entry.name: values.get(entry.name, getattr(self, entry.name)) for entry in fields(self)})
         return copy
 
     @property
@@ -241,6 +244,9 @@ class Observation:
         return 0
 
 
+Kind = type[Observation]
+
+
 @dataclass(frozen=True, eq=False)
 class Countable(Observation):
     r"""Base class of kinds whose equal answers may be given once, with a count, or have weights.
@@ -275,13 +281,13 @@ class Countable(Observation):
                     f"{count[count != count.round()][:3].tolist()}. Round each weight up with the probability of its "
                     "fraction, and down otherwise; choices among two may be weighted as Preference."
                 )
-            object.__setattr__(self, "count", count.to(getattr(self, self.index_field).device))
+            self._set(count=count.to(getattr(self, self.index_field).device))
             return
-        object.__setattr__(self, "count", None)
+        self._set(count=None)
         for entry in fields(self):
             value = getattr(self, entry.name)
             if isinstance(value, Tensor):
-                object.__setattr__(self, entry.name, value.repeat_interleave(count.to(value.device), dim=0))
+                self._set(**{entry.name: value.repeat_interleave(count.to(value.device), dim=0)})
 
     @property
     def weights(self) -> Tensor | None:

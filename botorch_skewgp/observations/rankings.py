@@ -39,7 +39,7 @@ class Choice(Countable):
     def __post_init__(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_filled(options, "options")
-        object.__setattr__(self, "options", options)
+        self._set(options=options)
         super().__post_init__()
 
     @property
@@ -94,8 +94,7 @@ class ChoiceOrNone(Countable):
         none = as_flags(self.none, "none")
         if len(none) != len(options):
             raise InputDataError(f"none must have one entry for each of the {len(options)} rows; got {len(none)}.")
-        object.__setattr__(self, "options", options)
-        object.__setattr__(self, "none", none)
+        self._set(options=options, none=none)
         super().__post_init__()
 
     @property
@@ -106,7 +105,7 @@ class ChoiceOrNone(Countable):
         duels = duels[(duels[:, 1] >= 0) & (duels[:, 0] != duels[:, 1])]
         return duels.flip(-1) if self.turned else duels
 
-    def with_outside(self) -> Ranking:
+    def as_ranking(self) -> Ranking:
         """The same data as a ranking in which a further last item of each row is what "none" stands for.
 
         The index of that item is the one of the first option.
@@ -150,7 +149,7 @@ class Ranking(Countable):
         items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
         check_distinct(items, "items")
         check_filled(items, "items")
-        object.__setattr__(self, "items", items)
+        self._set(items=items)
         if self.ranks is None:
             ranks = torch.arange(items.shape[-1], device=items.device).expand_as(items)
         else:
@@ -164,15 +163,14 @@ class Ranking(Countable):
                 raise InputDataError("ranks must not be negative, except -1 for padding.")
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
-        object.__setattr__(self, "ranks", ranks)
+        self._set(ranks=ranks)
         super().__post_init__()
 
     @classmethod
     def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:
         """A ranking in which items may be repeated, as in choices."""
         copy = object.__new__(cls)
-        for name, value in (("items", items), ("ranks", ranks), ("judge", judge), ("count", None)):
-            object.__setattr__(copy, name, value)
+        copy._set(items=items, ranks=ranks, judge=judge, count=None)
         return copy
 
     @property

@@ -65,9 +65,7 @@ class Slope(Observation):
         signs = signs.expand(m) if signs.ndim == 0 else signs
         if signs.ndim != 1 or signs.dtype == torch.bool or signs.dtype.is_complex or (signs.abs() != 1).any():
             raise InputDataError(f"signs must be 1 (rises) or -1 (falls) for each slope; got {signs.tolist()}.")
-        object.__setattr__(self, "dims", dims)
-        object.__setattr__(self, "signs", signs.long())
-        object.__setattr__(self, "index", as_point_index(self.index, m, "dims"))
+        self._set(dims=dims, signs=signs.long(), index=as_point_index(self.index, m, "dims"))
         super().__post_init__()
 
     @property

@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import register_named_prior
 from botorch_skewgp.observations.checks import check_parameter
 
 
@@ -64,8 +64,7 @@ class ArcsineKernel(Kernel):
         ):
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(*self.batch_shape, 1, size)))
             self.register_constraint(f"raw_{name}", Positive() if constraint is None else constraint)
-            if prior is not None:
-                self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
+            register_named_prior(self, name, prior)
 
     @property
     def weight_variance(self) -> Tensor:

@@ -3,7 +3,7 @@ r"""Rows: linear functionals of the latent function plus Gaussian noise, seen as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import torch
@@ -212,21 +212,11 @@ class DenseRows(Rows):
     r"""Rows over all columns: `coefficient` is the weight matrix `A`, and `index` numbers its columns."""
 
     @classmethod
-    def of_weight(
-        cls,
-        weight: Tensor,
-        bias: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        noise: Tensor,
-        noise_root: Tensor | None,
-        count: Tensor | None,
-        block: Tensor | None = None,
-        heights: Heights | None = None,
-    ) -> DenseRows:
-        r"""Rows with a given weight matrix, `m x n`; the other arguments are those of `Rows`."""
+    def of_weight(cls, weight: Tensor, rows: Rows, **changed: Tensor) -> DenseRows:
+        """Rows with a weight matrix, `m x n`, instead of their own weights, and some fields changed."""
         index = torch.arange(weight.shape[-1], device=weight.device).expand(weight.shape)
-        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count, block=block, heights=heights)
+        kept = {entry.name: getattr(rows, entry.name) for entry in fields(rows)}
+        return cls(**kept | {"index": index, "coefficient": weight, "reads": None} | changed)
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""

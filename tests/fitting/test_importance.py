@@ -56,20 +56,6 @@ def sampled(rounds, generator, log_density=banana):
     return sampler
 
 
-def test_averages_over_points_of_all_rounds(generator):
-    """First and second moments and the mass of a tail, of rounds from different proposals."""
-    points = sampled(40, generator).points
-    weights = points.log_weights.exp()
-    assert points.effective_size > 800
-    assert points.pareto_shape < 0.5
-    error = points.effective_size**-0.5
-    first, second = points.x.mT
-    assert (weights @ first).item() == pytest.approx(0, abs=4 * error)
-    assert (weights @ first.square()).item() == pytest.approx(1, abs=4 * 2**0.5 * error)
-    assert (weights @ second).item() == pytest.approx(0.3, abs=4 * 1.18**0.5 * error)
-    assert (weights @ (first > 1.5).double()).item() == pytest.approx(0.0668, abs=4 * 0.25 * error)
-
-
 def test_weights_are_with_respect_to_the_mixture_of_all_proposals(generator):
     """Of one with the share that it has in the points; a density that is that mixture has equal weights."""
     near = StudentProposal(tensor(0.0, 0.0), ROOT)

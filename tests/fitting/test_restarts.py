@@ -7,7 +7,6 @@ from botorch.optim.utils import sample_all_priors
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from linear_operator.utils.errors import NotPSDError
-from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
@@ -21,7 +20,6 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
 from botorch_skewgp.papers import BatchedMarginalLogLikelihood
 
@@ -134,9 +132,7 @@ MODULES = {
 def test_priors_of_every_module_can_be_drawn(name, generator):
     """Each value with a prior moves, and is what the prior drew."""
     observations = LabelPreference([[0, 1], [2, 1]], 3) if name == "label preferences" else None
-    prior = SkewPrior(X[:2], tensor(1.0, -1.0), learn_truncation=True, truncation_prior=NormalPrior(0.0, 1.0))
-    prior = None if name == "label preferences" else prior
-    model = SkewGP(X, observations, MODULES[name](), skew_prior=prior)
+    model = SkewGP(X, observations, MODULES[name]())
     before = {n: closure(module).clone() for n, module, _, closure, _ in model.named_priors()}
     assert len(before) >= 3  # the kernel's two and the likelihood's
     with torch.random.fork_rng():
@@ -146,10 +142,3 @@ def test_priors_of_every_module_can_be_drawn(name, generator):
         value = closure(module)
         assert (value != before[n]).all(), n
         assert prior.log_prob(value).isfinite().all(), n
-
-
-def test_duels_are_fitted_with_a_learned_truncation():
-    prior = SkewPrior(X[[2, 9]], tensor(1.0, -1.0), 0.0, learn_truncation=True, truncation_prior=NormalPrior(0.0, 1.0))
-    model = SkewGP(X, Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [5, 6], [1, 3]])), skew_prior=prior)
-    before = value_of(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    assert value_of(fit_skew_gp(model, num_restarts=2)) > before

@@ -1,13 +1,11 @@
 """The general affine probit, label preferences and mixtures of kinds."""
 
 import math
-import pickle
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.outcome import Standardize
-from gpytorch.distributions import MultitaskMultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 
@@ -17,11 +15,9 @@ from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
     NumericLikelihood,
-    OrdinalLikelihood,
     PreferenceLikelihood,
     ProbitAffineLikelihood,
     ProbitLikelihood,
-    ValidityLikelihood,
     default_likelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -38,7 +34,6 @@ from botorch_skewgp.observations import (
     Validity,
 )
 
-N = 200_000
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
 NEW_X = torch.tensor([[0.1], [1.3]], dtype=torch.float64)
 WEIGHT = torch.tensor([[1.0, -0.5, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0]], dtype=torch.float64)
@@ -94,35 +89,6 @@ def test_new_affine_observations_have_no_law_of_their_own():
 # labels
 
 
-@pytest.mark.parametrize("num_labels", [2, 3, 5])
-def test_label_given_the_latent_functions(num_labels, generator):
-    f = torch.tensor([[0.3, -0.5, 1.0, 0.9, -2.0], [0.0, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)[:, :num_labels]
-    distribution = LabelPreferenceLikelihood(num_labels, noise=0.6)(f)
-    noisy = f + 0.6**0.5 * torch.randn(N, *f.shape, dtype=f.dtype, generator=generator)
-    p = distribution.probs.detach()
-    frequencies = torch.nn.functional.one_hot(noisy.argmax(-1), num_labels).double().mean(0)
-    assert p.shape == f.shape
-    assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
-
-
-@pytest.mark.parametrize("num_labels", [2, 3])
-def test_label_under_the_posterior(num_labels, generator):
-    observation = LabelPreference.from_classes(torch.tensor([0, 1, 1, num_labels - 1]), num_labels)
-    model = SkewGP(X, observation, likelihood=LabelPreferenceLikelihood(num_labels, noise=0.6))
-    posterior = model.posterior(NEW_X)
-    means = posterior.component_means.detach().mT
-    root = torch.linalg.cholesky(posterior.gaussian_covariance.detach())
-    f = means[torch.arange(N) % len(means)]
-    f = f + torch.randn(f.shape, dtype=f.dtype, generator=generator) @ root.mT
-    noisy = f.unflatten(-1, (2, num_labels))
-    noisy = noisy + 0.6**0.5 * torch.randn(noisy.shape, dtype=f.dtype, generator=generator)
-    frequencies = torch.nn.functional.one_hot(noisy.argmax(-1), num_labels).double().mean(0)
-    p = model.predictive(NEW_X).probs.detach()
-    assert p.shape == (2, num_labels)
-    assert torch.allclose(p.sum(-1), torch.ones(2).double())
-    assert ((frequencies - p).abs() < 0.006).all()  # the distribution is averaged over 1024 quasi-random draws
-
-
 def test_labels_in_another_order_are_the_same_labels():
     """Renaming the labels renames the outputs; only the draws differ."""
     rename = torch.tensor([2, 0, 1])
@@ -148,13 +114,6 @@ def test_labels_with_a_skew_prior_are_refused():
     prior = SkewPrior(torch.tensor([[0.5]]).double(), torch.tensor([1]), 0.0)
     with pytest.raises(UnsupportedError, match="one latent function"):
         SkewGP(X, CLASSES, skew_prior=prior)
-
-
-def test_labels_under_a_multitask_gaussian_law():
-    mean = torch.tensor([[0.5, -0.2, 0.1]], dtype=torch.float64)
-    distribution = MultitaskMultivariateNormal(mean, 1e-10 * torch.eye(3).double())
-    likelihood = LabelPreferenceLikelihood(3)
-    assert torch.allclose(likelihood(distribution).probs, likelihood(mean).probs, atol=1e-3)
 
 
 # mixtures
@@ -255,25 +214,6 @@ def test_priors_of_every_part_enter_the_objective():
         mll.train()
         values.append(mll(model(X), model.train_targets).item())
     assert values[0] - values[1] == pytest.approx(prior.log_prob(torch.tensor(0.4).double()).item(), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "likelihood",
-    [
-        ProbitAffineLikelihood(),
-        ProbitLikelihood(noise=0.6, learn_noise=True),
-        PreferenceLikelihood(noise=0.5, tie_width=0.4, learn_tie_width=True),
-        LabelPreferenceLikelihood(3, noise=0.4),
-        MixedLikelihood(NumericLikelihood(), OrdinalLikelihood(4), ValidityLikelihood(threshold=0.3)),
-    ],
-)
-def test_pickling(likelihood):
-    again = pickle.loads(pickle.dumps(likelihood))
-    for (key, ours), (other_key, theirs) in zip(
-        likelihood.state_dict().items(), again.state_dict().items(), strict=True
-    ):
-        assert key == other_key
-        assert torch.equal(ours, theirs)
 
 
 def test_models_may_share_a_mixture():

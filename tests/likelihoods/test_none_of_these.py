@@ -1,6 +1,5 @@
 """Choices with the answer "none of these": against importance sampling, a known utility, and simulated people."""
 
-import itertools
 import math
 
 import pytest
@@ -197,23 +196,6 @@ def test_after_refusals_proposals_find_what_is_good(seed):
     assert float(utility(recommend(model, bounds)[0])) > 2
 
 
-def test_simulated_people_have_their_level_and_their_best_option(generator):
-    points = torch.rand(40, 2, dtype=DOUBLE, generator=generator)
-    utility = 6 * torch.exp(-8 * (points - 0.6).square().sum(-1)) - 3
-    options = torch.stack([torch.randperm(40, generator=generator)[:3] for _ in range(80)])
-    noisy = torch.cat([utility[options], torch.zeros(80, 1)], dim=-1)
-    noisy = noisy + torch.randn(noisy.shape, dtype=DOUBLE, generator=generator)
-    none = noisy.argmax(-1) == 3
-    order = noisy[:, :3].argsort(-1, descending=True)
-    model = SkewGP(points, ChoiceOrNone(options.gather(-1, order), none), approximation="ep")
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    found = model.posterior(points)
-    distance = (found.mean.squeeze(-1) - utility).abs() / found.variance.squeeze(-1).sqrt()
-    assert (distance < 2).double().mean() > 0.8
-    assert float((found.mean.squeeze(-1) - utility).mean().abs()) < 1
-    assert 0.15 < none.double().mean() < 0.85
-
-
 def test_marginal_over_all_answers_is_one():
     """The probabilities of all data sets of one question add up to one."""
     total = 0.0
@@ -254,13 +236,3 @@ def test_counts_judges_votes_and_conditioning():
 def test_mistakes_are_named(make, message):
     with pytest.raises(InputDataError, match=message):
         make()
-
-
-def test_a_planted_wrong_level_would_be_seen():
-    """The threshold moves evidences, in the direction of the answers."""
-    values = []
-    for threshold in (-1.0, 0.0, 1.0):
-        likelihood = PreferenceLikelihood(threshold=threshold)
-        model = SkewGP(X, ChoiceOrNone([[0, 1]], [True]), likelihood, kernel(), ConstantMean().double())
-        values.append(float(model.log_marginal_likelihood("ep").value))
-    assert all(second > first + 0.1 for first, second in itertools.pairwise(values))

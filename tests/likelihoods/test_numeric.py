@@ -2,7 +2,6 @@
 
 import math
 
-import gpytorch
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -44,15 +43,6 @@ def test_predictive_law_of_a_reading_is_the_noisy_posterior(generator):
     assert torch.allclose(predictive.cdf(0.3).squeeze(-1), below, atol=4 * 0.5 / (200 * means.shape[-1]) ** 0.5)
 
 
-def test_gaussian_law_of_the_latent_function():
-    distribution = gpytorch.distributions.MultivariateNormal(
-        torch.tensor([0.5, 1.0]).double(), 2 * torch.eye(2).double()
-    )
-    predictive = NumericLikelihood(noise=0.25)(distribution)
-    assert torch.allclose(predictive.mean.squeeze(-1), distribution.mean)
-    assert torch.allclose(predictive.variance.squeeze(-1), distribution.variance + 0.25, rtol=1e-7)
-
-
 def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
     likelihood = NumericLikelihood(noise=0.2)
     given = Numeric(torch.zeros(2, dtype=torch.float64), noise=0.5)
@@ -61,12 +51,6 @@ def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
     assert torch.allclose(likelihood.rows(given, X, scale).noise, torch.full((2,), 0.125).double())
     assert torch.allclose(likelihood.rows(CENSORED, X, scale).noise, likelihood.noise.expand(2))
     assert torch.allclose(likelihood.rows(CENSORED, X, scale).upper, torch.tensor([-0.45, INF]).double())
-
-
-def test_default_prior_is_that_of_a_learned_noise():
-    assert [name for name, *_ in NumericLikelihood().named_priors()] == ["noise_prior"]
-    assert list(NumericLikelihood(learn_noise=False).named_priors()) == []
-    assert not NumericLikelihood(learn_noise=False).raw_noise.requires_grad
 
 
 def test_setting_and_sampling_through_the_prior():

@@ -1,12 +1,10 @@
 """Numbers through a warping: against models of warped numbers, finite differences, and what shares the function."""
 
-import copy
 import math
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.outcome import Standardize
 from gradients import assert_parameter_gradient
 
@@ -133,43 +131,3 @@ def test_redundant_parameters_are_not_fitted():
     free = {name for name, parameter in likelihood.warping.named_parameters() if parameter.requires_grad}
     assert "warpings.1.raw_width" in free
     assert not {"warpings.1.raw_offset", "warpings.1.raw_scale"} & free
-
-
-def test_state_dict_and_copies(pair):
-    warped, _ = pair
-    other = build(VALUES, SinhArcsinh())
-    other.load_state_dict(warped.state_dict())
-    torch.testing.assert_close(other.predictive(NEW)[Numeric].median, warped.predictive(NEW)[Numeric].median)
-    torch.testing.assert_close(
-        copy.deepcopy(warped).predictive(NEW)[Numeric].median, warped.predictive(NEW)[Numeric].median
-    )
-
-
-@pytest.mark.slow
-def test_a_fit_learns_the_warping():
-    # noise within an exponential: large values are noisy, small ones are not
-
-    def drawn(points):
-        return (2 * torch.sin(6 * points) + 0.3 * torch.randn(points.shape, dtype=DOUBLE)).exp()
-
-    points = torch.rand(25, 1, dtype=DOUBLE)
-    values = drawn(points[:, 0])
-
-    def fitted(warping):
-        model = SkewGP(
-            points,
-            [Numeric(values), Preference(torch.tensor([[3, 4], [6, 5]]))],
-            likelihood=MixedLikelihood(NumericLikelihood(warping=warping), PreferenceLikelihood(noise=1.0)),
-            covar_module=default_covar_module(1),
-            outcome_transform=Standardize(m=1),
-        )
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return model
-
-    new = torch.linspace(0.05, 0.95, 40, dtype=DOUBLE).unsqueeze(-1)
-    truth = drawn(new)
-    warped, plain = fitted(SinhArcsinh()), fitted(None)
-    evidences = [model.log_marginal_likelihood(corrected_log_normalizer).value for model in (warped, plain)]
-    assert evidences[0] > evidences[1] + 5
-    scores = [model.predictive(new)[Numeric].density(truth).log().mean() for model in (warped, plain)]
-    assert scores[0] > scores[1] + 0.3

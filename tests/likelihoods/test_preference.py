@@ -2,23 +2,16 @@
 
 import math
 
-import gpytorch
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-from gpytorch.priors import LogNormalPrior
+from botorch.exceptions.errors import InputDataError
 from tensors import tensor
-from torch.distributions import Bernoulli, Categorical
 
-from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
-    MixedLikelihood,
-    NumericLikelihood,
     OutcomeScale,
     PreferenceLikelihood,
-    ProbitLikelihood,
 )
-from botorch_skewgp.observations import Binary, Choice, Preference, Ranking, Tie
+from botorch_skewgp.observations import Choice, Preference, Ranking, Tie
 
 INF = math.inf
 LIKE = torch.zeros(0, dtype=torch.float64)
@@ -119,17 +112,6 @@ def test_a_win_is_beyond_the_margin_where_ties_are_allowed():
     assert (float(tied.lower), float(tied.upper)) == (pytest.approx(-0.7), pytest.approx(0.7))
 
 
-def test_defaults():
-    likelihood = PreferenceLikelihood()
-    assert float(likelihood.noise) == pytest.approx(1.0)
-    assert not likelihood.raw_noise.requires_grad
-    assert list(likelihood.named_priors()) == []
-    learned = PreferenceLikelihood(learn_noise=True, learn_tie_width=True, noise_prior=LogNormalPrior(0.0, 1.0))
-    assert learned.raw_noise.requires_grad
-    assert learned.raw_tie_width.requires_grad
-    assert [name for name, *_ in learned.named_priors()] == ["noise_prior", "tie_width_prior"]
-
-
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, INF])
 @pytest.mark.parametrize("name", ["noise", "tie_width"])
 def test_parameters_must_be_positive(name, value):
@@ -141,87 +123,12 @@ def test_parameters_must_be_positive(name, value):
     assert float(likelihood.noise) == pytest.approx(1.0)
 
 
-def test_other_kinds_are_refused():
-    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes Preference or Tie or .*Ranking.*Bin"):
-        make().rows(Binary([1, 0]), LIKE)
-
-
 # Predictions
-
-
-def noisy_best(f, generator, size=400_000):
-    """Frequencies with which each item has the largest noisy utility."""
-    noise = math.sqrt(NOISE) * torch.randn(size, len(f), dtype=torch.float64, generator=generator)
-    return torch.bincount((f + noise).argmax(-1), minlength=len(f)) / size
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_law_of_a_new_comparison_equals_simulation(k, generator):
-    f = 0.7 * torch.randn(k, dtype=torch.float64, generator=generator)
-    distribution = make()(f)
-    frequency = noisy_best(f, generator)
-    if k == 2:
-        assert isinstance(distribution, Bernoulli)
-        found = torch.stack([distribution.probs, 1 - distribution.probs])
-    else:
-        assert isinstance(distribution, Categorical)
-        found = distribution.probs
-    assert found.shape == (k,)
-    error = (frequency * (1 - frequency) / 400_000).sqrt()
-    assert ((found - frequency).abs() < 4 * error).all()
-
-
-def test_law_of_batches(generator):
-    f = torch.randn(4, 3, 3, dtype=torch.float64, generator=generator)
-    distribution = make()(f)
-    assert distribution.probs.shape == (4, 3, 3)
-    assert torch.allclose(distribution.probs[1, 2], make()(f[1, 2]).probs)
-    assert make()(f[..., :2]).probs.shape == (4, 3)
 
 
 def test_comparison_needs_two_items():
     with pytest.raises(InputDataError, match=r"function_samples must be .* k of at least 2.*got \(3, 1\)"):
         make()(torch.zeros(3, 1, dtype=torch.float64))
-
-
-def fitted_model(generator):
-    X = torch.rand(6, 1, dtype=torch.float64, generator=generator)
-    pairs = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 5]])
-    return SkewGP(X, Preference(pairs), likelihood=make()), torch.rand(3, 1, dtype=torch.float64, generator=generator)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("k", [2, 3])
-def test_predictive_equals_simulation_from_the_posterior(k, generator):
-    model, test_X = fitted_model(generator)
-    posterior = model.posterior(test_X[:k])
-    distribution = model.predictive(test_X[:k])
-    f = posterior.rsample(torch.Size([200_000])).squeeze(-1)
-    noise = math.sqrt(NOISE) * torch.randn(f.shape, dtype=torch.float64, generator=generator)
-    frequency = torch.bincount((f + noise).argmax(-1), minlength=k) / len(f)
-    found = torch.stack([distribution.probs, 1 - distribution.probs]) if k == 2 else distribution.probs
-    # for more than two items the likelihood averages over 1024 quasi-random samples
-    error = (frequency * (1 - frequency) * (1 / len(f) + (0 if k == 2 else 1 / 1024))).sqrt()
-    assert ((found - frequency).abs() < 4 * error).all()
-
-
-@torch.no_grad()
-def test_law_under_a_normal_distribution_is_the_closed_form():
-    """`Phi(mean / sqrt(variance + 2 noise))` of the difference."""
-    mean, K = tensor(0.8, 0.1), torch.tensor([[1.0, 0.3], [0.3, 2.0]], dtype=torch.float64)
-    distribution = make()(gpytorch.distributions.MultivariateNormal(mean, K))
-    expected = torch.special.ndtr(torch.tensor(0.7 / math.sqrt(1 + 2 - 0.6 + 2 * NOISE), dtype=torch.float64))
-    assert torch.allclose(distribution.probs, expected)
-
-
-@torch.no_grad()
-def test_predictive_of_batches_of_pairs(generator):
-    model, _ = fitted_model(generator)
-    X = torch.rand(4, 2, 1, dtype=torch.float64, generator=generator)
-    distribution = model.predictive(X)
-    assert distribution.probs.shape == (4,)
-    assert torch.allclose(distribution.probs[1], model.predictive(X[1]).probs)
-    assert torch.allclose(distribution.probs, 1 - model.predictive(X.flip(-2)).probs)
 
 
 # Fantasies
@@ -236,31 +143,6 @@ def test_fantasy_is_that_the_best_point_beats_all_others():
     assert torch.allclose(rows.noise_covariance[0], NOISE * D @ D.T)
     assert (rows.lower == 0).all()
     assert (rows.upper == INF).all()
-
-
-def test_fantasy_of_one_point_is_refused():
-    with pytest.raises(UnsupportedError, match="needs two or more points in X"):
-        make().fantasy_rows(tensor(0.1).unsqueeze(0), OutcomeScale())
-
-
-# What others ask for
-
-
-def test_kind_of_duels():
-    assert make().kind_of_duels is Preference
-    assert MixedLikelihood(NumericLikelihood(), make()).kind_of_duels is Preference
-    for likelihood in (NumericLikelihood(), MixedLikelihood(NumericLikelihood(), ProbitLikelihood())):
-        with pytest.raises(InputDataError, match="and no duels; give a PreferenceLikelihood"):
-            _ = likelihood.kind_of_duels
-
-
-def test_noise_of_numbers():
-    numbers = NumericLikelihood(noise=0.3)
-    for likelihood in (numbers, MixedLikelihood(make(), numbers)):
-        assert likelihood.noise_of_numbers(torch.zeros(1, 1)).item() == pytest.approx(0.3)
-    for likelihood in (make(), MixedLikelihood(make(), ProbitLikelihood())):
-        with pytest.raises(InputDataError, match="and no numbers; give a NumericLikelihood"):
-            likelihood.noise_of_numbers(torch.zeros(1, 1))
 
 
 @pytest.mark.parametrize("ties_allowed", [False, True])

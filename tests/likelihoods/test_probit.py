@@ -1,16 +1,13 @@
-"""Probit likelihoods of points and comparisons: predictive distributions against simulation, gradients, parameters."""
+"""Probit likelihoods of points and comparisons: their parameters; probabilities are in `test_predictions`."""
 
 import math
-from collections.abc import Callable
 
-import gpytorch
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
 from gpytorch.constraints import GreaterThan
-from gpytorch.priors import NormalPrior
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -22,91 +19,18 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
+from botorch_skewgp.observations import Binary, Numeric, Ordinal
 
 INF = math.inf
-N = 200_000
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
-NEW_X = torch.tensor([[0.1], [0.6], [1.3]], dtype=torch.float64)
 
 
 def t(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-BINARY = Binary([1, 0, 1, 1], index=torch.tensor([0, 1, 2, 2]))
 ORDINAL = Ordinal([3, 0, 1, 2], 4, index=torch.tensor([0, 1, 2, 4]))
-VALIDITY = Validity([1, 0, 1])
-PREFERENCE = Preference(torch.tensor([[0, 1], [2, 3], [0, 4]]))
-TIE = Tie(torch.tensor([[0, 1], [2, 3], [0, 4]]))
-CHOICE = Choice(torch.tensor([[0, 1, 2], [3, 4, -1]]))
-RANKING = Ranking(torch.tensor([[0, 1, 2, 4]]))
-
-CASES: dict[str, tuple] = {
-    "probit": (lambda: ProbitLikelihood(noise=0.6, learn_noise=True), [BINARY]),
-    "validity": (
-        lambda: ValidityLikelihood(
-            threshold=0.3, learn_threshold=True, noise=0.4, learn_noise=True, threshold_prior=NormalPrior(0.0, 1.0)
-        ),
-        [VALIDITY],
-    ),
-    "ordinal": (lambda: OrdinalLikelihood(4, noise=0.7, learn_noise=True), [ORDINAL]),
-    "duels and ties": (
-        lambda: PreferenceLikelihood(noise=0.5, learn_noise=True, tie_width=0.4, learn_tie_width=True),
-        [PREFERENCE, TIE],
-    ),
-    "choices": (lambda: PreferenceLikelihood(noise=0.5, learn_noise=True), [CHOICE]),
-    "rankings": (lambda: PreferenceLikelihood(noise=0.5, learn_noise=True), [RANKING]),
-}
-
-
-def build(name: str) -> SkewGP:
-    likelihood, observations = CASES[name]
-    return SkewGP(X, observations, likelihood=likelihood())
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_models_may_share_a_likelihood(name):
-    make, observations = CASES[name]
-    likelihood = make()
-    first, second = (SkewGP(X, observations, likelihood=likelihood) for _ in range(2))
-    before = first.posterior(NEW_X).mean
-    second.likelihood.noise = 3.0
-    after = first.posterior(NEW_X).mean
-    assert not torch.allclose(before, after)
-    assert torch.equal(after, second.posterior(NEW_X).mean)
-
-
-# distributions given values of the latent function, against simulation
-
 F = t(-1.2, 0.1, 0.9)
-
-
-def noise(variance: float, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return variance**0.5 * torch.randn(N, *shape, dtype=torch.float64, generator=generator)
-
-
-def assert_frequencies(probs: Tensor, hits: Tensor) -> None:
-    """Probabilities against frequencies of independent draws."""
-    p = probs.detach()
-    assert ((hits.double().mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
-
-
-def test_labels_given_the_latent_function(generator):
-    noisy = F + noise(0.6, (3,), generator)
-    assert_frequencies(ProbitLikelihood(noise=0.6)(F).probs, noisy > 0)
-    assert_frequencies(ValidityLikelihood(threshold=0.3, noise=0.6)(F).probs, noisy > 0.3)
-    shifted = ProbitLikelihood(noise=0.6, learn_shift=True).requires_grad_(False)
-    shifted.shift.fill_(0.3)
-    assert_frequencies(shifted(F).probs, noisy > 0.3)
-
-
-def test_grade_given_the_latent_function(generator):
-    cuts = t(-0.5, 0.2, 1.0)
-    distribution = OrdinalLikelihood(4, cuts, noise=0.6)(F)
-    grades = torch.searchsorted(cuts, F + noise(0.6, (3,), generator))
-    assert distribution.probs.shape == (3, 4)
-    assert_frequencies(distribution.probs, torch.nn.functional.one_hot(grades, 4))
 
 
 @pytest.mark.parametrize("num_grades", [2, 3, 6])
@@ -143,64 +67,6 @@ def test_the_level_of_labels_is_found_beside_numbers(make, level):
     assert float(found) == pytest.approx(100 + 5 * level, abs=1.0)
     error = model.posterior(X).mean.squeeze(-1) - 100 - 5 * truth
     assert float(error.square().mean().sqrt()) < 0.5
-
-
-# distributions under the posterior, against simulation of the posterior's mixture
-
-
-def posterior_draws(model: SkewGP, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Joint draws at the new points, each mixture component as often as the others, and their components."""
-    posterior = model.posterior(NEW_X)
-    means = posterior.component_means.detach().mT  # S x q
-    root = torch.linalg.cholesky(posterior.gaussian_covariance.detach() + 1e-10 * torch.eye(3))
-    which = torch.arange(N) % len(means)
-    return means[which] + torch.randn(N, 3, dtype=means.dtype, generator=generator) @ root.mT, which
-
-
-PREDICTIONS: dict[str, tuple[str, Callable]] = {
-    "probit": ("probit", lambda f, g: f + noise(0.6, (3,), g) > 0),
-    "validity": ("validity", lambda f, g: f + noise(0.4, (3,), g) > 0.3),
-    "ordinal": (
-        "ordinal",
-        lambda f, g: torch.nn.functional.one_hot(
-            torch.searchsorted(t(-1.0, 0.0, 1.0), (f + noise(0.7, (3,), g)).contiguous()), 4
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PREDICTIONS)
-def test_predictive_law_under_the_posterior(name, generator):
-    case, simulate = PREDICTIONS[name]
-    model = build(case)
-    f, _ = posterior_draws(model, generator)
-    distribution = model.predictive(NEW_X)
-    hits = simulate(f, generator).double()
-    p = distribution.probs.detach().reshape(hits.shape[1:])
-    assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt()).all()
-    same = model.likelihood(model.posterior(NEW_X))
-    assert torch.allclose(same.probs, distribution.probs)
-
-
-def test_predictive_law_of_batches():
-    model = build("probit")
-    batch = torch.stack([NEW_X, NEW_X + 1])
-    assert torch.allclose(model.predictive(batch).probs[1], model.predictive(NEW_X + 1).probs)
-
-
-def test_gaussian_law_of_the_latent_function():
-    distribution = gpytorch.distributions.MultivariateNormal(t(0.5, -1.0), 2 * torch.eye(2).double())
-    expected = torch.special.ndtr(distribution.mean / (2 + 0.6) ** 0.5)
-    probs = ProbitLikelihood(noise=t(0.6))(distribution).probs
-    assert torch.allclose(probs.flatten(), expected, rtol=0, atol=1e-12)
-
-
-def test_predictions_are_differentiable_in_the_inputs():
-    model = build("choices")
-    moved = NEW_X.clone().requires_grad_()
-    model.predictive(moved).probs[0].backward()
-    assert (moved.grad != 0).any()
-    assert moved.grad.isfinite().all()
 
 
 # parameters
@@ -259,10 +125,12 @@ def test_noise_outside_of_its_constraint_is_refused_in_our_words(make):
     assert make(noise=1e-9, noise_constraint=GreaterThan(1e-12)).noise.item() == pytest.approx(1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_other_kinds_are_refused(name):
+@pytest.mark.parametrize(
+    "likelihood", [ProbitLikelihood(), ValidityLikelihood(), OrdinalLikelihood(4), PreferenceLikelihood()]
+)
+def test_other_kinds_are_refused(likelihood):
     with pytest.raises(InputDataError, match=r"takes .* observations; got Numeric"):
-        CASES[name][0]().rows(Numeric([0.1]), X)
+        likelihood.rows(Numeric([0.1]), X)
 
 
 def test_a_grade_that_nobody_gave_stays_possible():

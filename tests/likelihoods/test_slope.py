@@ -1,7 +1,5 @@
 """Slopes in a model: several inputs against simulation, transforms, what follows from data, and what is refused."""
 
-import copy
-import io
 import math
 
 import pytest
@@ -227,25 +225,6 @@ def test_predictions_are_by_kind_of_what_can_be_predicted_also_if_it_is_one_kind
     assert len(predicted) == 1
     alone = model.likelihood.for_kind(Preference)(model.latent_posterior(TEST_X[:2])).probs
     assert torch.equal(duel.probs, alone)
-
-
-def test_copies_and_moves():
-    model = model_of(Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]]), settings=FEW)
-    mean = model.posterior(TEST_X).mean
-    assert torch.equal(copy.deepcopy(model).posterior(TEST_X).mean, mean)
-    buffer = io.BytesIO()
-    torch.save(model, buffer)
-    buffer.seek(0)
-    assert torch.equal(torch.load(buffer, weights_only=False).posterior(TEST_X).mean, mean)
-    other = model_of(
-        Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]]), settings=FEW, covar_module=RBFKernel(ard_num_dims=2)
-    )
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other.posterior(TEST_X).mean, mean)
-    single = copy.deepcopy(model).float()
-    assert single.posterior(TEST_X.float()).mean.dtype == torch.float32
-    torch.testing.assert_close(single.posterior(TEST_X.float()).mean.double(), mean, atol=0.02, rtol=0)
-    assert single.double().posterior(TEST_X).mean.dtype == torch.float64
 
 
 def test_fit_and_acquisition():

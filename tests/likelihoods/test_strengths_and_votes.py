@@ -7,13 +7,12 @@ import pytest
 import torch
 from acquisition_checks import gain
 from botorch.exceptions.errors import InputDataError
-from botorch.fit import fit_gpytorch_mll
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, next_pair
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, VoteLikelihood, default_likelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.observations import Binary, GradedPreference, Numeric, Preference, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS
@@ -26,10 +25,7 @@ PAIR = [[0, 1]]
 
 
 def kernel():
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=torch.tensor(SCALE, dtype=torch.float64))
-    covar_module.base_kernel.initialize(lengthscale=torch.tensor(1.0, dtype=torch.float64))
-    return covar_module
+    return rbf_kernel(SCALE, 1.0)
 
 
 def graded(ties_allowed: bool) -> PreferenceLikelihood:
@@ -161,25 +157,6 @@ def test_leave_one_out_of_strengths():
     rest = model_of([Preference(PAIR, [1], 3), seen[1]], likelihood, 4096)
     truth = rest.log_predictive_probability(X, Preference(PAIR, [2], 3), corrected_log_normalizer)
     assert float(found[0]) == pytest.approx(float(truth), abs=0.05)
-
-
-@pytest.mark.slow
-def test_cutpoints_are_learned():
-    generator = torch.Generator().manual_seed(0)
-    points = torch.rand(40, 1, dtype=torch.float64, generator=generator)
-    f = 4 * torch.sin(5 * points).squeeze(-1)
-    pairs = torch.stack([torch.randperm(40, generator=generator)[:2] for _ in range(300)])
-    noisy = (f + torch.randn(300, 40, dtype=f.dtype, generator=generator)).gather(1, pairs)
-    difference = noisy[:, 0] - noisy[:, 1]
-    pairs = torch.where((difference > 0).unsqueeze(-1), pairs, pairs.flip(-1))
-    strength = (difference.abs() > 0.8).long() + (difference.abs() > 4.0).long()
-    model = SkewGP(points, Preference(pairs, strength))
-    assert model.likelihood.num_strengths == 3
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    found = model.likelihood.strength_cutpoints.detach()
-    assert float(found[0]) == 0.0
-    assert float(found[1]) == pytest.approx(0.8, rel=0.3)
-    assert float(found[2]) == pytest.approx(4.0, rel=0.3)
 
 
 def test_a_graded_duel_tells_more_than_a_plain_one():

@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import LinearKernel
 from gradients import assert_parameter_gradient
 
@@ -77,30 +76,6 @@ def test_derivatives_of_the_evidence_are_those_of_differences():
     )
     model = SkewGP(X, [Numeric(X.sum(-1)[:4]), grades()], likelihood)
     assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
-
-
-def test_stretches_and_levels_of_simulated_judges_are_found():
-    generator = torch.Generator().manual_seed(3)
-    num_judges, m = 8, 40
-    points = torch.rand(m, 2, dtype=double, generator=generator)
-    stretch = torch.linspace(-0.7, 0.7, num_judges, dtype=double).exp()
-    level = torch.linspace(-0.5, 0.5, num_judges, dtype=double)[torch.randperm(num_judges, generator=generator)]
-    utility = points @ torch.tensor([3.0, -3.0], dtype=double) + level.unsqueeze(-1)
-    noisy = utility + torch.randn(num_judges, m, dtype=double, generator=generator)
-    cuts = stretch.view(-1, 1, 1) * torch.tensor([-1.5, 0.0, 1.5], dtype=double)
-    given = (noisy.unsqueeze(-1) > cuts).sum(-1)
-    judge, index = torch.arange(num_judges).repeat_interleave(m), torch.arange(m).repeat(num_judges)
-    model = SkewGP(
-        points,
-        Ordinal(given.flatten(), 4, index=index, judge=judge),
-        OrdinalLikelihood(4, stretch=torch.ones(num_judges), learn_stretch=True),
-        covar_module=LinearKernel(),
-        judge_covar_module=LinearTastesKernel(0),
-        approximation="ep",
-    )
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    found = model.likelihood.stretch.detach().log()
-    assert float(torch.corrcoef(torch.stack([found, stretch.log()]))[0, 1]) > 0.8  # errors of about .17 each
 
 
 @pytest.mark.parametrize(

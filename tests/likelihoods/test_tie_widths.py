@@ -1,8 +1,5 @@
 """Widths of ties of judges' own: rows, evidence and predictions against quadrature, priors, and what is refused."""
 
-import copy
-import pickle
-
 import gpytorch
 import numpy as np
 import pytest
@@ -10,9 +7,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.optim.utils import sample_all_priors
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gradients import assert_parameter_gradient
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -28,9 +25,7 @@ PAIR = torch.tensor([[0, 1]])
 
 
 def kernel(outputscale):
-    module = ScaleKernel(RBFKernel())
-    module.outputscale, module.base_kernel.lengthscale = outputscale, 0.3
-    return module.double().requires_grad_(False)
+    return rbf_kernel(outputscale, 0.3).requires_grad_(False)
 
 
 def model_of(observations, likelihood, **kwargs):
@@ -195,14 +190,6 @@ def test_prior_is_of_the_common_width_and_of_each_judges_factor():
     fixed = PreferenceLikelihood(tie_width=WIDTHS)
     assert not list(fixed.named_priors())
     assert not any(parameter.requires_grad for parameter in fixed.parameters())
-
-
-def test_widths_are_kept_by_state_dicts_copies_and_pickling():
-    likelihood = learned()
-    other = PreferenceLikelihood(tie_width=[0.5] * 3, learn_tie_width=True, ties_allowed=True)
-    other.load_state_dict(likelihood.state_dict())
-    for kept in (other, copy.deepcopy(likelihood), pickle.loads(pickle.dumps(likelihood)), learned().float()):
-        assert torch.allclose(kept.tie_width.double(), WIDTHS)
 
 
 def test_derivatives_of_the_evidence_are_those_of_differences():

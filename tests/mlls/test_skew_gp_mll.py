@@ -9,7 +9,7 @@ import torch
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from gradients import assert_parameter_gradient, evaluate
 from scipy import stats
-from small_cases import TRAIN_X, tensor
+from small_cases import TRAIN_X, skew_prior, tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -21,7 +21,6 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Censored, Choice, LabelPreference, Numeric, Preference, Ranking, Slope, Validity
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])
@@ -81,10 +80,7 @@ def test_gradient_in_every_hyperparameter(name):
 
 
 def test_gradient_with_a_learned_skew_prior():
-    prior = SkewPrior(
-        tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4), True, True, NormalPrior(0.0, 1.0)
-    )
-    assert_parameter_gradient(objective("labels", prior))
+    assert_parameter_gradient(objective("labels", skew_prior()))
 
 
 # Values

@@ -60,13 +60,6 @@ def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
     assert torch.allclose(joint.covariance_matrix, K[4:, 4:] - gain @ K[:4, 4:], atol=1e-6)
 
 
-def test_inducing_points_at_all_points_leave_joint_posteriors_exact_there():
-    observations = wants([1, -1, 1])
-    exact, sparse = (model_of(observations, inducing_points=Z).posterior(X, judge=[0, 1]) for Z in (None, X))
-    assert torch.allclose(exact.mean, sparse.mean, atol=1e-5)
-    assert torch.allclose(exact.covariance_matrix, sparse.covariance_matrix, atol=1e-4)
-
-
 def test_exact_draws_have_a_joint_posterior_too():
     model = SkewGP(X, wants([1, -1]), judge_covar_module=own_kernel())
     joint = model.posterior(Q, judge=[0, 1])

@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError, ContradictionWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
@@ -20,8 +20,7 @@ POINTS = [[0.3], [0.3001], [0.7]]
 
 
 def model_of(observations, points=POINTS, lengthscale=0.5, **kwargs):
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.outputscale, covar_module.base_kernel.lengthscale = 1.0, lengthscale
+    covar_module = rbf_kernel(1.0, lengthscale)
     X = torch.tensor(points, dtype=torch.float64)
     settings = DrawSettings(num_draws=64)
     return SkewGP(X, observations, covar_module=covar_module, draw_settings=settings, **kwargs).eval()
@@ -101,8 +100,7 @@ def test_normalisers_of_the_skew_prior_have_the_same_jitter():
 def test_smooth_numbers_without_noise_are_no_contradiction(lengthscale):
     points = torch.linspace(0, 1, 30, dtype=torch.float64)
     points = torch.cat([points, points[:3] + 1e-6])
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.outputscale, covar_module.base_kernel.lengthscale = 1.0, lengthscale
+    covar_module = rbf_kernel(1.0, lengthscale)
     with torch.no_grad():
         eigenvalues, vectors = torch.linalg.eigh(covar_module(points.unsqueeze(-1)).to_dense())
     noise = torch.randn(len(points), generator=torch.Generator().manual_seed(0), dtype=torch.float64)

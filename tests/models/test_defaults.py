@@ -1,7 +1,5 @@
 """Default kernels: which observations get which prior, and what can be said of a judge."""
 
-import math
-
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -10,50 +8,12 @@ from botorch.fit import fit_gpytorch_mll
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.defaults import default_covar_module, default_judge_covar_module, default_mean_module
-from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Slope, Tie, Validity
+from botorch_skewgp.observations import Binary, Numeric, Preference, Slope, Validity
 
 DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
 LABELS = Binary(torch.tensor([1, 0, 1, 0]))
 FAILURES = Validity(torch.tensor([True, False, True, False]))
 NUMBERS = Numeric(torch.zeros(4, dtype=torch.float64))
-
-
-@pytest.mark.parametrize(
-    "observations", [[DUELS], [DUELS, Tie(torch.tensor([[0, 2]]))], [Ranking(torch.tensor([[0, 1, 2]]))]]
-)
-def test_comparisons_alone_have_lengthscales_near_a_fraction_of_the_diagonal(observations):
-    prior = default_covar_module(4, observations).base_kernel.lengthscale_prior
-    inside = prior.cdf(torch.tensor(1.0)) - prior.cdf(torch.tensor(0.15))
-    assert inside > 0.9
-
-
-@pytest.mark.parametrize("observations", [[], [LABELS], [DUELS, LABELS]])
-def test_labels_have_the_dimension_scaled_prior(observations):
-    prior = default_covar_module(4, observations).base_kernel.lengthscale_prior
-    assert float(prior.loc) == pytest.approx(math.sqrt(2) + math.log(4) / 2)
-    assert float(prior.scale) == pytest.approx(math.sqrt(3))
-
-
-@pytest.mark.parametrize("observations", [[NUMBERS], [Censored([0.0], [1.0])], [DUELS, NUMBERS], [NUMBERS, FAILURES]])
-@pytest.mark.parametrize("dim", [1, 9])
-def test_numbers_have_a_narrower_prior_around_the_same_mode(observations, dim):
-    kernel, plain = (default_covar_module(dim, seen).base_kernel for seen in (observations, [LABELS]))
-    prior = kernel.lengthscale_prior
-    median = 0.3 * math.sqrt(dim)
-    assert prior.cdf(torch.tensor(2 * median)) - prior.cdf(torch.tensor(median / 2)) == pytest.approx(0.68, abs=0.01)
-    assert float(prior.mode) == pytest.approx(float(plain.lengthscale_prior.mode), rel=0.15)
-    assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
-    assert kernel.raw_lengthscale_constraint.lower_bound == plain.raw_lengthscale_constraint.lower_bound
-
-
-@pytest.mark.parametrize("dim", [1, 9])
-def test_failures_alone_have_lengthscales_near_a_fifth_of_the_diagonal(dim):
-    kernel = default_covar_module(dim, [FAILURES, FAILURES]).base_kernel
-    prior, median = kernel.lengthscale_prior, 0.2 * math.sqrt(dim)
-    within = prior.cdf(torch.tensor(1.6 * median)) - prior.cdf(torch.tensor(median / 1.6))
-    assert float(within) == pytest.approx(2 / 3, abs=0.02)
-    assert float(prior.cdf(torch.tensor(median))) == pytest.approx(0.5, abs=1e-4)
-    assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
 
 
 @pytest.mark.parametrize("others", [[DUELS], [LABELS], [FAILURES], [NUMBERS], [DUELS, LABELS]])

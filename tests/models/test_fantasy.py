@@ -14,6 +14,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gradients import assert_gradient
 from scipy import stats
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -39,10 +40,7 @@ LIMIT = 4.0
 
 
 def kernel():
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=1.5)
-    covar_module.base_kernel.initialize(lengthscale=0.6)
-    return covar_module
+    return rbf_kernel(1.5, 0.6)
 
 
 def mixed(num_draws=NUM_DRAWS, extra=(), seed=0, train_X=TRAIN_X, **kwargs):
@@ -117,9 +115,9 @@ def law_of_rows(posterior, rows):
     return (weight @ posterior.component_means[:, :DISTINCT]).T, covariance
 
 
-def conditioned(posterior, rows, num_copies):
-    generator = torch.Generator().manual_seed(3)
-    uniforms = torch.rand(2, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
+def conditioned(posterior, rows, num_copies, generator=None):
+    generator = torch.Generator().manual_seed(3) if generator is None else generator
+    uniforms = torch.rand(4, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
     mixture = condition_mixture(posterior, rows, uniforms)
     assert mixture.parent is posterior.mixture
     crosses = [posterior._crosses[0], posterior.gaussian_covariance]
@@ -159,49 +157,31 @@ def test_intervals_reweight_every_draw_by_their_probability():
 
 
 @torch.no_grad()
-def test_intervals_move_draws_as_rejection_does():
-    """Mean and second moments of the conditioned mixture, against values kept where both rows are seen."""
-    num_copies, n = 40_000, 2_000_000
-    posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
-    means, covariance = law_of_rows(posterior, rows)
-    normal = torch.randn(n, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
-    values = means[torch.arange(n) % DISTINCT] + normal @ torch.linalg.cholesky(covariance).T
-    kept = values[((values[:, 3:] > rows.lower) & (values[:, 3:] <= rows.upper)).all(-1), :3]
-    after = conditioned(posterior, rows, num_copies)
-    size = 1 / after.mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
-    error = kept.std(0) * (1 / len(kept) + 1 / size).sqrt()
-    assert ((after.mean.squeeze(-1) - kept.mean(0)).abs() < LIMIT * error).all()
-    products = (kept - kept.mean(0)).unsqueeze(-1) * (kept - kept.mean(0)).unsqueeze(-2)
-    error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
-    assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
-    assert (after.mean.squeeze(-1) - posterior.mean.squeeze(-1)).abs().max() > 0.1
-
-
-@pytest.mark.parametrize("num_answers", [2, 1])
-def test_slips_move_draws_as_rejection_does(num_answers):
+@pytest.mark.parametrize("num_answers", [None, 2, 1])
+def test_intervals_and_slips_move_draws_as_rejection_does(num_answers):
     """An answer is attentive with probability 0.5, and the same as a slip with 0.3, whatever the values are."""
-    num_copies, n, attention, slip = 40_000, 2_000_000, 0.5, 0.3
+    num_copies, n = 40_000, 2_000_000
+    attention, slip = (1.0, 0.0) if num_answers is None else (0.5, 0.3)
     posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
     means, covariance = law_of_rows(posterior, rows)
     generator = torch.Generator().manual_seed(4)
     normal = torch.randn(n, 5, dtype=torch.float64, generator=generator)
     values = means[torch.arange(n) % DISTINCT] + normal @ torch.linalg.cholesky(covariance).T
     inside = (values[:, 3:] > rows.lower) & (values[:, 3:] <= rows.upper)
-    inside = inside if num_answers == 2 else inside.all(-1, keepdim=True)
-    coin = torch.rand(n, num_answers, dtype=torch.float64, generator=generator)
+    inside = inside.all(-1, keepdim=True) if num_answers == 1 else inside
+    coin = torch.rand(n, inside.shape[-1], dtype=torch.float64, generator=generator)
     as_slip = (coin > attention) & (coin < attention + slip)
     kept = values[(as_slip | (inside & (coin < attention))).all(-1), :3]
-    rows = replace(rows, slip=torch.full((num_answers,), slip, dtype=torch.float64), attention=attention)
-    uniforms = torch.rand(4, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
-    mixture = condition_mixture(posterior, rows, uniforms)
-    crosses = [posterior._crosses[0], posterior.gaussian_covariance]
-    after = SkewGPPosterior(posterior._location, crosses, posterior._prior, mixture)
-    size = 1 / mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
+    if num_answers is not None:
+        rows = replace(rows, slip=torch.full((num_answers,), slip, dtype=torch.float64), attention=attention)
+    after = conditioned(posterior, rows, num_copies, generator)
+    size = 1 / after.mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
     error = kept.std(0) * (1 / len(kept) + 1 / size).sqrt()
     assert ((after.mean.squeeze(-1) - kept.mean(0)).abs() < LIMIT * error).all()
     products = (kept - kept.mean(0)).unsqueeze(-1) * (kept - kept.mean(0)).unsqueeze(-2)
     error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
     assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
+    assert num_answers or (after.mean.squeeze(-1) - posterior.mean.squeeze(-1)).abs().max() > 0.1
 
 
 # Draws in intervals that move with the bounds
@@ -272,13 +252,6 @@ def test_data_that_most_draws_find_unlikely(name):
     model = make().condition_on_observations(TRAIN_X[index].unsqueeze(0), data)
     assert size_of(model) > 200
     assert_same_posterior(model, make(extra, seed=1))
-
-
-def test_numbers_with_given_noise():
-    Y, noise = torch.full((1, 1, 1), 0.7, dtype=torch.float64), torch.full((1, 1, 1), 0.8, dtype=torch.float64)
-    model = mixed().condition_on_observations(TRAIN_X[[4]].unsqueeze(0), Y, noise=noise)
-    extra = Numeric([0.7], noise=torch.tensor([0.8], dtype=torch.float64), index=torch.tensor([4]))
-    assert_same_posterior(model, mixed(extra=[extra], seed=1))
 
 
 def test_known_variances_are_in_squared_units_of_the_outcome():

@@ -5,11 +5,8 @@ import warnings
 import pytest
 import torch
 from botorch.acquisition import UpperConfidenceBound
-from botorch.acquisition.logei import qLogNoisyExpectedImprovement
-from botorch.acquisition.monte_carlo import qSimpleRegret, qUpperConfidenceBound
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.optim import optimize_acqf
 from botorch.sampling.pathwise import draw_matheron_paths
 from tensors import tensor
 
@@ -77,53 +74,6 @@ def test_every_draw_of_every_member_knows_the_values_that_it_was_given(ensemble,
     known, values = ensemble.condition_on_draws(X, samples_per_draw=2)
     at = known.posterior(X).component_means  # E x n x S
     torch.testing.assert_close(torch.cat(list(at), dim=-1), values, rtol=0, atol=1e-5)
-
-
-def test_posterior_is_that_of_the_members(ensemble, generator):
-    test_X = torch.rand(3, 2, 2, dtype=torch.float64, generator=generator)
-    posterior = ensemble.posterior(test_X)
-    assert posterior.mean.shape == (3, 4, 2, 1)
-    for i, member in enumerate(ensemble.models):
-        own = member.posterior(test_X)
-        assert torch.allclose(posterior.mean[:, i], own.mean, atol=1e-10)
-        assert torch.allclose(posterior.variance[:, i], own.variance, atol=1e-10)
-        assert torch.allclose(posterior.quantile(0.2)[:, i], own.quantile(0.2), atol=1e-7)
-        assert torch.allclose(posterior.covariance_matrix[:, i], own.covariance_matrix, atol=1e-10)
-    assert len({round(m.covar_module.outputscale.item(), 6) for m in ensemble.models}) > 1
-    samples = posterior.rsample(torch.Size([4000]))
-    assert samples.shape == (4000, 3, 4, 2, 1)
-    scores = (samples.mean(0) - posterior.mean) / (posterior.variance / 4000).sqrt()
-    assert scores.abs().max() < 4.5
-    mixed = samples.movedim(2, 1).flatten(0, 1)
-    error = (posterior.mixture_variance / 4000).sqrt()  # members share base samples
-    assert ((posterior.mixture_mean - mixed.mean(0)).abs() < 4.5 * error).all()
-    assert torch.allclose(posterior.mixture_variance, mixed.var(0), rtol=0.15)
-    assert torch.allclose(posterior.mixture_cdf(0.3), (mixed <= 0.3).double().mean(0), atol=0.03)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda m: qLogNoisyExpectedImprovement(
-            m, X_baseline=m.train_inputs[0], cache_root=False, prune_baseline=True
-        ),
-        lambda m: qUpperConfidenceBound(m, beta=2.0),
-        lambda m: qSimpleRegret(m),
-        lambda m: UpperConfidenceBound(m, beta=2.0),
-    ],
-)  # fmt: skip
-def test_acquisition_functions_average_over_members(ensemble, make):
-    acquisition = make(ensemble)
-    candidate, value = optimize_acqf(
-        acquisition,
-        bounds=torch.stack([torch.zeros(2), torch.ones(2)]).double(),
-        q=1,
-        num_restarts=2,
-        raw_samples=8,
-        options={"maxiter": 5},
-    )
-    assert candidate.shape == (1, 2)
-    assert value.isfinite()
 
 
 def test_value_is_the_average_of_the_members_values(ensemble, generator):
@@ -205,4 +155,12 @@ def test_a_sure_label_of_few_is_told_of_a_single_model(observed, told):
         model.predictive(X[:2])
         if told:
             FullyBayesianSkewGP([model, model]).predictive(X[:2])
-    assert [entry.category for entry in caught] == [FewAnswersWarning] * told
+    assert [(entry.category, entry.filename) for entry in caught] == [(FewAnswersWarning, __file__)] * told
+
+
+def test_a_sure_label_of_a_judge_is_told_at_the_callers_line():
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    model = SkewGP(X, Binary([1] * 6, judge=[0, 0, 0, 1, 1, 1]), draw_settings=SMALL)
+    with pytest.warns(FewAnswersWarning) as caught:
+        model.predictive(X[:2], judge=1)
+    assert [entry.filename for entry in caught] == [__file__]

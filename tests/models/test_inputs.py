@@ -169,6 +169,10 @@ BAD_PARTS = {
     "an array": (lambda: SkewGP(X.numpy(), DUELS), "got ndarray"),
     "no columns": (lambda: SkewGP(X[:, :0], DUELS), "Give it a column for each input"),
     "a vector": (lambda: SkewGP(X[:, 0], DUELS), "train_X must be n x d"),
+    "a batch": (lambda: SkewGP(X.unsqueeze(0), DUELS), r"n x d; got shape \(1, 6, 1\)"),
+    "NaN": (lambda: SkewGP(X.masked_fill(X[3] == X, math.nan), DUELS), r"NaN or infinite values in rows \[3\]"),
+    "infinity": (lambda: SkewGP(X.masked_fill(X[5] == X, math.inf), DUELS), r"NaN or infinite values in rows \[5\]"),
+    "a row that is not there": (lambda: SkewGP(X[:3], DUELS), "refers to row 3 of train_X, which has 3 rows only"),
     "pairs for observations": (lambda: SkewGP(X, torch.tensor([[0, 1]])), r"got Tensor\. Wrap the data"),
     "a class for observations": (
         lambda: SkewGP(X, Preference),

@@ -9,7 +9,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.means import ConstantMean
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.models.defaults import MEAN_SPREAD, IntegratedConstantMean
+from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Validity
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
@@ -77,12 +77,6 @@ def test_sample_paths_draw_the_constant():
 )
 def test_default_is_integrated_where_labels_or_grades_alone_tell_it(observations, integrated):
     assert isinstance(SkewGP(X[:2], observations).mean_module, IntegratedConstantMean) is integrated
-
-
-def test_default_is_not_fitted_and_as_wide_as_the_latent_function():
-    model = SkewGP(X, Binary(torch.ones(6)))
-    assert not [name for name, p in model.named_parameters() if name.startswith("mean_module") and p.requires_grad]
-    assert float(model.mean_module.variance.detach()) == pytest.approx(MEAN_SPREAD**2)
 
 
 def test_refusal():

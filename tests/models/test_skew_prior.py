@@ -1,15 +1,14 @@
 """The skew prior: its distribution against rejection, its limits, its normaliser, and learning it."""
 
 import math
-import pickle
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
-from gpytorch.priors import NormalPrior
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models import SkewPrior
@@ -29,10 +28,7 @@ def t(*values: float) -> torch.Tensor:
 
 
 def kernel() -> ScaleKernel:
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.initialize(outputscale=t(1.5)[0])
-    covar_module.base_kernel.initialize(lengthscale=t(0.7)[0])
-    return covar_module
+    return rbf_kernel(1.5, 0.7)
 
 
 def mean() -> ConstantMean:
@@ -118,30 +114,12 @@ def test_one_pseudo_point_has_the_closed_form_of_the_extended_skew_normal():
     assert log_evidence(model).item() == pytest.approx(0, abs=1e-9)
 
 
-def test_phase_mirrors_the_prior():
-    up = build(prior=SkewPrior(POINTS[:1], t(1.0), 0.3)).posterior(NEW_X)
-    down = build(prior=SkewPrior(POINTS[:1], t(-1.0), 0.3)).posterior(NEW_X)
-    assert (up.skewness[:2] > 0.05).all()
-    assert torch.allclose(up.mean - 0.4, 0.4 - down.mean, rtol=0, atol=0.1)
-
-
 def test_without_pseudo_points_it_is_the_gaussian_process():
     none = SkewPrior(torch.zeros(0, 1, dtype=torch.float64), t())
     for observations in (None, Numeric(t(0.1, 0.5)), Binary([1, 0, 1])):
         skewed, plain = build(observations, none), build(observations)
         assert torch.allclose(skewed.posterior(NEW_X).mean, plain.posterior(NEW_X).mean, rtol=0, atol=1e-9)
         assert torch.allclose(skewed.posterior(NEW_X).variance, plain.posterior(NEW_X).variance, rtol=0, atol=1e-9)
-        assert log_evidence(skewed).item() == pytest.approx(log_evidence(plain).item(), abs=1e-9)
-
-
-def test_large_truncation_is_the_gaussian_process():
-    far = SkewPrior(POINTS, t(1.0, -1.0), 12.0)
-    for observations in (None, Numeric(t(0.1, 0.5))):
-        skewed, plain = build(observations, far), build(observations)
-        size = float(skewed.draws.effective_size.min())
-        error = LIMIT * (1.5 / size) ** 0.5
-        assert torch.allclose(skewed.posterior(NEW_X).mean, plain.posterior(NEW_X).mean, rtol=0, atol=error)
-        assert (skewed.posterior(NEW_X).skewness.abs() < LIMIT * (6 / size) ** 0.5).all()
         assert log_evidence(skewed).item() == pytest.approx(log_evidence(plain).item(), abs=1e-9)
 
 
@@ -159,21 +137,6 @@ def test_evidence_is_divided_by_the_normaliser_of_the_prior(generator):
     expected = likelihood.mean().log()
     error = likelihood.std() / likelihood.mean() / len(likelihood) ** 0.5
     assert abs(log_evidence(model).item() - expected) < 0.05 + 4 * error
-
-
-def test_conditioning_the_skew_prior_on_its_own_sign_is_more_of_the_same():
-    """A prior of two pseudo-points is that of one, seen once more."""
-    both = build(Numeric(t(0.1, 0.5)), SkewPrior(POINTS, t(1.0, 1.0), 0.0))
-    evidence = log_evidence(both)
-    swapped = build(Numeric(t(0.1, 0.5)), SkewPrior(POINTS.flip(0), t(1.0, 1.0), 0.0))
-    assert evidence.item() == pytest.approx(log_evidence(swapped).item(), abs=1e-8)
-
-
-def test_nothing_is_learned_unless_asked_for():
-    prior = SkewPrior(POINTS, t(1.0, -1.0), 0.0)
-    assert not prior.pseudo_points.requires_grad
-    assert not prior.truncation.requires_grad
-    assert prior.latent_dim == 2
 
 
 def test_the_callers_tensors_are_copied():
@@ -250,11 +213,3 @@ def test_pseudo_points_that_nearly_coincide_beside_numbers():
     ]
     plain, certain = (model.posterior(NEW_X) for model in models)
     assert torch.allclose(certain.variance, plain.variance, rtol=4.5 * math.sqrt(2 / 4096), atol=1e-9)
-
-
-def test_a_prior_of_truncations_is_kept_by_pickling_and_set():
-    prior = SkewPrior(POINTS, phases=[1, -1], truncation_prior=NormalPrior(0.0, 1.0))
-    again = pickle.loads(pickle.dumps(prior))
-    _, module, _, read, write = next(iter(again.named_priors()))
-    write(module, t(0.5, -0.5))
-    assert torch.equal(read(module), t(0.5, -0.5))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 import torch
 from acquisition_checks import gain
@@ -17,13 +16,13 @@ from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
 from torch import Tensor
 
+from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
     MixedLikelihood,
     NumericLikelihood,
     OrdinalLikelihood,
@@ -33,15 +32,12 @@ from botorch_skewgp.likelihoods import (
     RowLikelihood,
     SlopeLikelihood,
     ValidityLikelihood,
-    VoteLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
-    AffineProbit,
     Binary,
     Choice,
-    LabelPreference,
     Numeric,
     Observation,
     Ordinal,
@@ -50,7 +46,6 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
-    Vote,
 )
 from botorch_skewgp.papers import bivariate_log_normalizer, sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -59,9 +54,7 @@ X = torch.rand(8, 1, dtype=torch.double, generator=torch.Generator().manual_seed
 
 
 def kernel(outputscale: float = 4.0) -> ScaleKernel:
-    module = ScaleKernel(RBFKernel())
-    module.outputscale, module.base_kernel.lengthscale = outputscale, 0.4
-    return module
+    return rbf_kernel(outputscale, 0.4)
 
 
 def make(observations: Observation, likelihood: RowLikelihood, **kwargs: object) -> SkewGP:
@@ -71,14 +64,6 @@ def make(observations: Observation, likelihood: RowLikelihood, **kwargs: object)
 
 def Phi(x: Tensor) -> Tensor:
     return torch.special.ndtr(x)
-
-
-def best_of_three(f: Tensor, s: float) -> Tensor:
-    """P(the first of three is best), by Gauss-Hermite quadrature over its noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    z, w = torch.tensor(nodes), torch.tensor(weights / weights.sum())
-    gaps = (f[..., :1] - f[..., 1:]).unsqueeze(-1) / s + z
-    return (Phi(gaps).prod(-2) * w).sum(-1)
 
 
 class Case(NamedTuple):
@@ -101,30 +86,6 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_predictions_mix_slips_in(name: str) -> None:
-    case = CASES[name]
-    model = make(case.observation, case.likelihood)
-    at = X if case.observation.points_per_observation == 1 else X[: 3 if name == "choice" else 2]
-    samples = model.latent_posterior(at).rsample(torch.Size([40_000])).squeeze(-1)
-    probabilities = model.predictive(at).probs
-    if name == "choice":
-        expected = 0.04 + 0.88 * best_of_three(samples, 0.2**0.5).mean()
-        assert float(probabilities[0]) == pytest.approx(float(expected), abs=0.01)
-        assert float(probabilities.sum()) == pytest.approx(1)
-    elif name == "duel":
-        expected = 0.05 + 0.9 * Phi((samples[:, 0] - samples[:, 1]) / 0.4**0.5).mean()
-        assert float(probabilities) == pytest.approx(float(expected), abs=0.01)
-    elif name == "grade":
-        expected = 0.05 + 0.85 * Phi(samples - 0.8).mean(0)
-        assert torch.allclose(probabilities[..., 2].squeeze(), expected, atol=0.01)
-    else:
-        noise = {"label": 0.2, "guess": 1.0, "validity": 0.3}[name]
-        guess, gain = (0.36, 0.54) if name == "guess" else (0.0, 0.9)
-        expected = 0.05 + guess + gain * Phi(samples / noise**0.5).mean(0)
-        assert torch.allclose(probabilities.squeeze(-1), expected, atol=0.01)
-
-
 def test_no_slips_are_the_model_without() -> None:
     plain, zero = (
         make(Preference(PAIRS[3:]), likelihood)
@@ -142,31 +103,11 @@ def test_guesses_are_the_psychometric_function() -> None:
     assert torch.allclose(ProbitLikelihood(guess=0.5, slip=0.9)(f).probs, 0.5 + 0.05 * Phi(f))
 
 
-@pytest.mark.parametrize(
-    ("observation", "likelihood", "num_answers"),
-    [
-        (Ranking([[0, 1, 2, 3], [4, 3, 2, -1]]), PreferenceLikelihood(slip=0.1), 2),
-        (Ranking([[0, 1, 2, 3]], ranks=[[0, 0, 1, 1]]), PreferenceLikelihood(slip=0.1), 1),
-        (Preference([[0, 1], [2, 3]], strength=[0, 2]), PreferenceLikelihood(slip=0.1, num_strengths=3), 2),
-        (Vote([[0, 1], [2, 3], [4, 5]], ["first", "tie", "both bad"]), VoteLikelihood(slip=0.1), 3),
-        (Choice([[0, 1, 2], [3, 4, -1]]), PreferenceLikelihood(slip=0.1), 2),
-        (LabelPreference.from_classes([0, 2, 1], 3), LabelPreferenceLikelihood(3, slip=0.1), 6),
-        (AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, torch.eye(2)), ProbitAffineLikelihood(slip=0.1), 2),
-        (Slope(dims=0, signs=[1, -1, 1], index=[0, 1, 1]), SlopeLikelihood(noise=0.5, slip=0.1), 3),
-        (Slope(dims=0, signs=[1, 1], index=[0, 0]), SlopeLikelihood(slip=0.1), 2),
-    ],
-)
-def test_every_kind_has_slips(observation: Observation, likelihood: RowLikelihood, num_answers: int) -> None:
-    model = make(observation, likelihood)
-    slips = model.slips()
-    assert slips.shape == (num_answers,)
-    assert bool(((slips > 0) & (slips < 1)).all())
-    assert bool(model.posterior(X).mean.isfinite().all())
-
-
 def test_rankings_are_drawn_among_all_that_their_ranks_tell_apart() -> None:
     ranking = Ranking([[0, 1, 2, 3], [4, 3, 2, -1]], ranks=[[0, 0, 1, 1], [0, 1, 2, 3]])
     assert torch.allclose(ranking.num_orders, torch.tensor([6.0, 6.0], dtype=torch.double))
+    heights = PreferenceLikelihood(slip=0.12).rows(ranking, X).heights
+    assert torch.allclose(heights.outside, torch.full((6,), 0.02, dtype=torch.double))
     assert torch.allclose(
         Choice([[0, 1, 2, 3], [4, 5, -1, -1]]).as_ranking().num_orders, torch.tensor([4.0, 2.0]).double()
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -94,8 +95,8 @@ def _grade(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
     )
 
 
-def _duel(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    pairs = _pairs(m, g)
+def _duel(m: int, rate: float, noise: float, g: torch.Generator, pairs: Tensor | None = None) -> Problem:
+    pairs = _pairs(m, g) if pairs is None else pairs
     return Problem(
         Preference(pairs),
         PreferenceLikelihood(slip=rate, noise=noise),
@@ -108,11 +109,7 @@ def _duel(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
 def _repeated(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
     """Few pairs with several answers each, some against each other."""
     pairs = _pairs(3, g)
-    pairs = torch.cat([pairs, pairs, pairs.flip(-1), pairs])[:m]
-    return _duel(m, rate, noise, g)._replace(
-        observation=Preference(pairs),
-        attentive=lambda f, _: torch.special.ndtr((f[:, pairs[:, 0]] - f[:, pairs[:, 1]]) / (2 * noise) ** 0.5),
-    )
+    return _duel(m, rate, noise, g, torch.cat([pairs, pairs, pairs.flip(-1), pairs])[:m])
 
 
 def _judges(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
@@ -138,12 +135,7 @@ def _listed(m: int, rate: float, noise: float, g: torch.Generator, ranked: bool)
     return Problem(observation, likelihood, attentive, rate / (6 if ranked else 3), 1 - rate)
 
 
-def _choice(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    return _listed(m, rate, noise, g, False)
-
-
-def _ranking(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    return _listed(m, rate, noise, g, True)
+_choice, _ranking = (partial(_listed, ranked=ranked) for ranked in (False, True))
 
 
 def _affine(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
@@ -192,10 +184,6 @@ FAST = [
     MAKERS.index(_grade),
     next(i for i, row in enumerate(TABLE) if row[0] is _duel and row[-1]),
 ]
-
-
-def test_there_are_thirty() -> None:
-    assert len(TABLE) == 30
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")

@@ -162,6 +162,7 @@ def test_a_snapshot_lasts_until_something_changes():
         model.draw_settings = DrawSettings(num_draws=32, min_effective_size=1)
 
     changes = (
+        lambda: model.train().eval(),
         set_value,
         exchange,
         set_settings,

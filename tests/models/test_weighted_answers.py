@@ -100,12 +100,6 @@ def test_a_lone_factor_is_integrated_exactly():
     assert float(variance - (1 - t_variance) * variance**2 / scale**2) == pytest.approx(spread, rel=1e-6)
 
 
-def test_halves_of_an_answer_are_the_answer():
-    halves, whole = model_of(Binary([1, 1], index=[0, 0], count=0.5)), model_of(Binary([1], index=[0]))
-    found, wanted = (model.log_marginal_likelihood("exact") for model in (halves, whole))
-    assert abs(float(found.value - wanted.value)) < 4 * float(found.standard_error) + 1e-3
-
-
 def test_evidence_has_the_derivatives_of_its_differences():
     model = model_of(CASES["limits"][0], NumericLikelihood(noise=0.25, learn_noise=True))
     raw = model.likelihood.raw_noise
