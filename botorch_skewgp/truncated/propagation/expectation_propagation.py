@@ -28,12 +28,11 @@ from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_site
 from botorch_skewgp.truncated.propagation.steps import Steps
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-# Residual at which sweeps from sites nearby may stop once they have reduced it enough.
-LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
+LEFT_BY_SLIPS = 1e-4  # residual without negative precisions; what these sites leave out is far more
 FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
 MAX_SWEEPS = 1000
 # Without negative precisions: steps, the part of the residual that counts as falling, and sweeps that may pass without.
@@ -190,7 +189,6 @@ def expectation_propagation(
     distribution: TruncatedNormal,
     initial_sites: Sites | None = None,
     tolerance: float = 1e-9,
-    reduction: float = 0.0,
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
@@ -203,9 +201,9 @@ def expectation_propagation(
     goes to a fixed point of sites without negative precisions: rows that would have one match the mean of their tilted
     distribution and are narrower. Derivatives of the log evidence are rougher there.
 
-    Sweeps stop at the `tolerance`, in units of a row's marginal, or where the change is below `LOOSE` and below the
-    share `reduction` of the first one. A `ConvergenceWarning` is issued where neither was reached; draws, for which any
-    Gaussian will do, do not `warn`. Raises `NanError` if the covariance has NaN or infinite values.
+    Sweeps stop at the `tolerance`, in units of a row's marginal. A `ConvergenceWarning` is issued where it was not
+    reached; draws, for which any Gaussian will do, do not `warn`. Raises `NanError` if the covariance has NaN or
+    infinite values.
     """
     distribution = as_double(distribution)
     with torch.no_grad():
@@ -226,15 +224,13 @@ def expectation_propagation(
             iteration += 1
             target = next_sites(distribution, factor, sites)
             residual = _residual(distribution, factor, sites, target, informative)
-            if iteration == 1:
-                enough = (reduction * residual).clamp(max=LOOSE).clamp(min=tolerance)
             better = residual < least
             if bool(better.any()):
                 best = _where(better, sites, best)
                 least = torch.where(better, residual, least)
                 if bool((least < 0.5 * progress).any()):
                     last_progress, progress = iteration, torch.minimum(least, progress)
-            converged = bool((residual <= enough).all())
+            converged = bool((residual <= tolerance).all())
             if converged or iteration >= MAX_SWEEPS or iteration - last_progress > patience:
                 break
             ahead = steps(sites, target, residual, factor.moments.variance)
@@ -254,8 +250,7 @@ def expectation_propagation(
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
             sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
-            # what sites leave out there is far more than this
-            iteration, converged = iteration + further, bool((residual <= max(tolerance, LOOSE)).all())
+            iteration, converged = iteration + further, bool((residual <= max(tolerance, LEFT_BY_SLIPS)).all())
         if warn and not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "

@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 
-from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, mixing, split_r_hat
+from botorch_skewgp.truncated import diagnostics
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, split_r_hat
 
 pytestmark = pytest.mark.rounding
 
@@ -72,7 +73,7 @@ def test_scores_are_those_of_average_ranks(shape, parts):
     values = 3 + torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     values = (values * parts).round() / parts  # binary fractions, whose medians and distances have no rounding
     distances = (values - values.quantile(0.5, dim=-1, keepdim=True)).abs()
-    bulk, folded = mixing._normal_scores(values.unsqueeze(-2))
+    bulk, folded = diagnostics._normal_scores(values.unsqueeze(-2))
     torch.testing.assert_close(bulk.squeeze(-2), by_scipy(values), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(folded.squeeze(-2), by_scipy(distances), rtol=1e-12, atol=1e-12)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_skewgp.truncated.diagnostics.pareto import pareto_shape
+from botorch_skewgp.truncated.diagnostics import pareto_shape
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.5, 0.9, 1.5])
