@@ -122,15 +122,6 @@ class RepresenterMixture:
         cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
-    def factors_of_samples(self, base_samples: Tensor) -> Tensor:
-        """The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
-
-        `(n + e + 1) x k` for base samples `k x (1 + e)`, the first of which pick draws.
-        """
-        weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
-        normal = base_samples[:, 1:].to(weights)
-        return torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT
-
     @cached_property
     def probabilities(self) -> Tensor:
         """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""

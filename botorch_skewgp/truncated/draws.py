@@ -18,7 +18,6 @@ from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
-from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
@@ -28,7 +27,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 )
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double

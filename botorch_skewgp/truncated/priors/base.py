@@ -190,13 +190,9 @@ class RowPrior(ABC):
         `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
         """
 
-    @abstractmethod
     def minimal_root(self) -> Tensor:
         """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
-
-    def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        """Coordinates by the minimal root, of latent coordinates `batch_shape x r`."""
-        return latent
+        return self.wide.root
 
 
 def eye_like(cholesky: Tensor) -> Tensor:

@@ -47,9 +47,8 @@ def feasible_start(
         least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
         scale = torch.maximum(variance, least).sqrt()
         return _draw_rows(distribution, centre.expand(num_chains, -1), scale, generator)
-    root = distribution.prior.minimal_root()
-    z = feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
-    return rows_given_noiseless(distribution, (distribution.mean + root @ z).expand(num_chains, -1), generator)
+    h = _between_walls(distribution, approximation)
+    return rows_given_noiseless(distribution, h.expand(num_chains, -1), generator)
 
 
 def _randn(like: Tensor, k: int, size: int, generator: torch.Generator | None) -> Tensor:
@@ -74,14 +73,13 @@ def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPr
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
     if bool((distribution.noise > 0).all()) or distribution.noisy_prior.has_full_rank:
         return
+    _between_walls(distribution, approximation)
+
+
+def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:
+    """Noiseless rows with those without noise inside their bounds, from an approximation's mean if there is one."""
     root = distribution.prior.minimal_root()
-    feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
-
-
-def _approximate_latent(
-    distribution: TruncatedNormal, root: Tensor, approximation: ExpectationPropagation | None
-) -> Tensor:
-    """The mean of an approximation in the coordinates of a root; zero where there is none."""
-    if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
-        return root.new_zeros(root.shape[-1])
-    return distribution.prior.by_minimal_root(approximation.latent_mean.to(root), root)
+    z = root.new_zeros(root.shape[-1])
+    if approximation is not None and bool(approximation.latent_mean.isfinite().all()):
+        z = approximation.latent_mean.to(root)[len(approximation.latent_mean) - root.shape[-1] :]
+    return distribution.mean + root @ feasible_point(distribution, root, z)
