@@ -57,21 +57,13 @@ class Rows:
         none = like.new_zeros(0)
         return Rows(none.long().unsqueeze(-1), none.unsqueeze(-1), none, none, none, none)
 
-    def select(self, which: Tensor) -> Rows:
+    def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
-        return Rows(
-            index=self.index[which],
-            coefficient=self.coefficient[which],
-            bias=self.bias[which],
-            lower=self.lower[which],
-            upper=self.upper[which],
-            noise=self.noise[which],
-            noise_root=None if self.noise_root is None else self.noise_root[which],
-            reads=None if self.reads is None else self.reads[which],
-            count=None if self.count is None else self.count[which],
-            block=None if self.block is None else self.block[which],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
-        )
+
+        def some(values: Tensor | Heights) -> Tensor | Heights:
+            return values.map(lambda part: part[which]) if isinstance(values, Heights) else values[which]
+
+        return replace(self, **{name: some(values) for name, values in vars(self).items() if values is not None})
 
     def with_own_noise(self) -> Rows:
         r"""The rows with their noise split so that each row has some independent noise if possible.
@@ -232,20 +224,8 @@ class DenseRows(Rows):
         """The rows given by a boolean or integer tensor."""
         if which.dtype == torch.bool and bool(which.all()):
             return self
-        coefficient = self.coefficient[which]
-        return replace(
-            self,
-            index=self.index[:1].expand(coefficient.shape),
-            coefficient=coefficient,
-            bias=self.bias[which],
-            lower=self.lower[which],
-            upper=self.upper[which],
-            noise=self.noise[which],
-            noise_root=None if self.noise_root is None else self.noise_root[which],
-            count=None if self.count is None else self.count[which],
-            block=None if self.block is None else self.block[which],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
-        )
+        rows = Rows.select(replace(self, index=self.index[:, :0]), which)  # all rows have the same, one in memory
+        return replace(rows, index=self.index[:1].expand(rows.coefficient.shape))
 
     def weight(self, num_points: int) -> Tensor:
         """The weight matrix."""

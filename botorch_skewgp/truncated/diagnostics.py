@@ -12,7 +12,7 @@ r"""Diagnostics of chains, of all functionals at once and in float64, and of the
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,53 +20,39 @@ from torch import Tensor
 MIN_WEIGHTS = 25  # of which the tail has five
 
 
-def split_r_hat(draws: Tensor) -> Tensor:
-    """Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
-
-    Every chain is split in two halves; an odd number of steps leaves out the middle one. Above 1.01 chains disagree.
-
-    Of functionals `batch_shape x num_steps x num_chains x k`. NaN for one that is the same in all draws or NaN in one
-    of them; infinite where chains stand still at different values.
-    """
-    values = _split(_steps_last(draws))
-    return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
-
-
-def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
-    """Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
-
-    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
-    [Geyer1992practical]_, section 3.3.
-
-    "mean" is that of the average of a functional; "bulk" that of its normal scores, which exists even where it has no
-    variance. The number of draws for one that is the same in all of them; NaN for one that is NaN in one of them.
-    Anticorrelated chains can have more effective draws than draws. Another kind is a `ValueError`.
-    """
-    values = _steps_last(draws)
-    if kind == "mean":
-        size = _effective_size(_split(values))
-    elif kind == "bulk":
-        size = _effective_size(_normal_scores(_split(values)).bulk)
-    else:
-        raise ValueError(f'kind must be "bulk" or "mean"; got {kind!r}.')
-    return _nan_where_undefined(size, values).to(draws.dtype)
-
-
 class Diagnostics(NamedTuple):
     """R-hat and effective sample size of every functional, each `batch_shape x k`."""
 
-    r_hat: Tensor  # value of `split_r_hat`
-    bulk_effective_size: Tensor  # value of `effective_sample_size` of kind "bulk"
+    r_hat: Tensor
+    bulk_effective_size: Tensor
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    """R-hat and bulk effective size together, which share the sorting, the most expensive part."""
+    """Rank-normalised split R-hat and bulk effective size ([Vehtari2021rhat]_, sections 3 and 4) of every functional.
+
+    Every chain is split in two halves; an odd number of steps leaves out the middle one. R-hat is the larger one of
+    bulk and folded: above 1.01 chains disagree. It is infinite where chains stand still at different values, and NaN
+    for a functional that is the same in all draws. The effective size is that of normal scores, which exists even where
+    a functional has no variance. NaN for one that is NaN in a draw.
+
+    Of functionals `batch_shape x num_steps x num_chains x k`.
+    """
     values = _split(_steps_last(draws))
     scores = _normal_scores(values)
-    return Diagnostics(
-        r_hat=_split_r_hat(values, scores).to(draws.dtype),
-        bulk_effective_size=_nan_where_undefined(_effective_size(scores.bulk), values).to(draws.dtype),
-    )
+    r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
+    results = (r_hat, _effective_size(scores.bulk))
+    return Diagnostics(*(_nan_where_undefined(result, values).to(draws.dtype) for result in results))
+
+
+def effective_sample_size(draws: Tensor) -> Tensor:
+    """Effective sample size of the average of every functional; shapes as in `diagnose`.
+
+    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
+    [Geyer1992practical]_, section 3.3. The number of draws for a functional that is the same in all of them.
+    Anticorrelated chains can have more effective draws than draws.
+    """
+    values = _split(_steps_last(draws))
+    return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
 
 
 class _Scores(NamedTuple):
@@ -74,11 +60,6 @@ class _Scores(NamedTuple):
 
     bulk: Tensor
     folded: Tensor
-
-
-def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
-    """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
-    return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
 
 
 def _steps_last(draws: Tensor) -> Tensor:

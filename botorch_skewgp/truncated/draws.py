@@ -152,7 +152,6 @@ class Draws:
         rows: The draws of `u`, `num_draws x m`; of a row that stands for several, of their mean.
         r_hat: Rank-normalised split R-hat of every functional diagnosed, `k`.
         effective_size: Bulk effective sample size of every functional diagnosed, `k`.
-        functionals: The functionals diagnosed, `num_steps x num_chains x k`; none for independent draws.
         num_evaluations: The mean number of reflections, or of gradients, per step and chain.
         thinning: The number of steps per kept draw.
         num_chains: The number of chains; draws of one chain follow each other.
@@ -162,7 +161,6 @@ class Draws:
     rows: Tensor
     r_hat: Tensor
     effective_size: Tensor
-    functionals: Tensor
     num_evaluations: float
     thinning: int
     num_chains: int
@@ -172,17 +170,6 @@ class Draws:
     def num_draws(self) -> int:
         """The number of draws."""
         return self.rows.shape[-2]
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean of the rows, `m`."""
-        return self.rows.mean(-2)
-
-    @property
-    def covariance(self) -> Tensor:
-        """The covariance of the rows, `m x m`."""
-        centred = self.rows - self.rows.mean(-2, keepdim=True)
-        return centred.mT @ centred / (self.num_draws - 1)
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
@@ -284,7 +271,7 @@ def draw(
     m = distribution.num_rows
     if m == 0:
         empty, none = distribution.mean.new_zeros(settings.num_draws, 0), distribution.mean.new_zeros(0)
-        return Draws(empty, none, none, empty.unsqueeze(-2), 0.0, 1, settings.chains_of(False), "none")
+        return Draws(empty, none, none, 0.0, 1, settings.chains_of(False), "none")
     certain = distribution.gamma_diagonal <= 0
     if bool(certain.any()):
         raise ContradictionError(
@@ -371,7 +358,6 @@ def draw(
         rows=rows.flatten(0, 1),
         r_hat=r_hat,
         effective_size=bulk,
-        functionals=values,
         num_evaluations=evaluations / (thinning * num_steps),
         thinning=thinning,
         num_chains=num_chains,
@@ -440,7 +426,7 @@ def _standard_errors_off(scores: Tensor) -> float:
     if scores.shape[-1] == 0:
         return 0.0
     flat = scores.flatten(0, 1)
-    size = effective_sample_size(scores, kind="mean").clamp(max=float(len(flat)))
+    size = effective_sample_size(scores).clamp(max=float(len(flat)))
     error = flat.std(0) / size.sqrt()
     return float((flat.mean(0).abs() / torch.where(error > 0, error, torch.inf)).max())
 

@@ -1,6 +1,5 @@
 """The order of a mixture's draws, and what samples are made of."""
 
-import math
 
 import pytest
 import torch
