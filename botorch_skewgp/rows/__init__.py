@@ -1,6 +1,6 @@
 """Rows, noisy linear functionals of the latent function in intervals, and the readings that make them.
 
-`reading` is what one observation measures, and its rows in fantasies; `rows` are those of data, and `columns` the points
+`reading` is what one observation measures, with its rows in fantasies; `rows` are those of data, `columns` the points
 and quantities that these weigh.
 """
 

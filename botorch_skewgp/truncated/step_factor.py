@@ -217,11 +217,6 @@ class StepFactor(RowFactor):
         inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
         return torch.where(attentive, inside, centre + scale * inverse_normal_cdf(rest))
 
-    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
-        noisy = self.noise > 0
-        scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
-        return torch.where(noisy, self.draw(h, scale, uniform), h)
-
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)
         p = self._attention(self._log_inside_given(h))

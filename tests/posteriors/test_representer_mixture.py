@@ -1,6 +1,5 @@
 """The order of a mixture's draws, and what samples are made of."""
 
-
 import pytest
 import torch
 from botorch.sampling.normal import SobolQMCNormalSampler

@@ -36,7 +36,8 @@ def feasible_start(
         else:
             mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
             latent = mean + _randn(like, num_chains, root.shape[-1], generator) @ root.mT
-        return rows_given_noiseless(distribution, distribution.noiseless(latent), generator)
+        h = distribution.noiseless(latent)
+        return distribution.factor.draw_given(h, open_uniform(h, generator))
     if noisy_prior.has_full_rank:
         centre, variance = distribution.mean, distribution.gamma_diagonal
         if approximation is not None:
@@ -46,27 +47,14 @@ def feasible_start(
         # a row without spread in the approximation still needs a scale
         least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
         scale = torch.maximum(variance, least).sqrt()
-        return _draw_rows(distribution, centre.expand(num_chains, -1), scale, generator)
-    h = _between_walls(distribution, approximation)
-    return rows_given_noiseless(distribution, h.expand(num_chains, -1), generator)
+        centre = centre.expand(num_chains, -1)
+        return distribution.factor.draw(centre, scale, open_uniform(centre, generator))
+    h = _between_walls(distribution, approximation).expand(num_chains, -1)
+    return distribution.factor.draw_given(h, open_uniform(h, generator))
 
 
 def _randn(like: Tensor, k: int, size: int, generator: torch.Generator | None) -> Tensor:
     return torch.randn(k, size, dtype=like.dtype, device=like.device, generator=generator)
-
-
-def _draw_rows(
-    distribution: TruncatedNormal, centre: Tensor, scale: Tensor, generator: torch.Generator | None
-) -> Tensor:
-    """Independent truncated normals around `centre`, `k x m`, of deviation `scale`, `m`."""
-    return distribution.factor.draw(centre, scale, open_uniform(centre, generator))
-
-
-def rows_given_noiseless(distribution: TruncatedNormal, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Draw rows given their noiseless parts `k x m`: independent truncated normals, or `h` where there is no noise."""
-    noisy = distribution.noise > 0
-    scale = torch.where(noisy, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
-    return torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
 
 
 def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
