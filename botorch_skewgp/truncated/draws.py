@@ -26,10 +26,10 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
     expectation_propagation,
 )
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start, require_feasible
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
 

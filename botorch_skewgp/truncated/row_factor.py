@@ -18,7 +18,6 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import (
     FAR,
-    interval_cumulants,
     interval_moments,
     inverse_normal_cdf,
     log_interval_probability,
@@ -117,11 +116,6 @@ class RowFactor:
             t_mean, t_variance = tail_moments((mean - self._bound) * self._side / scale)
             return TiltedMoments(scale, -self._side * t_mean, t_variance)
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])
-
-    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """The third and fourth cumulants of `(u - mean) / scale` under its factor, as `moments`."""
-        scale = self.scale(variance)
-        return interval_cumulants(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         """Draws of `u`, normal without its factor, under its factor.

@@ -13,9 +13,9 @@ from torch import Tensor
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, product_of_sites
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerState
-from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
