@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
-BLOCK = 256  # rows or columns of a triangular product made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -97,11 +94,6 @@ def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
     upper = torch.linalg.qr(stacked, mode="r").R
     return (upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-1) * upper).mT
-
-
-def spans(size: int) -> Iterator[tuple[int, int]]:
-    """Starts and ends of blocks of `BLOCK` rows of a triangular matrix."""
-    return ((start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
 
 
 def _explain(matrix: Tensor, place: int) -> None:

@@ -10,7 +10,6 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.truncated import factorization
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits, weighted
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
@@ -32,17 +31,10 @@ def dense(index: Tensor, weight: Tensor, matrix: Tensor) -> Tensor:
     return torch.zeros(len(index), len(matrix), dtype=matrix.dtype).scatter_add(-1, index, weight) @ matrix
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(factorization, "BLOCK", 4)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 3])
 class TestWeightedPrior:
     @pytest.fixture(autouse=True)
-    def least_empty(self, monkeypatch, sparse):
-        monkeypatch.setattr(weighted, "MIN_EMPTY", 0 if sparse else 10**9)
+    def small_parts(self, monkeypatch):
         monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)
 
     def test_products(self, width):
