@@ -1,6 +1,6 @@
 r"""Factors of the joint density that depend on one row each, for expectation propagation, evidence and samplers.
 
-Row by row: probabilities, moments and cumulants under a normal distribution of the noiseless part `h`, and draws of the
+Row by row: probabilities and moments under a normal distribution of the noiseless part `h`, and draws of the
 row `u = h + v`.
 
 .. [Fleishman1978method] A. I. Fleishman. A method for simulating non-normal distributions. Psychometrika 43, 1978.
