@@ -97,11 +97,7 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
     merges_equal_rows = True
 
     def __init__(self, likelihood: RowLikelihood, model: SkewGP) -> None:
-        r"""
-        Args:
-            likelihood: The model's likelihood.
-            model: The model.
-        """
+        """Of a model and its likelihood."""
         super().__init__(likelihood, model)
         self.reset()
 

@@ -1,8 +1,8 @@
 """Posteriors of a SkewGP, a probability, a warped outcome and an ensemble, and their one-dimensional mixtures.
 
 `skew_gp_posterior` is the posterior, of weights in `representer_mixture`. `ensemble_posterior` has several of them;
-`mapped_posterior` is the base of `warped_posterior` and `probability_posterior`, and `mixture_posterior` of those whose
-marginals are mixtures. `mixture_marginals` has cdf, density and quantile of mixtures.
+`warped_posterior` and `probability_posterior` are of increasing functions, and `mixture_posterior` is the base of those
+whose marginals are mixtures. `mixture_marginals` has cdf, density and quantile of mixtures.
 """
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior

@@ -432,10 +432,9 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`.
+    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`: expectations given rows.
 
-    These are expectations given the rows, as posteriors average Gaussians given the rows. Latent coordinates would have
-    fresh noise in every draw, which hides slow chains.
+    Latent coordinates would have fresh noise in every draw, which hides slow chains.
     """
     mean, watched = distribution.mean, distribution.noisy_prior.expectations()
 

@@ -19,9 +19,6 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     `scale`, `batch_shape x n`, has variances of ordinary size, their mean if `None`: give the prior variances for a
     posterior covariance, or another difference whose rounding is relative to its terms. Raises `NanError`, or
     `NotPSDError` if the matrix is not positive semi-definite by more than its rounding.
-
-    Example:
-        >>> L = cholesky_with_relative_jitter(covariance)
     """
     if matrix.shape[-1] == 0:
         return matrix
@@ -83,12 +80,10 @@ def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:
 
 
 def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
-    """The lower Cholesky factor of `I + F^T diag(precision) F`, for a root `F` and precisions that are not negative.
+    """The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r` for a root `m x r`; not differentiable.
 
     Computed by orthogonal transformations of `(I, sqrt(precision) F)`, as sums lose the identity in the rounding of
-    large precisions. Not differentiable.
-
-    `r x r` for a root `m x r`.
+    large precisions, which must not be negative.
     """
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand(*root.shape[:-2], -1, -1)
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
