@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ class Rows:
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
 
-        def some(values: Tensor | Heights) -> Tensor | Heights:
+        def some(values: Any) -> Any:
             return values.map(lambda part: part[which]) if isinstance(values, Heights) else values[which]
 
         return replace(self, **{name: some(values) for name, values in vars(self).items() if values is not None})
