@@ -11,7 +11,7 @@ from tensors import tensor
 
 import botorch_skewgp.truncated.propagation.expectation_propagation as module
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation import expectation_propagation as propagation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -283,7 +283,13 @@ def test_too_few_iterations_warn(generator, monkeypatch):
 
 def test_unconverged_result_is_the_best_seen(generator, monkeypatch):
     distribution, _ = random_rows(generator)
-    residuals = []
+    residuals, step = [], propagation.Steps.__call__
+
+    def too_far_at_times(self, sites, target, residual, variance):
+        ahead = step(self, sites, target, residual, variance)
+        return ahead if residual > 0.05 else Sites(*(5 * part for part in ahead))
+
+    monkeypatch.setattr(propagation.Steps, "__call__", too_far_at_times)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for k in range(1, 8):
