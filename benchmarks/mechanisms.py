@@ -30,7 +30,7 @@ from botorch_skewgp.models import latent_model, latent_prior, row_model
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.draws import DrawSettings
-from botorch_skewgp.truncated.priors import BorderedPrior, low_rank
+from botorch_skewgp.truncated.priors import BorderedPrior
 from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
@@ -170,8 +170,6 @@ def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generato
 MECHANISMS = (
     Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
         "1,000 labels, evidence and gradient", lambda: _objective(_labels(1000))),
-    Mechanism("inverses in place of solves", low_rank, "MIN_SHARE", 2.0,
-        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
     Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
         "5,000 duels of 300 items, evidence and gradient", lambda: _objective(_items(300, 5000))),
     Mechanism("noise of events in blocks", row_model, "BorderedPrior", lambda *parts: BorderedPrior(*parts).wide,

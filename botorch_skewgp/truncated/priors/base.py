@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,10 +112,6 @@ class Factor(ABC):
 
         `g` are the pulls, `batch_shape x m`.
         """
-
-    def without_spare_parts(self) -> Self:
-        """The factor without what only derivatives and further sweeps need."""
-        return self
 
 
 class RowPrior(ABC):

@@ -7,7 +7,7 @@ r"""Covariances given by a root, and their products with sites: by latent coordi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -20,8 +20,6 @@ from botorch_skewgp.truncated.priors.base import Factor, Map, Moments, RowPrior,
 MAX_PRECISION = 1e8  # precision of a site over the prior's, beyond which sums of products lose the identity
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
 PRECISE_SITE = 1e4
-# Share of a site in its row's precision from which on the row's variance is computed from it.
-MIN_SHARE = 1e-5
 
 
 class LowRankPrior(RowPrior):
@@ -160,14 +158,9 @@ class LatentFactor(Factor):
 
 @dataclass(frozen=True, eq=False)
 class SquareFactor(Factor):
-    r"""The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions.
-
-    Args:
-        inverse: The inverse of `B` where it was computed.
-    """
+    """The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions."""
 
     prior: LowRankPrior
-    inverse: Tensor | None = None
 
     @classmethod
     def of(cls, prior: LowRankPrior, mean: Tensor, sites: Sites) -> SquareFactor | None:
@@ -184,18 +177,7 @@ class SquareFactor(Factor):
         prior_variance = C.diagonal(dim1=-2, dim2=-1)
         # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
         share = tau * prior_variance
-        least, most = map(float, share.aminmax()) if share.numel() else (0.0, 0.0)
-        is_precise = most > PRECISE_SITE
-        if least > MIN_SHARE and not is_precise:
-            inverse = torch.cholesky_inverse(cholesky)
-            left = inverse.diagonal(dim1=-2, dim2=-1)
-            if float(left.amax()) < 1 - MIN_SHARE:
-                # The covariance is S^-1 (I - B^-1) S^-1. Products with C, large where the prior is wide, would cancel.
-                scaled = (offset / S).unsqueeze(-1)
-                with_sites = mean + (scaled - inverse @ scaled).squeeze(-1) / S
-                moments = Moments.with_cavity(with_sites, (1 - left) / tau, sites, left)
-                return cls(prior, mean, sites, moments, cholesky, inverse)
-            del inverse, left
+        is_precise = bool((share > PRECISE_SITE).any())
         V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
         with_sites = mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
         variance = prior_variance - V.square().sum(-2)
@@ -250,14 +232,6 @@ class SquareFactor(Factor):
             return value
         with torch.no_grad():
             S = self.sites.precision.sqrt()
-            if self.inverse is None:
-                half = torch.linalg.solve_triangular(self.cholesky, torch.diag_embed(S), upper=False)
-                R = half.mT @ half
-            else:
-                R = S.unsqueeze(-1) * self.inverse * S.unsqueeze(-2)
-            g = pull.unsqueeze(-1)
-            slope = 0.5 * (g @ g.mT - R)
+            half, g = torch.linalg.solve_triangular(self.cholesky, torch.diag_embed(S), upper=False), pull.unsqueeze(-1)
+            slope = 0.5 * (g @ g.mT - half.mT @ half)
         return self.prior.with_slope_of_covariance(value, slope)
-
-    def without_spare_parts(self) -> SquareFactor:
-        return replace(self, inverse=None)

@@ -257,8 +257,6 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    if not torch.is_grad_enabled():
-        factor = factor.without_spare_parts()
     return ExpectationPropagation(
         distribution=distribution,
         sites=sites,
