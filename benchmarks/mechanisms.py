@@ -23,13 +23,12 @@ from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import PreferenceLikelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, warm_start
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, skew_gp_mll
 from botorch_skewgp.models import latent_model, latent_prior, row_model
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
-from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.draws import DrawSettings
-from botorch_skewgp.truncated.priors import BorderedPrior, square
+from botorch_skewgp.truncated.priors import BorderedPrior
 from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
@@ -156,11 +155,6 @@ class Mechanism(NamedTuple):
     make: Callable[[], Measured]
 
 
-def _uncached(mixture: RepresenterMixture, base_samples: Tensor) -> Tensor:
-    mixture.__dict__.pop("_last_factors", None)
-    return FACTORS(mixture, base_samples)
-
-
 def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generator: torch.Generator) -> SamplerState:
     """Starts half from the Gaussian and half from the prior, whatever their density."""
     w, _ = sampler.propose(num_chains, generator)
@@ -168,20 +162,18 @@ def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generato
     return sampler.init(w.mT)
 
 
-FACTORS = RepresenterMixture.factors_of_samples
 MECHANISMS = (
     Mechanism("extrapolated sweeps", steps, "SETTINGS", steps.SETTINGS._replace(near=-2.0),
         "1,000 labels, evidence and gradient", lambda: _objective(_labels(1000))),
-    Mechanism("inverses in place of solves", square, "MIN_SHARE", 2.0,
-        "400 labels, evidence and gradient", lambda: _objective(_labels(400))),
     Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
         "5,000 duels of 300 items, evidence and gradient", lambda: _objective(_items(300, 5000))),
     Mechanism("noise of events in blocks", row_model, "BorderedPrior", lambda *parts: BorderedPrior(*parts).wide,
         "300 choices of 4, evidence and gradient", lambda: _objective(_choices(35, 300))),
     Mechanism("many numbers by their information", row_model.RowModel, "_number_information", property(lambda _: None),
         "2,000 numbers at 40 points, evidence and gradient", lambda: _objective(_numbers(40, 2000))),
-    Mechanism("warm sites to a hundredth", warm_start, "REDUCTION", 0.0, "fit of 300 duels", lambda: _fit(300)),
-    Mechanism("log normalisers in batches", warm_start, "_stacked", list, "sampled hyperparameters of 20 duels",
+    Mechanism("looser sweeps from sites nearby", skew_gp_mll, "TOLERANCE_NEARBY", 1e-7, "fit of 300 duels",
+        lambda: _fit(300)),
+    Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
         lambda: _sampled(20)),
     Mechanism("merging of equal rows", latent_model, "MAX_SINGLE_ROWS", 10**9,
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
@@ -200,8 +192,6 @@ MECHANISMS = (
         "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
     Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
         property(lambda _: None),
-        "300 duels, 20 values and gradients of qEUBO", lambda: _search(_duels(300))),
-    Mechanism("draws picked once", RepresenterMixture, "factors_of_samples", _uncached,
         "300 duels, 20 values and gradients of qEUBO", lambda: _search(_duels(300))),
 )  # fmt: skip
 

@@ -34,7 +34,7 @@ from benchmarks._gibbs import GibbsSampler
 from benchmarks._problems import Problem, classification, duels, to_device
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.diagnostics import effective_sample_size
+from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
@@ -138,7 +138,7 @@ class _Run:
     @cached_property
     def usual_tau(self) -> Tensor:
         """Steps per effective draw by the usual estimator, `k`."""
-        return self.num_draws / effective_sample_size(self.values, kind="bulk")
+        return self.num_draws / diagnose(self.values).bulk_effective_size
 
     @property
     def is_long(self) -> bool:
@@ -346,4 +346,4 @@ def _end_to_end(distribution: TruncatedNormal, functionals: _Functionals, chains
     draws = draw(fresh, settings)
     seconds = _synchronised_time(distribution.mean.device) - began
     values = functionals(draws.rows).unflatten(0, (chains, -1)).transpose(0, 1)
-    return float(effective_sample_size(values, kind="bulk").min()) / seconds
+    return float(diagnose(values).bulk_effective_size.min()) / seconds

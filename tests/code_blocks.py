@@ -26,7 +26,7 @@ import botorch_skewgp
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.transformed import BayesianTransformedGP
-from botorch_skewgp.truncated.samplers.start import feasible_start
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from botorch_skewgp.models.state import modules_below, tensors_of
 from botorch_skewgp.posteriors import NormalMixtureMarginals
-from botorch_skewgp.posteriors.non_gaussian import check_one_value
+from botorch_skewgp.posteriors.mixture_posterior import check_one_value
 from botorch_skewgp.protocols import Ensemble, MixturePosterior
 
 

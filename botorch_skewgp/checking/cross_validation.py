@@ -23,7 +23,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.samplers.start import rows_given_noiseless
+from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
@@ -124,7 +124,7 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
             generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
             merged = model.row_model(prior, merge_equal=True).truncated_normal
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
-            rows = rows_given_noiseless(distribution, h, generator)
+            rows = distribution.factor.draw_given(h, open_uniform(h, generator))
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
         conditional = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(

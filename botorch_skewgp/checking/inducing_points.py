@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.models.inputs import check_query
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.diagnostics.pareto import pareto_shape
+from botorch_skewgp.truncated.diagnostics import pareto_shape
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.diagnostics.pareto import MIN_WEIGHTS, pareto_shape
+from botorch_skewgp.truncated.diagnostics import MIN_WEIGHTS, pareto_shape
 
 DEGREES_OF_FREEDOM = 5  # of proposals, whose tails must not be lighter than those of the density
 HESSIAN_STEP = 0.05  # in coordinates, which are logarithms where parameters are positive

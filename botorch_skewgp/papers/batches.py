@@ -20,7 +20,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import VacuousBoundWarning
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
-from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
+from botorch_skewgp.mlls.skew_gp_mll import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation

@@ -24,8 +24,12 @@ from botorch.utils.probability import MVNXPB
 from torch import Tensor
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
+from botorch_skewgp.truncated.powered_factor import PoweredFactor
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.row_factor import RowFactor
+from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import interval_cumulants, interval_moments, standardise
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
 # Nats, and share of the log evidence, beyond which a correction counts as large.
@@ -51,7 +55,7 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     approximation = expectation_propagation(distribution)
     approximation.warn_of_competition()
     cavity = approximation.cavity_mean, approximation.cavity_variance
-    third, fourth = distribution.factor.cumulants(*cavity)
+    third, fourth = _cumulants(distribution.factor, *cavity)
     scale = distribution.factor.scale(approximation.cavity_variance)
     share = approximation.cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
@@ -102,3 +106,26 @@ def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
         raise UnsupportedError('Bivariate conditioning does not support slips; use method="exact" or "ep".')
     bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
     return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
+
+
+def _cumulants(factor: RowFactor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """The third and fourth cumulants of `(u - mean) / scale` under its factor, as `RowFactor.moments`."""
+    if isinstance(factor, PoweredFactor):
+        raise UnsupportedError(
+            "Corrections of the evidence of answers with weights, count= of fractions, are not supported; use "
+            'method="exact".'
+        )
+    bounds = [standardise(bound, mean, factor.scale(variance)) for bound in (factor.lower, factor.upper)]
+    third, fourth = interval_cumulants(*bounds)
+    if not isinstance(factor, StepFactor):
+        return third, fourth
+    _, m, v = interval_moments(*bounds)
+    p = factor.attention(mean, variance)
+    # moments about zero of the mixture with a standard normal, then its cumulants
+    first, second = p * m, p * (v + m.square()) + (1 - p)
+    cubed = p * (third + 3 * v * m + m.pow(3))
+    quartic = fourth + 4 * third * m + 3 * v.square() + 6 * v * m.square() + m.pow(4)
+    quartic = p * quartic + 3 * (1 - p)
+    skew = cubed - 3 * first * second + 2 * first.pow(3)
+    central = quartic - 4 * first * cubed + 6 * first.square() * second - 3 * first.pow(4)
+    return skew, central - 3 * (second - first.square()).square()

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
-from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
+from botorch_skewgp.mlls.skew_gp_mll import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import interval_moments, log_normal_density
 

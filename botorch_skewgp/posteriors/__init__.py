@@ -1,9 +1,8 @@
 """Posteriors of a SkewGP, a probability, a warped outcome and an ensemble, and their one-dimensional mixtures.
 
-`skew_gp_posterior` is the posterior, of weights in `representer_mixture` and with draws by `mixture_samples`.
-`ensemble_posterior` has several of them; `mapped_posterior` is the base of `warped_posterior` and
-`probability_posterior`, `mixture_posterior` of those whose marginals are mixtures, and `non_gaussian` of all.
-`mixture_marginals` has cdf, density and quantile of mixtures, with `quantile_search`.
+`skew_gp_posterior` is the posterior, of weights in `representer_mixture`. `ensemble_posterior` has several of them;
+`warped_posterior` and `probability_posterior` are of increasing functions, and `mixture_posterior` is the base of those
+whose marginals are mixtures. `mixture_marginals` has cdf, density and quantile of mixtures.
 """
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior

@@ -1,4 +1,10 @@
-r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time."""
+r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
+
+Quantiles are roots of cdfs, searched in brackets by Newton's method in the logarithm of the smaller tail. It is slow
+where components are nearly point masses: a bisection follows two steps that halve neither the bracket nor the error. A
+root is returned when its probability is right, or when the bracket holds no further number, as at a point mass, where
+the cdf steps over the level.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,6 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from botorch_skewgp.posteriors.quantile_search import search_quantiles
 from botorch_skewgp.truncated.univariate import normal_cdf
 
 CHUNK = 2**19  # numbers held at a time in a temporary tensor, which a cache can hold
@@ -233,3 +238,70 @@ class NormalMixtureMarginals(MixtureMarginals):
         """The quantiles of the normal distributions of equal moments."""
         mean, variance = self.moments()
         return mean + variance.sqrt() * torch.special.ndtri(level)
+
+
+def search_quantiles(mixtures: MixtureMarginals, level: Tensor, start: Tensor) -> Tensor:
+    """The quantiles of `n` mixtures at one level each, from given starts, `n`."""
+    low, high = mixtures.bracket(level)
+    x = torch.where((start >= low) & (start <= high), start, 0.5 * low + 0.5 * high)
+    search = _Search(level, low, high, min(torch.finfo(level.dtype).eps ** 0.7, 1e-5))
+    result, todo = torch.empty_like(x), torch.arange(len(x), device=x.device)
+    while len(todo):
+        x, found = search.step(x, *mixtures.tail_and_density(x, search.upper))
+        if bool(found.any()):
+            result[todo[found]] = x[found]
+            rest = ~found
+            todo, x, mixtures = todo[rest], x[rest], mixtures.at(rest)
+            search.keep(rest)
+    return result
+
+
+class _Search:
+    """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
+
+    def __init__(self, level: Tensor, low: Tensor, high: Tensor, tolerance: float) -> None:
+        self.upper = level > 0.5  # whether the upper tail is the smaller one
+        self.sign = torch.where(self.upper, -1.0, 1.0).to(level)  # of the slope of the smaller tail
+        self.wanted = torch.where(self.upper, 1 - level, level)
+        self.log_wanted = self.wanted.log()
+        self.low, self.high, self.tolerance = low, high, tolerance
+        eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
+        self.checked_low = self.checked_high = torch.zeros_like(self.upper)
+        self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
+        infinite = torch.full_like(low, torch.inf)
+        self.last_width = self.last_but_one_width = self.last_error = self.last_but_one_error = infinite
+
+    def keep(self, which: Tensor) -> None:
+        """Keep only some of the points."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value[..., which])
+
+    def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
+        """Update the brackets by the values at `x`; returns the next points, and whether they are roots."""
+        error = self.sign * (tail.log() - self.log_wanted)
+        left = error < 0
+        # an end of the bracket on the wrong side of the root is moved
+        beyond_high, beyond_low = left & (x >= self.high), ~left & (x <= self.low)
+        moved = beyond_high | beyond_low
+        self.checked_low = (self.checked_low | left) & ~beyond_low
+        self.checked_high = (self.checked_high | ~left) & ~beyond_high
+        low = torch.where(beyond_low, x - self.growth, torch.where(left, x, self.low))
+        high = torch.where(beyond_high, x + self.growth, torch.where(left, self.high, x))
+        self.low, self.high, self.growth = low, high, torch.where(moved, 16 * self.growth, self.growth)
+        width, size = high - low, error.abs()
+        is_slow = (width > 0.5 * self.last_but_one_width) & (size > 0.5 * self.last_but_one_error)
+        self.last_but_one_width, self.last_width = self.last_width, width
+        self.last_but_one_error, self.last_error = self.last_error, size
+        middle = 0.5 * low + 0.5 * high
+        is_last = (middle <= low) | (middle >= high)
+
+        newton = x - error * tail / density
+        newton = newton + 2 * torch.finfo(x.dtype).eps * (newton - x).sign() * x.abs()  # past the root, if it is close
+        new = torch.where((newton > low) & (newton < high) & ~is_slow, newton, middle)
+        new = torch.where(is_last & ~self.checked_low, low, new)
+        new = torch.where(is_last & self.checked_low, high, new)
+        found = is_last & self.checked_low & self.checked_high
+
+        is_right = ((tail - self.wanted).abs() <= self.tolerance * self.wanted) | error.isnan()
+        return torch.where(is_right, x, new), found | is_right

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from torch import Tensor
 
-from botorch_skewgp.posteriors.mapped_posterior import MappedPosterior
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
+from botorch_skewgp.posteriors.warped_posterior import MappedPosterior
 from botorch_skewgp.truncated.univariate import normal_cdf, owens_t
 
 

@@ -122,23 +122,6 @@ class RepresenterMixture:
         cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
-    def factors_of_samples(self, base_samples: Tensor) -> Tensor:
-        """The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
-
-        The last result is cached, as acquisition functions use fixed base samples.
-
-        `(n + e + 1) x k` for base samples `k x (1 + e)`, the first of which pick draws.
-        """
-        last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
-        if last is not None and not base_samples.requires_grad and torch.equal(last[0], base_samples):
-            return last[1]
-        weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
-        normal = base_samples[:, 1:].to(weights)
-        factors = torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT
-        if not (weights.requires_grad or normal.requires_grad):  # a graph can be gone through once
-            self.__dict__["_last_factors"] = base_samples.clone(), factors
-        return factors
-
     @cached_property
     def probabilities(self) -> Tensor:
         """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""

@@ -25,7 +25,6 @@ from torch import Tensor
 
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
-from botorch_skewgp.posteriors.mixture_samples import MixtureSamples, rounded_product
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
@@ -144,7 +143,8 @@ class SkewGPPosterior(MixturePosterior):
         return x.expand(self._batch_shape + x.shape[-1:])
 
     def _times(self, cross: Tensor, columns: Tensor) -> Tensor:
-        return rounded_product(cross, columns, self._location)
+        """A covariance times a matrix, in the covariance's dtype and then rounded to the location's."""
+        return (cross @ columns.to(cross)).to(self._location)
 
     # Moments
 
@@ -264,15 +264,63 @@ class SkewGPPosterior(MixturePosterior):
             raise RuntimeError(
                 f"base_samples of batch shape {tuple(batch_shape)} cannot be broadcast to {tuple(self._batch_shape)}."
             )
-        samples = MixtureSamples(
-            location=self._location,
-            crosses=self._crosses,
-            root=self._gaussian_root,
-            mixture=self._mixture,
-            component_means=lambda: self.component_means,
-            batch_shape=self._batch_shape,
-        )
-        return self._to_event(samples.at(base_samples, len(sample_shape)))
+        return self._to_event(self._samples(base_samples, len(sample_shape)))
+
+    def _samples(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
+        """The samples, `sample_shape x batch_shape x e`; first base samples pick draws, the others drive the noise."""
+        base_samples = base_samples.to(self._location)
+        sample_shape = base_samples.shape[:num_sample_dims]
+        event = sample_shape + self._batch_shape + self._location.shape[-1:]
+        shared = self._shared_by_batch(base_samples, num_sample_dims)
+        if shared is not None:
+            return self._mapped(shared).movedim(-1, 0).reshape(event)
+        normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num_sample_dims:-1], event[-1])
+        deviation = (self._gaussian_root @ normal.movedim(0, -1)).movedim(-1, 0)
+        means = self._chosen_means(base_samples[..., 0], num_sample_dims)
+        return (means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event)
+
+    @property
+    def _has_equal_weights(self) -> bool:
+        """Whether the whole batch has the same draws, equally likely, of one level."""
+        mixture = self._mixture
+        return mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
+
+    def _shared_by_batch(self, base_samples: Tensor, num_sample_dims: int) -> Tensor | None:
+        """Base samples as `k x (1 + e)`, if the whole batch has the same ones and the same draws."""
+        if not self._has_equal_weights:
+            return None
+        num_samples = base_samples.shape[:num_sample_dims].numel()
+        for d in range(num_sample_dims, base_samples.ndim - 1):
+            if base_samples.shape[d] != 1 and base_samples.stride(d) != 0:
+                return None
+            base_samples = base_samples.narrow(d, 0, 1)
+        return base_samples.reshape(num_samples, base_samples.shape[-1])
+
+    def _mapped(self, base_samples: Tensor) -> Tensor:
+        """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`.
+
+        One product of a factor of the points and one of the base samples.
+        """
+        parts = (self._crosses[0], self._gaussian_root, self._location.unsqueeze(-1))
+        of_points = torch.cat([part.expand(*self._batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
+        weights = self._mixture.weights_by_draw[self._mixture.pick(base_samples[:, 0])]
+        normal = base_samples[:, 1:].to(weights)
+        return self._times(of_points, torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT)
+
+    def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
+        """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
+        lead, mixture = normal.shape[:num_sample_dims], self._mixture
+        num_values = self._batch_shape.numel() * self._location.shape[-1]
+        if self._has_equal_weights and mixture.weights.shape[0] * normal.numel() <= num_values * mixture.num_draws:
+            # fewer representer weights of the draws picked than means of all draws
+            which = mixture.pick(normal.reshape(lead.numel(), *normal.shape[num_sample_dims:]))
+            chosen = mixture.weights_by_draw[which].movedim(0, -1)
+            means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
+            return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
+        which, means = mixture.pick(normal.expand(lead + self._batch_shape)), self.component_means
+        means = means.expand(lead + self._batch_shape + means.shape[-2:])
+        index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
+        return means.gather(-1, index).squeeze(-1)
 
     @cached_property
     def _gaussian_root(self) -> Tensor:

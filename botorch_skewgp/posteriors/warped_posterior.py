@@ -1,19 +1,40 @@
-r"""The posterior of an outcome whose warped values have a skewed posterior."""
+r"""The posteriors of increasing functions of a quantity with a skewed posterior, such as an outcome that was warped."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
 
 import torch
+from botorch.posteriors.transformed import TransformedPosterior
 from torch import Tensor
 
-from botorch_skewgp.posteriors.mapped_posterior import MappedPosterior
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 from botorch_skewgp.warpings import Warping
 
 REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard deviations of a component
+
+
+class MappedPosterior(TransformedPosterior):
+    """The joint posterior of an increasing function of values with a `SkewGPPosterior`.
+
+    Samples are those of BoTorch's `TransformedPosterior`; quantiles are mapped too. Subclasses define moments.
+    """
+
+    def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(latent, sample_transform=increasing)
+        self.latent = latent
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape."""
+        return self.latent.batch_shape
+
+    def quantile(self, value: Tensor | float) -> Tensor:
+        """The marginal quantiles."""
+        return self._sample_transform(self.latent.quantile(value))
 
 
 class WarpedPosterior(MappedPosterior):

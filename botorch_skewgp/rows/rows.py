@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -57,21 +57,13 @@ class Rows:
         none = like.new_zeros(0)
         return Rows(none.long().unsqueeze(-1), none.unsqueeze(-1), none, none, none, none)
 
-    def select(self, which: Tensor) -> Rows:
+    def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
-        return Rows(
-            index=self.index[which],
-            coefficient=self.coefficient[which],
-            bias=self.bias[which],
-            lower=self.lower[which],
-            upper=self.upper[which],
-            noise=self.noise[which],
-            noise_root=None if self.noise_root is None else self.noise_root[which],
-            reads=None if self.reads is None else self.reads[which],
-            count=None if self.count is None else self.count[which],
-            block=None if self.block is None else self.block[which],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
-        )
+
+        def some(values: Any) -> Any:
+            return values.map(lambda part: part[which]) if isinstance(values, Heights) else values[which]
+
+        return replace(self, **{name: some(values) for name, values in vars(self).items() if values is not None})
 
     def with_own_noise(self) -> Rows:
         r"""The rows with their noise split so that each row has some independent noise if possible.
@@ -222,20 +214,8 @@ class DenseRows(Rows):
         """The rows given by a boolean or integer tensor."""
         if which.dtype == torch.bool and bool(which.all()):
             return self
-        coefficient = self.coefficient[which]
-        return replace(
-            self,
-            index=self.index[:1].expand(coefficient.shape),
-            coefficient=coefficient,
-            bias=self.bias[which],
-            lower=self.lower[which],
-            upper=self.upper[which],
-            noise=self.noise[which],
-            noise_root=None if self.noise_root is None else self.noise_root[which],
-            count=None if self.count is None else self.count[which],
-            block=None if self.block is None else self.block[which],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
-        )
+        rows = Rows.select(replace(self, index=self.index[:, :0]), which)  # all rows have the same, one in memory
+        return replace(rows, index=self.index[:1].expand(rows.coefficient.shape))
 
     def weight(self, num_points: int) -> Tensor:
         """The weight matrix."""
@@ -244,6 +224,46 @@ class DenseRows(Rows):
     def times(self, matrix: Tensor) -> Tensor:
         """`A matrix`."""
         return self.coefficient @ matrix
+
+
+def shared_noise_rows(
+    pairs: Tensor, event: Tensor, noise: Tensor, like: Tensor, index: Tensor | None = None, reads: Tensor | None = None
+) -> Rows:
+    """Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
+
+    The noise of an item in a single comparison is independent; that of an item in several goes into the shared root.
+
+    Pairs of items, winner first, are `p x 2`, as are the points `index` (the items themselves if `None`) and quantities
+    `reads`; `noise` is the variance of one item's.
+    """
+    p = pairs.shape[0]
+    pairs, event = pairs.to(like.device), event.to(like.device)
+    sign = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device).expand(p, 2)
+    key = torch.stack([event.unsqueeze(-1).expand_as(pairs), pairs], dim=-1).reshape(-1, 2)
+    key, which, counts = key.unique(dim=0, return_inverse=True, return_counts=True)  # in the order of events
+    which, shared = which.view(p, 2), counts > 1
+    noise = noise.to(like)
+    root, block = None, None
+    if bool(shared.any()):
+        before = shared.cumsum(0) - shared.long()  # the number of shared noises before each noise
+        _, first = key[:, 0].unique_consecutive(return_inverse=True)
+        start = torch.full_like(before, len(before)).scatter_reduce(0, first, before, "amin")
+        place = before - start[first]  # of a noise among those of its event
+        root = like.new_zeros(p, int(place[shared].max()) + 1)
+        root = noise.sqrt() * root.scatter_add(-1, (place * shared)[which], sign * shared[which])
+        block = event
+    zeros = like.new_zeros(p)
+    return Rows(
+        index=pairs if index is None else index.to(like.device),
+        coefficient=sign,
+        bias=zeros,
+        lower=zeros,
+        upper=torch.full_like(zeros, torch.inf),
+        noise=noise * (~shared)[which].to(like).sum(-1),
+        noise_root=root,
+        block=block,
+        reads=None if reads is None else reads.to(like.device),
+    )
 
 
 def _rows_of(matrix: Tensor, which: Tensor) -> Tensor:

@@ -7,12 +7,12 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
+from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
 
 
-@GetSampler.register(NonGaussianPosterior)
+@GetSampler.register(MixturePosterior)
 def get_skew_gp_sampler(
-    posterior: NonGaussianPosterior,
+    posterior: MixturePosterior,
     sample_shape: torch.Size,
     *,
     seed: int | None = None,

@@ -18,7 +18,6 @@ from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
-from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
@@ -27,10 +26,10 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
     expectation_propagation,
 )
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start, require_feasible
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
 
@@ -153,7 +152,6 @@ class Draws:
         rows: The draws of `u`, `num_draws x m`; of a row that stands for several, of their mean.
         r_hat: Rank-normalised split R-hat of every functional diagnosed, `k`.
         effective_size: Bulk effective sample size of every functional diagnosed, `k`.
-        functionals: The functionals diagnosed, `num_steps x num_chains x k`; none for independent draws.
         num_evaluations: The mean number of reflections, or of gradients, per step and chain.
         thinning: The number of steps per kept draw.
         num_chains: The number of chains; draws of one chain follow each other.
@@ -163,7 +161,6 @@ class Draws:
     rows: Tensor
     r_hat: Tensor
     effective_size: Tensor
-    functionals: Tensor
     num_evaluations: float
     thinning: int
     num_chains: int
@@ -173,17 +170,6 @@ class Draws:
     def num_draws(self) -> int:
         """The number of draws."""
         return self.rows.shape[-2]
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean of the rows, `m`."""
-        return self.rows.mean(-2)
-
-    @property
-    def covariance(self) -> Tensor:
-        """The covariance of the rows, `m x m`."""
-        centred = self.rows - self.rows.mean(-2, keepdim=True)
-        return centred.mT @ centred / (self.num_draws - 1)
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
@@ -285,7 +271,7 @@ def draw(
     m = distribution.num_rows
     if m == 0:
         empty, none = distribution.mean.new_zeros(settings.num_draws, 0), distribution.mean.new_zeros(0)
-        return Draws(empty, none, none, empty.unsqueeze(-2), 0.0, 1, settings.chains_of(False), "none")
+        return Draws(empty, none, none, 0.0, 1, settings.chains_of(False), "none")
     certain = distribution.gamma_diagonal <= 0
     if bool(certain.any()):
         raise ContradictionError(
@@ -372,7 +358,6 @@ def draw(
         rows=rows.flatten(0, 1),
         r_hat=r_hat,
         effective_size=bulk,
-        functionals=values,
         num_evaluations=evaluations / (thinning * num_steps),
         thinning=thinning,
         num_chains=num_chains,
@@ -441,16 +426,15 @@ def _standard_errors_off(scores: Tensor) -> float:
     if scores.shape[-1] == 0:
         return 0.0
     flat = scores.flatten(0, 1)
-    size = effective_sample_size(scores, kind="mean").clamp(max=float(len(flat)))
+    size = effective_sample_size(scores).clamp(max=float(len(flat)))
     error = flat.std(0) / size.sqrt()
     return float((flat.mean(0).abs() / torch.where(error > 0, error, torch.inf)).max())
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`.
+    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`: expectations given rows.
 
-    These are expectations given the rows, as posteriors average Gaussians given the rows. Latent coordinates would have
-    fresh noise in every draw, which hides slow chains.
+    Latent coordinates would have fresh noise in every draw, which hides slow chains.
     """
     mean, watched = distribution.mean, distribution.noisy_prior.expectations()
 

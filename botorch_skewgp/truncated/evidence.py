@@ -22,6 +22,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import Expecta
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 GAUSSIAN_DRAWS = 4  # per draw of the truncated normal
+MAX_ITERATIONS = 200  # of the bridge
 
 
 class LogNormalizer(NamedTuple):
@@ -38,7 +39,6 @@ def bridge_log_normalizer(
     approximation: ExpectationPropagation | None = None,
     generator: torch.Generator | None = None,
     settings: DrawSettings | None = None,
-    num_iterations: int = 200,
 ) -> LogNormalizer:
     r"""`log P(lower < u <= upper)` by bridge sampling between the expectation propagation Gaussian and posterior draws.
 
@@ -62,7 +62,7 @@ def bridge_log_normalizer(
     if bool(replaced.any()):
         conditioned = SiteConditioned(distribution, approximation, replaced)
         draws = replace(draws, rows=draws.rows.to(zero)[:, ~replaced])
-        rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
+        rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings)
         if conditioned.rest.num_rows == 0:
             return LogNormalizer(approximation.log_normalizer, zero)
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
@@ -73,7 +73,7 @@ def bridge_log_normalizer(
     latent = approximation.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
-    log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains, num_iterations)
+    log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains)
     return LogNormalizer(approximation.base + log_ratio, relative_variance.sqrt())
 
 
@@ -86,10 +86,10 @@ def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagat
 def _size(values: Tensor, num_chains: int) -> Tensor:
     """The effective number of draws, `batch_shape x num_draws`, for their average; at most their number."""
     by_chain = values.unflatten(-1, (num_chains, -1)).transpose(-1, -2).unsqueeze(-1)
-    return effective_sample_size(by_chain, kind="mean").squeeze(-1).clamp(max=float(values.shape[-1]))
+    return effective_sample_size(by_chain).squeeze(-1).clamp(max=float(values.shape[-1]))
 
 
-def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int, num_iterations: int) -> tuple[Tensor, Tensor]:
+def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int) -> tuple[Tensor, Tensor]:
     """The log ratio of normalisers and its relative variance, from log density ratios at draws of each."""
     n_q, size_p = log_q.shape[-1], _size(log_p, num_chains)
     share = (size_p / (size_p + n_q)).unsqueeze(-1)
@@ -101,7 +101,7 @@ def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int, num_iterations: int) 
         at_p = -torch.logaddexp(log_share + log_p, log_rest + log_r)
         return at_q, at_p
 
-    for _ in range(num_iterations):
+    for _ in range(MAX_ITERATIONS):
         at_q, at_p = terms(log_r)
         new = _log_mean(at_q) - _log_mean(at_p)
         done = bool(((new - log_r).abs() < 1e-10).all())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
-BLOCK = 256  # rows or columns of a triangular product made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -22,9 +19,6 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     `scale`, `batch_shape x n`, has variances of ordinary size, their mean if `None`: give the prior variances for a
     posterior covariance, or another difference whose rounding is relative to its terms. Raises `NanError`, or
     `NotPSDError` if the matrix is not positive semi-definite by more than its rounding.
-
-    Example:
-        >>> L = cholesky_with_relative_jitter(covariance)
     """
     if matrix.shape[-1] == 0:
         return matrix
@@ -86,22 +80,15 @@ def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:
 
 
 def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
-    """The lower Cholesky factor of `I + F^T diag(precision) F`, for a root `F` and precisions that are not negative.
+    """The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r` for a root `m x r`; not differentiable.
 
     Computed by orthogonal transformations of `(I, sqrt(precision) F)`, as sums lose the identity in the rounding of
-    large precisions. Not differentiable.
-
-    `r x r` for a root `m x r`.
+    large precisions, which must not be negative.
     """
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand(*root.shape[:-2], -1, -1)
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
     upper = torch.linalg.qr(stacked, mode="r").R
     return (upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-1) * upper).mT
-
-
-def spans(size: int) -> Iterator[tuple[int, int]]:
-    """Starts and ends of blocks of `BLOCK` rows of a triangular matrix."""
-    return ((start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
 
 
 def _explain(matrix: Tensor, place: int) -> None:

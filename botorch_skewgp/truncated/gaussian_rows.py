@@ -21,6 +21,7 @@ from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import interval_cumulants, standardise
 
 MIN_ROOM = 0.02  # standard deviation of a row between its bounds over that without them, below which it is replaced
 MAX_SKEWNESS = 0.01  # and excess kurtosis
@@ -49,7 +50,8 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
         shared = (variance + distribution.noise - own).clamp(min=0)
         share = shared / scale  # of the standardised row
         tilted = shared - share.square() * (1 - left)
-        third, fourth = distribution.factor.cumulants(location, variance)
+        bounds = (standardise(bound, location, scale) for bound in (distribution.lower, distribution.upper))
+        third, fourth = interval_cumulants(*bounds)
         most = torch.where(left < MIN_ROOM**2, MAX_SKEWNESS, NO_SKEWNESS)
         small = (third * share.pow(3)).abs() <= most * tilted.pow(1.5)
         small = small & ((fourth * share.pow(4)).abs() <= most * tilted.square())

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.exceptions import UnsupportedError
 from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
 from botorch_skewgp.truncated.univariate import legendre
 
@@ -82,13 +81,6 @@ class PoweredFactor(RowFactor):
             return torch.stack([first * some.scale(v), 1 - second * some.scale(v).square()])
 
         return TiltedMoments(scale, *self._replace(torch.stack(whole), mean, variance, of_fractions))
-
-    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """Not computed; raises `UnsupportedError`."""
-        raise UnsupportedError(
-            "Corrections of the evidence of answers with weights, count= of fractions, are not supported; use "
-            'method="exact".'
-        )
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         return self.base.draw(centre, scale, uniform)

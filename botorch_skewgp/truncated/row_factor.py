@@ -1,6 +1,6 @@
 r"""Factors of the joint density that depend on one row each, for expectation propagation, evidence and samplers.
 
-Row by row: probabilities, moments and cumulants under a normal distribution of the noiseless part `h`, and draws of the
+Row by row: probabilities and moments under a normal distribution of the noiseless part `h`, and draws of the
 row `u = h + v`.
 
 .. [Fleishman1978method] A. I. Fleishman. A method for simulating non-normal distributions. Psychometrika 43, 1978.
@@ -17,20 +17,16 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import (
-    interval_cumulants,
+    FAR,
     interval_moments,
     inverse_normal_cdf,
     log_interval_probability,
-    log_normal_cdf,
     log_normal_density,
-    normal_cdf,
     normal_hazard,
     sample_interval,
     standardise,
     tail_moments,
 )
-
-FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
 
 
 class TiltedMoments(NamedTuple):
@@ -89,8 +85,6 @@ class RowFactor:
         """`log P(lower < u <= upper | h)`; of rows without noise zero at or between the bounds, `-inf` beyond."""
         if torch.is_grad_enabled():
             return self.log_probability(h, torch.zeros_like(self.noise))
-        if self.has_one_bound:
-            return _log_terms((h - self._bound).mul_(self._margin))
         noisy = self.noise > 0
         scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
         value = log_interval_probability(*self._standard(h, scale))
@@ -123,11 +117,6 @@ class RowFactor:
             return TiltedMoments(scale, -self._side * t_mean, t_variance)
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])
 
-    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """The third and fourth cumulants of `(u - mean) / scale` under its factor, as `moments`."""
-        scale = self.scale(variance)
-        return interval_cumulants(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
-
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         """Draws of `u`, normal without its factor, under its factor.
 
@@ -136,14 +125,9 @@ class RowFactor:
         return self.clamp(centre + scale * sample_interval(*self._standard(centre, scale), uniform))
 
     def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
-        """Draws of rows `u` with noise given `h`, from uniform draws in the open interval (0, 1)."""
-        scale = self.noise.sqrt()
-        if self.has_one_bound:
-            margin = (h - self._bound).mul_(self._margin)
-            if float(margin.amin()) >= -FAR[margin.dtype]:
-                below = inverse_normal_cdf(uniform * normal_cdf(margin))
-                return self.clamp(h - scale * self._margin.sign() * below)
-        return self.draw(h, scale, uniform)
+        """Draws of rows `u` given `h`, from uniform draws in the open interval (0, 1); `h` itself without noise."""
+        noisy = self.noise > 0
+        return torch.where(noisy, self.draw(h, torch.where(noisy, self.noise, 1.0).sqrt(), uniform), h)
 
     def draw_mean_given(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
         """Draws of the mean of `count` rows `u` of the same `h`, with exact mean, variance and skewness."""
@@ -215,10 +199,3 @@ def open_uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Uniform draws in the open interval (0, 1), of a tensor's shape; zero counts as half the smallest other draw."""
     uniform = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator)
     return uniform.clamp_(min=0.25 * torch.finfo(like.dtype).eps)
-
-
-def _log_terms(x: Tensor) -> Tensor:
-    """`log Phi(x)` in the place of `x`, to the digits of 1: those that matter in a sum."""
-    if float(x.amin()) < -FAR[x.dtype]:
-        return log_normal_cdf(x)
-    return x.mul_(-math.sqrt(0.5)).erfc_().mul_(0.5).log_()

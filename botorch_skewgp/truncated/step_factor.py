@@ -27,7 +27,6 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
 from botorch_skewgp.truncated.univariate import (
-    interval_cumulants,
     interval_moments,
     inverse_normal_cdf,
     log_interval_probability,
@@ -189,21 +188,6 @@ class StepFactor(RowFactor):
         slip = 1 - attention
         return TiltedMoments(scale, attention * shift, attention * left + slip + attention * slip * shift.square())
 
-    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        bounds = [standardise(bound, mean, self.scale(variance)) for bound in (self.lower, self.upper)]
-        log_inside, m, v = interval_moments(*bounds)
-        third, fourth = interval_cumulants(*bounds)
-        p = self._attention(log_inside)
-        # moments about zero of the mixture with a standard normal, then its cumulants
-        first, second = p * m, p * (v + m.square()) + (1 - p)
-        cubed = p * (third + 3 * v * m + m.pow(3))
-        quartic = fourth + 4 * third * m + 3 * v.square() + 6 * v * m.square() + m.pow(4)
-        quartic = p * quartic + 3 * (1 - p)
-        variance = second - first.square()
-        skew = cubed - 3 * first * second + 2 * first.pow(3)
-        central = quartic - 4 * first * cubed + 6 * first.square() * second - 3 * first.pow(4)
-        return skew, central - 3 * variance.square()
-
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         a, b = self._standard(centre, scale)
         attention = self._attention(log_interval_probability(a, b))
@@ -216,11 +200,6 @@ class StepFactor(RowFactor):
         rest = rest.clamp(0.25 * eps, 1 - 0.5 * eps)
         inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
         return torch.where(attentive, inside, centre + scale * inverse_normal_cdf(rest))
-
-    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
-        noisy = self.noise > 0
-        scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
-        return torch.where(noisy, self.draw(h, scale, uniform), h)
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)

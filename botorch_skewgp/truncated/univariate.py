@@ -19,6 +19,7 @@ from torch import Tensor
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 EXPONENTIAL = -1e5  # bound below which the tail of a normal variable is exponential up to rounding
 HARD = 0.1  # scale of an interval in standard deviations, below which differences of moments cancel
+FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
 MASS = 9.0  # standard deviations of a normal variable beyond which its moments up to the fourth are below rounding
 
 
@@ -215,6 +216,9 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
     a, b, flip = _into_left_tail(lower, upper)
     a, b, flip = torch.broadcast_tensors(a, b, flip)
     uniform = torch.where(uniform > 0, uniform, 0.25 * torch.finfo(uniform.dtype).eps)
+    if b.numel() and not bool((a > -torch.inf).any()) and float(b.amin()) > -FAR[b.dtype]:
+        x = torch.minimum(inverse_normal_cdf((1 - uniform) * normal_cdf(b)), b)
+        return torch.where(flip, -x, x)
     # log cdf of the draw: log(Phi(b) - w (Phi(b) - Phi(a))) with w uniform
     log_b = torch.special.log_ndtr(b)
     # one-sided intervals need no second cdf

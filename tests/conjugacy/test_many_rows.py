@@ -87,13 +87,15 @@ def many(kind: str, generator: torch.Generator) -> list:
         return [pairs, KINDS["choice"]]
     if kind == "duels and rankings":
         return [pairs, KINDS["ranking"]]
+    if kind == "nine rows":
+        return [KINDS["preference"], KINDS["binary"]]
     if kind == "choices":
         return [Choice(torch.tensor([[1, 0, 2, 3, 4, 5]] * 3))]
     raise NotImplementedError
 
 
 @pytest.mark.parametrize(
-    "kind", ["duels", "duels and numbers", "labels", "duels and choices", "duels and rankings", "choices"]
+    "kind", ["duels", "duels and numbers", "labels", "duels and choices", "duels and rankings", "choices", "nine rows"]
 )
 def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
     observations = many(kind, generator)
@@ -101,17 +103,6 @@ def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
     low.posterior(TEST_X)
     assert low.row_model(low.forward(TRAIN_X)).works_by_points
     log_evidence(low)
-    monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
-    dense.posterior(TEST_X)
-    compare(low, dense)
-
-
-def test_forced_low_rank_path_agrees_with_the_dense_one(monkeypatch):
-    """A choice of six has five rows that touch six points and share one noise."""
-    observation = [KINDS["preference"], KINDS["binary"]]  # nine rows over six points
-    low, dense = model_of(observation, seed=1), model_of(observation, seed=2)
-    assert low.row_model(low.forward(TRAIN_X)).works_by_points
-    low.posterior(TEST_X)
     monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense.posterior(TEST_X)
     compare(low, dense)

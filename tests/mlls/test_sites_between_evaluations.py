@@ -7,7 +7,7 @@ from small_cases import model_of, skew_prior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
+from botorch_skewgp.mlls.skew_gp_mll import WarmExpectationPropagation
 from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.papers import BatchedMarginalLogLikelihood, StochasticMarginalLogLikelihood
 
@@ -118,15 +118,14 @@ def test_objectives_do_not_share_what_they_keep():
     assert values[0] == values[1]
 
 
-def test_small_steps_move_gradients_to_those_of_a_cold_start():
-    """Sweeps end where the change of sites is reduced, not where it is small: gradients are of its order."""
+def test_gradients_from_sites_nearby_are_those_of_a_cold_start():
     model = model_of("many duels")
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
     parameter, gradients = model.covar_module.raw_outputscale, []
-    for step in (0.0, 1e-4, 0.0):
+    for step in (0.0, 0.1, 0.0):
         with torch.no_grad():
             parameter += step
         mll.reset() if len(gradients) == 2 else None
         gradients.append(torch.autograd.grad(evaluate(mll), parameter)[0])
     before, warm, cold = gradients
-    assert (warm - cold).abs() < 0.01 * (before - cold).abs()
+    assert (warm - cold).abs() < 1e-3 * (before - cold).abs()

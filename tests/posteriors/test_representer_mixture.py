@@ -1,7 +1,5 @@
 """The order of a mixture's draws, and what samples are made of."""
 
-import math
-
 import pytest
 import torch
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -75,36 +73,6 @@ def test_order_makes_quasi_monte_carlo_averages_vary_less(generator):
         samplers = [SobolQMCNormalSampler(torch.Size([64]), seed=seed) for seed in range(50)]
         variances.append(torch.stack([sampler(posterior).amax(-2).mean() for sampler in samplers]).var())
     assert variances[1] < 0.5 * variances[0], variances
-
-
-def factors(weights, base_samples):
-    """What a sample is made of, one by one: the weights of draw floor(S Phi(first)), normal numbers, and one."""
-    columns = []
-    for first, *rest in base_samples.tolist():
-        which = math.floor(weights.shape[-1] * 0.5 * math.erfc(-first / math.sqrt(2)))
-        columns.append(torch.cat([weights[:, which], weights.new_tensor([*rest, 1.0])]))
-    return torch.stack(columns, dim=-1)
-
-
-def test_base_samples_asked_for_again(generator):
-    weights = torch.randn(5, 30, dtype=torch.float64, generator=generator)
-    mixture = RepresenterMixture(weights, torch.zeros(5, 0, dtype=torch.float64))
-    first, second = (torch.randn(8, 3, dtype=torch.float64, generator=generator) for _ in range(2))
-    for base_samples in (first, second, second.clone(), first[:3], first):
-        assert torch.equal(mixture.factors_of_samples(base_samples), factors(weights, base_samples))
-    first[0] = second[0]  # written into after it was asked for
-    assert torch.equal(mixture.factors_of_samples(first), factors(weights, first))
-
-
-def test_picked_weights_that_require_gradients(generator):
-    weights = torch.randn(5, 30, dtype=torch.float64, generator=generator, requires_grad=True)
-    mixture = RepresenterMixture(weights.square(), torch.zeros(5, 0, dtype=torch.float64))
-    place = torch.tensor([3.5, 7.5], dtype=torch.float64) / 30
-    base_samples = torch.special.ndtri(place).unsqueeze(-1)
-    for _ in range(2):
-        total = mixture.factors_of_samples(base_samples).sum()
-        (gradient,) = torch.autograd.grad(total, weights, retain_graph=True)
-        torch.testing.assert_close(gradient.nonzero()[:, 1].unique(), torch.tensor([3, 7]))
 
 
 @pytest.mark.parametrize("num_points", [1, 3])

@@ -365,37 +365,6 @@ def test_gradients_in_the_inputs_of_a_model(preference_model, name, generator):
 
 
 @all_cases
-def test_moments_of_samples(options, generator):
-    case = make(**options)
-    posterior = case.posterior
-    N = 100_000
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
-    samples = posterior.rsample_from_base_samples(torch.Size([N]), base).flatten(-2)
-    mean, covariance = case.joint_moments()
-    centred = samples - mean
-    products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
-    for draws, expected in (
-        (samples, mean),
-        (products, covariance),
-        (centred.pow(3), case.third_central_moments()),
-    ):
-        error = (draws.mean(0) - expected) / (draws.std(0) / math.sqrt(N))
-        assert error.abs().max() < 4.5, "standard errors"
-
-
-def test_samples_follow_the_marginal_cdf(generator):
-    """Beyond moments: shares of samples below quantiles."""
-    case = make(weighted=True)
-    posterior = case.posterior
-    N = 100_000
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
-    samples = posterior.rsample_from_base_samples(torch.Size([N]), base)
-    for level in (0.05, 0.5, 0.95):
-        share = (samples <= posterior.quantile(level)).double().mean(0)
-        assert (share - level).abs().max() < 4 * math.sqrt(level * (1 - level) / N)
-
-
-@all_cases
 def test_samples_spelled_out(options, generator):
     """A sample is the mean of the draw that the first column picks, plus a Cholesky factor times the rest."""
     case = make(**options)
@@ -564,13 +533,6 @@ def test_add_noise(options, generator):
     noise = torch.rand(*case.batch_shape, e, generator=generator, dtype=torch.float64)
     noisy = case.posterior.add_noise(event(noise, case))
     check_same(noisy, case, eye, 0.0, case.num_outputs, noise=torch.diag_embed(noise))
-
-
-def test_maps_keep_draw_weights():
-    case = make(weighted=True)
-    for image in (case.posterior.affine(torch.ones(1, 3)), case.posterior.add_noise(torch.ones(1))):
-        assert image.mixture is not None
-        assert torch.equal(image.mixture.log_weights, case.log_weights)
 
 
 @all_cases

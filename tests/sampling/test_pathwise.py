@@ -276,13 +276,6 @@ def test_within_botorch():
     assert outputs.shape == (3, 1)
 
 
-def test_what_is_refused():
-    with pytest.raises(UnsupportedError, match="update_strategy"):
-        draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
-    with pytest.raises(UnsupportedError, match="random features"):
-        draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())
-
-
 def judged_model(**options) -> SkewGP:
     """Two judges who differ in level, tastes and a smooth part."""
     observations = Preference(PAIRS, judge=[0, 0, 1, 1, 0, 1])
@@ -317,6 +310,10 @@ def test_paths_of_a_judge_take_batches_and_have_gradients(generator):
     assert PathwiseThompsonSampling(model)(X.detach()[:, 0]).shape == (4,)
 
 
-def test_paths_of_judges_with_inducing_points_are_refused():
+def test_what_is_refused():
+    with pytest.raises(UnsupportedError, match="update_strategy"):
+        draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
+    with pytest.raises(UnsupportedError, match="random features"):
+        draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())
     with pytest.raises(UnsupportedError, match="exact model"):
         SkewGPSamplePath.draw(judged_model(inducing_points=4).for_judge(0), torch.Size([]))

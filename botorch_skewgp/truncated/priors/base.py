@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -113,10 +113,6 @@ class Factor(ABC):
         `g` are the pulls, `batch_shape x m`.
         """
 
-    def without_spare_parts(self) -> Self:
-        """The factor without what only derivatives and further sweeps need."""
-        return self
-
 
 class RowPrior(ABC):
     r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C = F F^T`.
@@ -190,13 +186,9 @@ class RowPrior(ABC):
         `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
         """
 
-    @abstractmethod
     def minimal_root(self) -> Tensor:
         """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
-
-    def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        """Coordinates by the minimal root, of latent coordinates `batch_shape x r`."""
-        return latent
+        return self.wide.root
 
 
 def eye_like(cholesky: Tensor) -> Tensor:

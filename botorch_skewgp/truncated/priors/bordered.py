@@ -99,9 +99,6 @@ class BorderedPrior(RowPrior):
             latent.index_add_(-1, column % self.rank, rows * weight)
         return latent
 
-    def minimal_root(self) -> Tensor:
-        return self.wide.minimal_root()
-
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
         U, blocks = self.root, self.blocks
         T = total.precision.unsqueeze(-1)

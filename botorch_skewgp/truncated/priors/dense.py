@@ -80,9 +80,4 @@ class DensePrior(LowRankPrior):
         positive = values > rounding * values[..., -1:]
         size = int(positive.sum(-1).max())
         root = vectors * torch.where(positive, values, torch.zeros_like(values)).sqrt().unsqueeze(-2)
-        return root[..., self.num_rows - size :]
-
-    def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        norms = root.square().sum(-2).unsqueeze(-1)
-        products = root.mT @ self.times(latent.unsqueeze(-2)).mT
-        return (products / torch.where(norms > 0, norms, torch.ones_like(norms))).squeeze(-1)
+        return root[..., self.num_rows - size :]  # the last columns of `matrix`

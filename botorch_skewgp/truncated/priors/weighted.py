@@ -1,9 +1,7 @@
 r"""Low-rank covariances of rows that weigh few values each, and the products that sweeps need.
 
 Duels between `n` items are differences of two: their root is `F = W R`, with a root `R` of the covariance of the items.
-Sums over rows go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W) R`, where the matrix in the middle has few
-entries. `R` is upper triangular, so that the lower half of this product, and `L^-1 R^T` for a lower factor `L`, cost a
-third of what they do with other matrices: `O(m n + n^3)`, not `O(m n^2)`.
+Sums over rows go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W) R`: `O(m n + n^3)`, not `O(m n^2)`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.factorization import spans
 from botorch_skewgp.truncated.priors.base import Map
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
@@ -24,11 +21,10 @@ from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 MIN_SHARE = 1e-4
 MAX_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
 MAX_ENTRIES = 2**17  # of vectors of rows made at a time, which a cache can hold
-MIN_EMPTY = 32  # entries of a matrix for each that is not zero, from which on its products are sparse
 
 
 class WeightedPrior(LowRankPrior):
-    """A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a triangular matrix.
+    """A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a matrix.
 
     Each row weighs the rows `index` of `R` by `weight`, both `m x k`.
     """
@@ -59,13 +55,12 @@ class WeightedPrior(LowRankPrior):
                 yield self.index[:, first] * n + self.index[:, second], self.weight[:, a] * self.weight[:, b]
 
     def _by_pairs(self, precision: Tensor) -> Tensor:
-        """`W^T diag(precision) W`, sparse where few of its entries are not zero."""
+        """`W^T diag(precision) W`."""
         n = self.matrix.shape[0]
         sums = self.matrix.new_zeros(n * n)
         for place, product in self._pairs():
             sums.index_add_(0, place, precision * product)
-        is_sparse = MIN_EMPTY * self.index.shape[-1] ** 2 * self.num_rows <= n * n
-        return sums.view(n, n).to_sparse() if is_sparse else sums.view(n, n)
+        return sums.view(n, n)
 
     def _by_points(self, values: Tensor) -> Tensor:
         """`values W`, `k x n` for `k x m`."""
@@ -100,26 +95,17 @@ class WeightedPrior(LowRankPrior):
         return self._by_points(rows) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        R = self.matrix
-        weighted, lower = self._by_pairs(precision) @ R, torch.zeros_like(R)
-        for start, end in spans(self.rank):
-            lower[start:end, :end] = R[:end, start:end].mT @ weighted[:end, :end]
-        return lower
+        return self.matrix.mT @ (self._by_pairs(precision) @ self.matrix)
 
     def variances_given(self, cholesky: Tensor) -> Tensor:
-        R, half = self.matrix, torch.zeros_like(self.matrix)  # R L^-T, upper triangular as well
-        for start, end in spans(self.rank):
-            part = torch.linalg.solve_triangular(cholesky[start:, start:], R[start:end, start:].mT, upper=False)
-            half[start:end, start:] = part.mT
-        return self._lengths(half)
+        return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT.contiguous())
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
         with torch.no_grad():
             R, inverse = self.matrix, torch.cholesky_inverse(cholesky)
             g = self._by_points(pull).unsqueeze(-1)
             slope = g @ (g.mT @ R)
-            spread = torch.cat([R[start:end, start:] @ inverse[start:] for start, end in spans(self.rank)])
-            slope -= self._by_pairs(precision) @ spread
+            slope -= self._by_pairs(precision) @ (R @ inverse)
         return with_slope(value, R, slope)
 
 

@@ -19,8 +19,6 @@ from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.sites import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-__all__ = ["with_slope_of_sites"]
-
 MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held
 
 

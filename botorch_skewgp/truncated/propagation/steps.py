@@ -38,18 +38,15 @@ SETTINGS = StepSettings()
 
 
 class Steps:
-    """Steps towards the next sites: part of the way where the residual grows, and extrapolated near the fixed point.
+    """Steps towards the next sites: part of the way where the residual grows, and extrapolated near the fixed point."""
 
-    `first` is the share of the first step that is taken.
-    """
-
-    def __init__(self, distribution: TruncatedNormal, first: float = 1.0) -> None:
+    def __init__(self, distribution: TruncatedNormal) -> None:
         self._may_slip = distribution.heights is not None
         self._memory = SETTINGS.memory_of_slips if self._may_slip else SETTINGS.memory
         self._sites: list[Tensor] = []
         self._changes: list[Tensor] = []
         self._failures = 0
-        self._step = distribution.mean.new_full(distribution.batch_shape, first)
+        self._step = distribution.mean.new_ones(distribution.batch_shape)
         self._last = self._min_residual = torch.full_like(self._step, torch.inf)
         self._was_extrapolated = torch.zeros_like(self._step, dtype=torch.bool)
 

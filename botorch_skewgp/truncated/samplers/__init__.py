@@ -2,5 +2,5 @@
 
 `reflective_ess` serves few rows and rows without noise, `hamiltonian` many rows and answers that may be slips, with the
 noise integrated out, in `coordinates` of expectation propagation's Gaussian.
-`start` and `feasibility` find points inside all bounds.
+`feasibility` finds points inside all bounds.
 """

@@ -6,7 +6,6 @@ in blocks, `B` is not built. Chains come last, `p x k`, so that all that is pick
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -34,112 +33,89 @@ class PriorCoordinates(NamedTuple):
         return -0.5 * latent.square().sum(0) + self.root.diagonal().abs().log().sum()
 
 
-class Coordinates(ABC):
-    """Rows as affine functions of coordinates."""
+class Sparse(NamedTuple):
+    """A sparse matrix and its transpose."""
 
-    size: int  # p
-    prior: PriorCoordinates | None = None  # where it is at hand
+    matrix: Tensor
+    transposed: Tensor
 
-    def __init__(self, centre: Tensor) -> None:
-        self.centre = centre.unsqueeze(-1)
+    @classmethod
+    def of(cls, row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Sparse:
+        """From the places of entries and their values."""
+        places = torch.stack([row.flatten(), column.flatten()])
+        with torch.sparse.check_sparse_tensor_invariants():  # torch warns where nobody said whether it should check
+            matrix = torch.sparse_coo_tensor(places, values.flatten(), shape).coalesce()
+            return cls(matrix, matrix.mT.coalesce())
+
+
+class Coordinates:
+    """Rows as affine functions of coordinates, `centre + W M w + N v`.
+
+    `W`, where there is one, has the weights of the few points of each row, and `N` the parts of blocks in coordinates
+    `v` of their own, which come last.
+    """
+
+    def __init__(
+        self,
+        centre: Tensor,
+        matrix: Tensor,
+        weights: Sparse | None = None,
+        own: Sparse | None = None,
+        prior: PriorCoordinates | None = None,
+    ) -> None:
+        self.centre, self._matrix = centre.unsqueeze(-1), matrix.contiguous()
+        self._weights, self._own, self.prior = weights, own, prior
+        self._num_shared = matrix.shape[-1]
+        self.size = self._num_shared + (0 if own is None else len(own.transposed))
 
     def times(self, w: Tensor) -> Tensor:
         """Rows, `m x k`, at coordinates, `p x k`."""
-        return self.centre + self.linear(w)
+        return self.linear(w).add_(self.centre)
 
-    @abstractmethod
     def linear(self, w: Tensor) -> Tensor:
         """Rows less their centre, `m x k`."""
+        rows = self._matrix @ w[: self._num_shared]
+        if self._weights is not None:
+            rows = torch.sparse.mm(self._weights.matrix, rows)
+        return rows if self._own is None else rows.add_(torch.sparse.mm(self._own.matrix, w[self._num_shared :]))
 
-    @abstractmethod
     def transposed_times(self, values: Tensor) -> Tensor:
         """The transpose of `linear`, `p x k` for values of rows `m x k`."""
-
-
-class MatrixCoordinates(Coordinates):
-    """Rows by a matrix, `m x p`."""
-
-    def __init__(self, centre: Tensor, matrix: Tensor) -> None:
-        super().__init__(centre)
-        self.matrix, self.size = matrix.contiguous(), matrix.shape[-1]
-
-    def times(self, w: Tensor) -> Tensor:
-        return torch.addmm(self.centre, self.matrix, w)
-
-    def linear(self, w: Tensor) -> Tensor:
-        return self.matrix @ w
-
-    def transposed_times(self, values: Tensor) -> Tensor:
-        return self.matrix.mT @ values
-
-
-class WeightedCoordinates(Coordinates):
-    """Rows that weigh few points each, which a matrix `n x p` gives."""
-
-    def __init__(self, centre: Tensor, index: Tensor, weight: Tensor, matrix: Tensor) -> None:
-        super().__init__(centre)
-        self.matrix, self.size = matrix.contiguous(), matrix.shape[-1]
-        row = torch.arange(len(index), device=index.device).unsqueeze(-1).expand_as(index)
-        self._weights, self._transposed = _sparse(row, index, weight, len(matrix))
-
-    def linear(self, w: Tensor) -> Tensor:
-        return torch.sparse.mm(self._weights, self.matrix @ w)
-
-    def transposed_times(self, values: Tensor) -> Tensor:
-        return self.matrix.mT @ torch.sparse.mm(self._transposed, values)
-
-
-class BlockCoordinates(Coordinates):
-    """Coordinates that all rows share and, after them, those of each block."""
-
-    def __init__(self, centre: Tensor, factor: BorderedFactor) -> None:
-        super().__init__(centre)
-        shared = factor.weight @ factor.shared_root
-        self.shared, first, m = shared.contiguous(), 0, len(shared)
-        rows, columns, values = [], [], []
-        for index, half in zip(factor.prior.blocks.index, factor.halves, strict=True):  # b x s and b x q x s
-            b, q, _ = half.shape
-            column = first + torch.arange(b * q, device=index.device).view(b, q, 1)
-            row, column = index.unsqueeze(-2).expand_as(half), column.expand_as(half)
-            used = row < m  # the rest is padding
-            rows.append(row[used])
-            columns.append(column[used])
-            values.append(half[used])
-            first += b * q
-        self._own, self._transposed = _sparse(torch.cat(rows), torch.cat(columns), torch.cat(values), first, m)
-        self.size = shared.shape[-1] + first
-
-    def linear(self, w: Tensor) -> Tensor:
-        r = self.shared.shape[-1]
-        return torch.addmm(torch.sparse.mm(self._own, w[r:]), self.shared, w[:r])
-
-    def transposed_times(self, values: Tensor) -> Tensor:
-        return torch.cat([self.shared.mT @ values, torch.sparse.mm(self._transposed, values)])
-
-
-def _sparse(
-    row: Tensor, column: Tensor, values: Tensor, num_columns: int, num_rows: int | None = None
-) -> tuple[Tensor, Tensor]:
-    """A sparse matrix and its transpose, by the places and values of entries; as many rows as first ones if `None`."""
-    places = torch.stack([row.flatten(), column.flatten()])
-    shape = (len(row) if num_rows is None else num_rows, num_columns)
-    with torch.sparse.check_sparse_tensor_invariants():  # torch warns where nobody said whether it should check
-        matrix = torch.sparse_coo_tensor(places, values.flatten(), shape).coalesce()
-        return matrix, matrix.mT.coalesce()
+        at_points = values if self._weights is None else torch.sparse.mm(self._weights.transposed, values)
+        shared = self._matrix.mT @ at_points
+        return shared if self._own is None else torch.cat([shared, torch.sparse.mm(self._own.transposed, values)])
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
     """The coordinates of a distribution's rows. In double precision."""
     prior, factor, centre = distribution.prior, approximation.factor, approximation.mean.to(distribution.mean)
     if isinstance(factor, BorderedFactor):
-        return BlockCoordinates(centre, factor)
-    root = approximation.latent_root.to(centre)
+        return Coordinates(centre, factor.weight @ factor.shared_root, own=_parts_of_blocks(factor))
+    root, weights = approximation.latent_root.to(centre), None
     if isinstance(prior, WeightedPrior):
-        coordinates: Coordinates = WeightedCoordinates(centre, prior.index, prior.weight, prior.matrix @ root)
+        row = torch.arange(prior.num_rows, device=centre.device).unsqueeze(-1).expand_as(prior.index)
+        weights = Sparse.of(row, prior.index, prior.weight, (prior.num_rows, len(prior.matrix)))
+        matrix = prior.matrix @ root
     else:
-        coordinates = MatrixCoordinates(centre, prior.times(root.mT).mT)
-    coordinates.prior = PriorCoordinates(approximation.latent_mean.to(centre).unsqueeze(-1), root)
-    return coordinates
+        matrix = prior.times(root.mT).mT
+    of_prior = PriorCoordinates(approximation.latent_mean.to(centre).unsqueeze(-1), root)
+    return Coordinates(centre, matrix, weights, prior=of_prior)
+
+
+def _parts_of_blocks(factor: BorderedFactor) -> Sparse:
+    """The rows' parts in coordinates of each block."""
+    first, m = 0, factor.prior.num_rows
+    rows, columns, values = [], [], []
+    for index, half in zip(factor.prior.blocks.index, factor.halves, strict=True):  # b x s and b x q x s
+        b, q, _ = half.shape
+        column = first + torch.arange(b * q, device=index.device).view(b, q, 1)
+        row, column = index.unsqueeze(-2).expand_as(half), column.expand_as(half)
+        used = row < m  # the rest is padding
+        rows.append(row[used])
+        columns.append(column[used])
+        values.append(half[used])
+        first += b * q
+    return Sparse.of(torch.cat(rows), torch.cat(columns), torch.cat(values), (m, first))
 
 
 def num_entries(prior: RowPrior) -> int:

@@ -1,4 +1,6 @@
-r"""A point inside all bounds of rows without noise, or rows that contradict each other; without a linear program.
+r"""Feasible rows to start chains from, or rows that contradict each other; without a linear program.
+
+Of rows without noise a point inside all bounds is searched.
 
 With `h = mean + F z`, damped Newton steps maximise the concave
 
@@ -20,12 +22,72 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.row_factor import RowFactor
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Softness of the bounds, in standard deviations of the rows, from the first to the last attempt.
 SOFTNESS = tuple(4.0**-k for k in range(17))
 NEWTON_STEPS = 50
+
+
+def feasible_start(
+    distribution: TruncatedNormal,
+    num_chains: int,
+    generator: torch.Generator | None = None,
+    approximation: ExpectationPropagation | None = None,
+) -> Tensor:
+    r"""Find rows inside their bounds, `num_chains x m`, without a linear program.
+
+    *Every row has noise.* `h` is drawn from the Gaussian of expectation propagation, or from the prior, and `u`
+    given `h` from univariate truncated normals.
+
+    *Some rows have none, and `Gamma` is dense and has full rank.* Any `u` inside the bounds has a density, so every
+    row is drawn on its own around the mean of `h`.
+
+    *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, some `z` must put those
+    rows inside their bounds: all chains leave the one that `feasible_point` finds, in directions of their own. If there
+    is none, a `ContradictionError` names the rows.
+    """
+    like, noisy_prior = distribution.mean, distribution.noisy_prior
+    if bool((distribution.noise > 0).all()):
+        if approximation is None:
+            latent = noisy_prior.sample_latent(num_chains, generator)
+        else:
+            mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
+            shape = (num_chains, len(mean))
+            latent = mean + torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator) @ root.mT
+        h = distribution.noiseless(latent)
+        return distribution.factor.draw_given(h, open_uniform(h, generator))
+    if noisy_prior.has_full_rank:
+        centre, variance = distribution.mean, distribution.gamma_diagonal
+        if approximation is not None:
+            centre = distribution.noiseless(approximation.latent_mean.to(like).unsqueeze(0)).squeeze(0)
+            root = distribution.prior.times(approximation.latent_root.to(like).mT)
+            variance = root.square().sum(-2) + distribution.noise
+        # a row without spread in the approximation still needs a scale
+        least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
+        scale = torch.maximum(variance, least).sqrt()
+        centre = centre.expand(num_chains, -1)
+        return distribution.factor.draw(centre, scale, open_uniform(centre, generator))
+    h = _between_walls(distribution, approximation).expand(num_chains, -1)
+    return distribution.factor.draw_given(h, open_uniform(h, generator))
+
+
+def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
+    """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
+    if bool((distribution.noise > 0).all()) or distribution.noisy_prior.has_full_rank:
+        return
+    _between_walls(distribution, approximation)
+
+
+def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:
+    """Noiseless rows with those without noise inside their bounds, from an approximation's mean if there is one."""
+    root = distribution.prior.minimal_root()
+    z = root.new_zeros(root.shape[-1])
+    if approximation is not None and bool(approximation.latent_mean.isfinite().all()):
+        z = approximation.latent_mean.to(root)[len(approximation.latent_mean) - root.shape[-1] :]
+    return distribution.mean + root @ feasible_point(distribution, root, z)
 
 
 def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -> Tensor:

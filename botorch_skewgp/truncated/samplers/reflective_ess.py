@@ -24,31 +24,32 @@ bounced has `v > 0`, and the first form then gives its next hit, so that no tole
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
-from botorch_skewgp.truncated.backends import choose_backend
-from botorch_skewgp.truncated.priors import NoisyPrior
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
-from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
+from botorch_skewgp.truncated.samplers.trajectories.eager import EagerTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
-MAX_DENSE_ROWS = 12288  # rows of a low-rank root for which `Gamma` is built: 1.1 GiB
 TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
 CHUNK_BYTES = 2**28  # of velocities drawn at a time, for many steps in one matrix product
+BACKENDS = ("auto", "eager", "numba")  # "auto" is numba on CPUs where it is installed, and eager torch elsewhere
+_logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
     r"""Linear elliptical slice sampling with reflections (see this module's first lines).
 
-    A chain's position is `u - mean`, and an event costs `O(m)`. Beyond `MAX_DENSE_ROWS` rows with a low-rank prior
-    `Gamma` is not built, and an event costs `O(m r)`. From the same generator all backends give the same chains up to
-    rounding.
+    A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator all backends give the same
+    chains up to rounding.
 
     Example:
         >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
@@ -76,31 +77,20 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         noisy_prior = as_double(distribution).noisy_prior
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
         self.backend = choose_backend(backend, mean.device)
-        low_rank = distribution.prior.is_low_rank
-        if backend == "auto" and low_rank and distribution.num_rows > MAX_DENSE_ROWS:
-            self.backend = "eager"
-        lower, upper = (distribution.lower - mean).detach(), (distribution.upper - mean).detach()
-        walls = (lower, upper, horizon, self.max_reflections)
+        gamma = noisy_prior.coloured_covariance.to(mean).detach()
+        bounds = (gamma, (distribution.lower - mean).detach(), (distribution.upper - mean).detach())
+        limits = (horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-        if self.backend == "numba" and heights is not None:
-            from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
-
-            self._trajectories = NumbaRefraction(self._gamma(noisy_prior), lower, upper, heights, *walls[2:])
-            return
-        if self.backend == "numba":
+        if self.backend == "eager":
+            self._trajectories = EagerTrajectories(*bounds, *limits, heights)
+        elif heights is None:
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
-            self._trajectories = NumbaTrajectories(self._gamma(noisy_prior), *walls)
-            return
-        gamma: DenseGamma | LowRankGamma
-        if low_rank:
-            gamma = LowRankGamma(distribution.prior.minimal_root().detach(), distribution.noise.detach())
+            self._trajectories = NumbaTrajectories(*bounds, *limits)
         else:
-            gamma = DenseGamma(self._gamma(noisy_prior))
-        self._trajectories = EagerTrajectories(gamma, *walls, heights)
+            from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
 
-    def _gamma(self, noisy_prior: NoisyPrior) -> Tensor:
-        return noisy_prior.coloured_covariance.to(self.distribution.mean).detach()
+            self._trajectories = NumbaRefraction(*bounds, heights, *limits)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
@@ -170,3 +160,37 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             for i in order
         )
         return f"All rows together leave almost no room; by themselves these leave the least: {rows}."
+
+
+def uses_numba(device: torch.device) -> bool:
+    """Whether numba compiles for `device` and is installed."""
+    return choose_backend("auto", device) == "numba"
+
+
+def choose_backend(name: str, device: torch.device) -> str:
+    """The backend on a device; one that is named raises `ImportError` or `ValueError` where it cannot run."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
+    if name == "eager":
+        return name
+    if name == "auto":
+        if device.type != "cpu":
+            return "eager"
+        if find_spec("numba") is not None:
+            return "numba"
+        log_missing_numba()
+        return "eager"
+    if find_spec(name) is None:
+        raise ImportError(f"backend={name!r} needs {name}; the extra `fast` installs it.")
+    if device.type != "cpu":
+        raise ValueError(f"backend={name!r} runs on cpu, the distribution is on {device.type}; use 'auto'.")
+    return name
+
+
+@functools.cache
+def log_missing_numba() -> None:
+    """Log, once in a process, that samplers run in eager torch, and the extra that compiles them."""
+    _logger.warning(
+        "numba is not installed, so that samplers run in eager torch, up to a hundred times slower; the extra `fast` "
+        "installs it."
+    )

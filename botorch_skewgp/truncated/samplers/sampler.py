@@ -27,16 +27,9 @@ class SamplerInfo(NamedTuple):
 
 
 class Sampler(ABC):
-    r"""A Markov chain whose stationary distribution is a truncated normal, a single one.
+    """A Markov chain whose stationary distribution is a truncated normal, a single one, else a `ValueError`.
 
-    `step` is a pure function of the state and the generator. Chains are a batch dimension. A batch of distributions is
-    a `ValueError`.
-
-    Example:
-        >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
-        >>> state = sampler.init(start)
-        >>> state, positions, info = sampler.run(state, num_steps=256, generator=generator)
-        >>> rows = sampler.rows(positions, generator)
+    `step` is a pure function of the state and the generator. Chains are a batch dimension.
     """
 
     def __init__(self, distribution: TruncatedNormal) -> None:

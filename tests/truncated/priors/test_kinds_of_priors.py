@@ -47,9 +47,10 @@ def make(kind: str) -> tuple[RowPrior, Tensor, list[Tensor]]:
         F = randn(M, M, seed=3) + 3 * torch.eye(M, dtype=torch.float64)
         C = (F @ F.mT).requires_grad_()
         return DensePrior(C), DensePrior(C).root, [C]
-    if kind == "weighted":
-        index = torch.randint(N, (M, 2), generator=torch.Generator().manual_seed(0))
-        weight, matrix = randn(M, 2, seed=1), randn(N, N, seed=2).triu().requires_grad_()
+    if kind.startswith("weighted"):
+        width = int(kind[-1])
+        index = torch.randint(N, (M, width), generator=torch.Generator().manual_seed(0))  # some name a point twice
+        weight, matrix = randn(M, width, seed=1), randn(N, N, seed=2).triu().requires_grad_()
         W = torch.zeros(M, N, dtype=torch.float64).scatter_add(-1, index, weight)
         return WeightedPrior(index, weight, matrix), W @ matrix, [matrix]
     if kind.startswith("bordered"):
@@ -58,7 +59,7 @@ def make(kind: str) -> tuple[RowPrior, Tensor, list[Tensor]]:
     return LowRankPrior(F), F, [F]
 
 
-KINDS = ["dense", "low rank", "square", "wide", "weighted", "bordered", "bordered, wide"]
+KINDS = ["dense", "low rank", "square", "wide", "weighted 1", "weighted 2", "weighted 3", "bordered", "bordered, wide"]
 
 
 def precisions(kind: str, which: str) -> Tensor:

@@ -10,7 +10,6 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.truncated import factorization
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits, weighted
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
@@ -32,62 +31,17 @@ def dense(index: Tensor, weight: Tensor, matrix: Tensor) -> Tensor:
     return torch.zeros(len(index), len(matrix), dtype=matrix.dtype).scatter_add(-1, index, weight) @ matrix
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(factorization, "BLOCK", 4)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 3])
-class TestWeightedPrior:
-    @pytest.fixture(autouse=True)
-    def least_empty(self, monkeypatch, sparse):
-        monkeypatch.setattr(weighted, "MIN_EMPTY", 0 if sparse else 10**9)
-        monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)
-
-    def test_products(self, width):
-        index, weight, matrix = terms(width)
-        F, root = dense(index, weight, matrix), WeightedPrior(index, weight, matrix)
-        generator = torch.Generator().manual_seed(1)
-        precision = torch.rand(M, generator=generator, dtype=torch.float64)
-        latent = torch.randn(4, N, generator=generator, dtype=torch.float64)
-        values = torch.randn(4, M, generator=generator, dtype=torch.float64)
-        L = torch.linalg.cholesky(torch.eye(N, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F))
-        for other in (root, LowRankPrior(F)):
-            torch.testing.assert_close(other.root, F)
-            torch.testing.assert_close(other.variances, F.square().sum(-1))
-            torch.testing.assert_close(other.times(latent), latent @ F.mT)
-            torch.testing.assert_close(other.transposed_times(values), values @ F)
-            lower = (F.mT @ torch.diag(precision) @ F).tril()
-            torch.testing.assert_close(other.information(precision).tril(), lower)
-            torch.testing.assert_close(other.cholesky_of_precision(precision), L)
-            inverse = torch.linalg.inv(L @ L.mT)
-            torch.testing.assert_close(other.variances_given(L), (F @ inverse @ F.mT).diagonal())
-
-    def test_slope_is_that_of_the_matrix(self, width):
-        index, weight, matrix = terms(width)
-        matrix.requires_grad_()
-        generator = torch.Generator().manual_seed(2)
-        precision = torch.rand(M, generator=generator, dtype=torch.float64)
-        g = torch.randn(M, generator=generator, dtype=torch.float64)
-        F = dense(index, weight, matrix)
-        C = F @ F.mT
-        inner = torch.linalg.inv(C.detach() + torch.diag(1 / precision))
-        value = 0.5 * ((g.outer(g) - inner) * C).sum()
-        (wanted,) = torch.autograd.grad(value, matrix, retain_graph=True)
-        L = torch.linalg.cholesky(torch.eye(N, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F)).detach()
-        for root in (WeightedPrior(index, weight, matrix), LowRankPrior(F)):
-            found = root.with_slope(torch.zeros((), dtype=torch.float64), g, precision, L)
-            torch.testing.assert_close(torch.autograd.grad(found, matrix, retain_graph=True)[0], wanted)
-
-    def test_lengths_are_differentiated(self, width):
-        index, weight, matrix = terms(width)
-        matrix.requires_grad_()
-        found = WeightedPrior(index, weight, matrix).variances
-        torch.testing.assert_close(found, dense(index, weight, matrix).square().sum(-1))
-        pull = torch.linspace(-1, 1, M, dtype=torch.float64)
-        (wanted,) = torch.autograd.grad((dense(index, weight, matrix).square().sum(-1) * pull).sum(), matrix)
-        torch.testing.assert_close(torch.autograd.grad((found * pull).sum(), matrix)[0], wanted)
+def test_lengths_are_differentiated(width, monkeypatch):
+    """In parts of seven rows."""
+    monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)
+    index, weight, matrix = terms(width)
+    matrix.requires_grad_()
+    found = WeightedPrior(index, weight, matrix).variances
+    torch.testing.assert_close(found, dense(index, weight, matrix).square().sum(-1))
+    pull = torch.linspace(-1, 1, M, dtype=torch.float64)
+    (wanted,) = torch.autograd.grad((dense(index, weight, matrix).square().sum(-1) * pull).sum(), matrix)
+    torch.testing.assert_close(torch.autograd.grad((found * pull).sum(), matrix)[0], wanted)
 
 
 def test_differences_of_nearly_equal_values_keep_their_digits():
@@ -132,7 +86,6 @@ class TestTruncatedNormal:
         found, wanted = (draw(distribution, settings) for distribution in distributions())
         assert found.sampler == wanted.sampler
         torch.testing.assert_close(found.rows, wanted.rows)
-        torch.testing.assert_close(found.functionals, wanted.functionals)
 
     def test_shapes_and_dense_covariance(self):
         by_points, other = distributions()

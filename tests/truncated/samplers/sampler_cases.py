@@ -10,12 +10,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, product_of_sites
+from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerState
-from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -154,10 +154,10 @@ def check_case(
     assert info.num_evaluations.shape == (num_chains,)
     assert (info.num_evaluations > 0).all()
     values = case.functionals(rows).double()
-    assert (split_r_hat(values) < 1.05).all()
+    assert (diagnose(values).r_hat < 1.05).all()
     truth = torch.tensor(case.truth, dtype=torch.float64)
     spread = values.flatten(0, 1).std(0)
-    error = spread / effective_sample_size(values, kind="mean").sqrt()
+    error = spread / effective_sample_size(values).sqrt()
     assert (error < 0.05 * spread).all(), "the test has no power"
     off = (values.flatten(0, 1).mean(0) - truth) / error
     assert (off.abs() < 4.0).all(), f"off by {off.tolist()} standard errors"
@@ -168,7 +168,7 @@ def check_same_means(first: Tensor, second: Tensor) -> None:
     means, variances = [], []
     for draws in (first.double(), second.double()):
         means.append(draws.mean((0, 1)))
-        variances.append(draws.flatten(0, 1).var(0) / effective_sample_size(draws, kind="mean"))
+        variances.append(draws.flatten(0, 1).var(0) / effective_sample_size(draws))
     off = (means[0] - means[1]) / (variances[0] + variances[1]).sqrt()
     assert (off.abs() < 4.0).all(), f"off by {off.tolist()} standard errors"
 

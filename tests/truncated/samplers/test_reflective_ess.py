@@ -14,7 +14,6 @@ from botorch_skewgp.exceptions import TooManyReflectionsError
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers import reflective_ess
 from botorch_skewgp.truncated.samplers.reflective_ess import (
-    MAX_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
 )
 from botorch_skewgp.truncated.samplers.trajectories.eager import half_angle_tangent
@@ -179,12 +178,6 @@ class TestLowRank:
             ends.append(sampler.run(sampler.init(start), 6, seeded(3)))
         torch.testing.assert_close(ends[0][1], ends[1][1], rtol=1e-8, atol=1e-8)
         assert torch.equal(ends[0][2].num_evaluations, ends[1][2].num_evaluations)
-
-    def test_gamma_is_not_built_for_very_many_rows(self):
-        root = torch.ones(MAX_DENSE_ROWS + 1, 2, dtype=torch.float64)
-        zeros = torch.zeros(MAX_DENSE_ROWS + 1, dtype=torch.float64)
-        many = TruncatedNormal(zeros, LowRankPrior(root), zeros - 1, zeros + INF, zeros + 1)
-        assert ReflectiveEllipticalSliceSampler(many).backend == "eager"
 
 
 class TestInterface:

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated import backends
-from botorch_skewgp.truncated.backends import choose_backend
-from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers import reflective_ess
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, choose_backend
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 pytestmark = pytest.mark.rounding
@@ -50,29 +49,29 @@ def run(distribution: TruncatedNormal, start: Tensor, backend: str, steps: int, 
 
 class TestChooseKernel:
     def test_auto(self, monkeypatch):
-        monkeypatch.setattr(backends, "find_spec", lambda name: object())
+        monkeypatch.setattr(reflective_ess, "find_spec", lambda name: object())
         assert choose_backend("auto", CPU) == "numba"
         assert choose_backend("auto", CUDA) == "eager"
         assert choose_backend("auto", torch.device("mps")) == "eager"
-        monkeypatch.setattr(backends, "find_spec", lambda name: None)
+        monkeypatch.setattr(reflective_ess, "find_spec", lambda name: None)
         assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
         assert choose_backend("eager", CPU) == "eager"
 
     def test_missing_numba_is_logged_once_with_the_extra_that_brings_it(self, monkeypatch, caplog):
-        backends.log_missing_numba.cache_clear()
-        monkeypatch.setattr(backends, "find_spec", lambda name: None)
+        reflective_ess.log_missing_numba.cache_clear()
+        monkeypatch.setattr(reflective_ess, "find_spec", lambda name: None)
         for device in (CUDA, CPU, CPU):
             choose_backend("auto", device)
         (record,) = caplog.records
         assert "the extra `fast`" in record.message
 
     def test_missing(self, monkeypatch):
-        monkeypatch.setattr(backends, "find_spec", lambda name: None)
+        monkeypatch.setattr(reflective_ess, "find_spec", lambda name: None)
         with pytest.raises(ImportError, match="needs numba; the extra `fast`"):
             choose_backend("numba", CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):
-        monkeypatch.setattr(backends, "find_spec", lambda name: object())
+        monkeypatch.setattr(reflective_ess, "find_spec", lambda name: object())
         with pytest.raises(ValueError, match="runs on cpu"):
             choose_backend("numba", CUDA)
         with pytest.raises(ValueError, match="backend must be one of"):

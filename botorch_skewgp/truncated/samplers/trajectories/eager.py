@@ -67,42 +67,19 @@ def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, T
     return x * c + v * s, v * c - x * s, left, hit
 
 
-class DenseGamma:
-    """The covariance of the rows, `m x m`, read by rows."""
-
-    def __init__(self, gamma: Tensor) -> None:
-        self.gamma, self.diagonal = gamma, gamma.diagonal()
-
-    def rows(self, row: Tensor) -> Tensor:
-        """Rows of the matrix, `k x m` for indices `k`."""
-        return self.gamma[row]
-
-
-class LowRankGamma:
-    """The covariance `F F^T + diag(noise)` of the rows, built row by row as needed."""
-
-    def __init__(self, root: Tensor, noise: Tensor) -> None:
-        self.root, self.noise = root, noise
-        self.diagonal = root.square().sum(-1) + noise
-
-    def rows(self, row: Tensor) -> Tensor:
-        """Rows of the matrix, `k x m` for indices `k`."""
-        return (self.root[row] @ self.root.mT).scatter_add(-1, row.unsqueeze(-1), self.noise[row].unsqueeze(-1))
-
-
 class EagerTrajectories:
     """Trajectories of rows less their mean that are reflected, or where answers may be slips refracted, at bounds."""
 
     def __init__(
         self,
-        gamma: DenseGamma | LowRankGamma,
+        gamma: Tensor,
         lower: Tensor,
         upper: Tensor,
         horizon: float,
         max_events: int,
         heights: Heights | None = None,
     ) -> None:
-        self.gamma, self.lower, self.upper = gamma, lower, upper
+        self.gamma, self.diagonal, self.lower, self.upper = gamma, gamma.diagonal(), lower, upper
         self.horizon, self.max_events, self.heights = horizon, max_events, heights
         self.jump = torch.full_like(lower, math.inf)
         if heights is not None:
@@ -112,7 +89,7 @@ class EagerTrajectories:
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
         """Run every chain."""
         positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
-        scale = self.gamma.diagonal.sqrt()
+        scale = self.diagonal.sqrt()
         for velocity in velocities:
             end, events = self._follow(position, velocity)
             counts = torch.where((counts < 0) | (events < 0), -1, counts + events)
@@ -134,7 +111,7 @@ class EagerTrajectories:
     def _follow(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Follow positions and velocities, every chain to its own next event; ends and numbers of events."""
         lower, upper, jump = (values.expand_as(x) for values in (self.lower, self.upper, self.jump))
-        diagonal = self.gamma.diagonal.expand_as(x)
+        diagonal = self.diagonal.expand_as(x)
         two_sided = bool(upper.isfinite().any())
         left = torch.full(x.shape[:-1], math.tan(0.5 * self.horizon), dtype=torch.float64, device=x.device)
         events = torch.zeros(left.shape, dtype=torch.long, device=x.device)
@@ -165,5 +142,5 @@ class EagerTrajectories:
                 crosses = energy > 0
                 after = torch.where(crosses, torch.copysign(energy.clamp(min=0).sqrt(), velocity), after)
                 beyond = beyond.scatter(-1, row, was_beyond ^ (crosses & hit))
-            v = v + torch.where(hit, (after - velocity) / across, 0) * self.gamma.rows(row.squeeze(-1))
+            v = v + torch.where(hit, (after - velocity) / across, 0) * self.gamma[row.squeeze(-1)]
             v = v.scatter(-1, row, torch.where(hit, after, velocity))

@@ -103,14 +103,7 @@ _update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER
 
 @compiled()
 def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower, upper, walls, horizon, max_events):
-    """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
-
-    `signs` have not been applied to `moves`, but to all other arrays. Arrays for the work come from outside, as making
-    them takes a third of the time to compile.
-
-    Returns the number of reflections, or -1 if one trajectory had too many, and the largest excess of a row over a
-    bound in standard deviations of the row.
-    """
+    """Run one chain; as `_run_chain` of `numba_refraction`, and `signs` have not been applied to `moves` alone."""
     num_steps, m = moves.shape
     num_blocks = lower.shape[0]
     cast = position.dtype.type

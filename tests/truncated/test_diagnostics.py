@@ -1,4 +1,4 @@
-"""Diagnostics against an independent implementation (arviz) and against closed forms for AR(1) chains."""
+"""Diagnostics of chains and tails of weights, against ArviZ and closed forms for AR(1) chains."""
 
 import math
 import warnings
@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 
-from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, mixing, split_r_hat
+from botorch_skewgp.truncated import diagnostics
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, pareto_shape
 
 pytestmark = pytest.mark.rounding
 
@@ -57,10 +58,9 @@ def awkward(num_steps, num_chains, seed):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equal_to_arviz(num_steps, num_chains, seed):
     draws = awkward(num_steps, num_chains, seed)
-    torch.testing.assert_close(split_r_hat(draws), reference(draws, "r_hat"), rtol=1e-8, atol=0, equal_nan=True)
-    for kind in ("bulk", "mean"):
-        ours = effective_sample_size(draws, kind=kind)
-        torch.testing.assert_close(ours, reference(draws, kind), rtol=1e-8, atol=0, equal_nan=True, msg=kind)
+    found = dict(zip(("r_hat", "bulk", "mean"), (*diagnose(draws), effective_sample_size(draws)), strict=True))
+    for what, ours in found.items():
+        torch.testing.assert_close(ours, reference(draws, what), rtol=1e-8, atol=0, equal_nan=True, msg=what)
 
 
 @pytest.mark.parametrize("shape", [(5, 400), (2, 3, 101), (3, 8)])
@@ -72,7 +72,7 @@ def test_scores_are_those_of_average_ranks(shape, parts):
     values = 3 + torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     values = (values * parts).round() / parts  # binary fractions, whose medians and distances have no rounding
     distances = (values - values.quantile(0.5, dim=-1, keepdim=True)).abs()
-    bulk, folded = mixing._normal_scores(values.unsqueeze(-2))
+    bulk, folded = diagnostics._normal_scores(values.unsqueeze(-2))
     torch.testing.assert_close(bulk.squeeze(-2), by_scipy(values), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(folded.squeeze(-2), by_scipy(distances), rtol=1e-12, atol=1e-12)
 
@@ -82,16 +82,16 @@ def test_effective_size_of_autoregression(coefficient):
     # The integrated autocorrelation time of an AR(1) chain is (1 + a) / (1 - a).
     draws = autoregressive(4000, 4, [coefficient] * 50, seed=5)
     truth = 16000 * (1 - coefficient) / (1 + coefficient)
-    estimates = effective_sample_size(draws, kind="mean")
+    estimates = effective_sample_size(draws)
     assert abs(estimates.mean() / truth - 1) < 4 * estimates.std() / truth / math.sqrt(50) + 0.02
-    assert (split_r_hat(draws) < 1.02).all()
+    assert (diagnose(draws).r_hat < 1.02).all()
 
 
 def test_r_hat_sees_chains_that_differ_in_place_or_in_spread():
     draws = autoregressive(500, 4, [0.0, 0.0, 0.0])
     draws[:, 0, 1] += 1.0
     draws[:, 0, 2] *= 4.0
-    r_hat = split_r_hat(draws)
+    r_hat = diagnose(draws).r_hat
     assert r_hat[0] < 1.01
     assert r_hat[1] > 1.05
     assert r_hat[2] > 1.05
@@ -101,35 +101,26 @@ def test_constant_functional():
     draws = autoregressive(51, 3, [0.0, 0.0, 0.0])
     draws[..., 1] = 0.1
     draws[..., 2] = torch.arange(3)
-    r_hat = split_r_hat(draws)
+    r_hat = diagnose(draws).r_hat
     assert r_hat[0].isfinite()
     assert r_hat[1].isnan()
     assert r_hat[2] > 100
-    for kind in ("bulk", "mean"):
-        assert effective_sample_size(draws, kind=kind)[1] == 150
-    assert effective_sample_size(draws, kind="mean")[2] < 4
+    for size in (diagnose(draws).bulk_effective_size, effective_sample_size(draws)):
+        assert size[1] == 150
+    assert effective_sample_size(draws)[2] < 4
 
 
 def test_nan_is_reported_where_it_is():
     draws = autoregressive(20, 2, [0.0, 0.0])
     draws[3, 1, 1] = math.nan
-    for result in (split_r_hat(draws), *(effective_sample_size(draws, kind=k) for k in ("bulk", "mean"))):
+    for result in (*diagnose(draws), effective_sample_size(draws)):
         assert result[0].isfinite()
         assert result[1].isnan()
 
 
-@pytest.mark.parametrize("num_steps", [300, 301])
-def test_diagnose_is_both_of_them(num_steps):
-    draws = autoregressive(num_steps, 3, [0.5, 0.9, 0.0])
-    draws[..., 2] = draws[..., 2].round()  # ties
-    result = diagnose(draws)
-    torch.testing.assert_close(result.r_hat, split_r_hat(draws), rtol=1e-12, atol=0)
-    torch.testing.assert_close(result.bulk_effective_size, effective_sample_size(draws), rtol=1e-12, atol=0)
-
-
 def test_float32_is_computed_in_float64():
     draws = (1e4 + autoregressive(300, 4, [0.5, 0.9])).float()
-    for function in (split_r_hat, lambda x: effective_sample_size(x, kind="mean")):
+    for function in (lambda x: diagnose(x).r_hat, effective_sample_size):
         result = function(draws)
         assert result.dtype == torch.float32
         torch.testing.assert_close(result, function(draws.double()).float(), rtol=1e-7, atol=0)
@@ -137,8 +128,22 @@ def test_float32_is_computed_in_float64():
 
 def test_invalid_arguments():
     with pytest.raises(ValueError, match="at least four steps"):
-        split_r_hat(torch.zeros(3, 2, 1))
+        diagnose(torch.zeros(3, 2, 1))
     with pytest.raises(ValueError, match="num_steps x num_chains x k"):
-        split_r_hat(torch.zeros(30, 2))
-    with pytest.raises(ValueError, match="kind must be"):
-        effective_sample_size(torch.zeros(30, 2, 1), kind="median")
+        diagnose(torch.zeros(30, 2))
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.5, 0.9, 1.5])
+def test_shape_is_arvizs(shape):
+    log_weights = np.log(np.random.default_rng(0).pareto(1 / shape, (2, 400)))
+    found = pareto_shape(torch.tensor(log_weights) + 700)
+    for i in range(2):
+        assert found[i].item() == pytest.approx(float(arviz.psislw(log_weights[i])[1]), abs=1e-9)
+
+
+def test_weights_without_a_tail():
+    assert pareto_shape(torch.zeros(30)).item() == -torch.inf
+    bounded = torch.rand(2000, dtype=torch.float64).log()
+    assert pareto_shape(bounded) < 0
+    with pytest.raises(ValueError, match="25"):
+        pareto_shape(torch.zeros(24))

@@ -1,66 +1,58 @@
-r"""Rank-normalised split R-hat and effective sample sizes of draws, of all functionals at once and in float64.
+r"""Diagnostics of chains, of all functionals at once and in float64, and of the tails of importance weights.
 
 .. [Vehtari2021rhat] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
    localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis 16(2), 2021.
 .. [Geyer1992practical] C. J. Geyer. Practical Markov chain Monte Carlo. Statistical Science 7(4), 1992.
+.. [Zhang2009generalized] J. Zhang, M. A. Stephens. A new and efficient estimation method for the generalized Pareto
+   distribution. Technometrics 51, 2009.
+.. [Vehtari2024pareto] A. Vehtari, D. Simpson, A. Gelman, Y. Yao, J. Gabry. Pareto smoothed importance sampling. Journal
+   of Machine Learning Research 25, 2024.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-
-def split_r_hat(draws: Tensor) -> Tensor:
-    """Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
-
-    Every chain is split in two halves; an odd number of steps leaves out the middle one. Above 1.01 chains disagree.
-
-    Of functionals `batch_shape x num_steps x num_chains x k`. NaN for one that is the same in all draws or NaN in one
-    of them; infinite where chains stand still at different values.
-    """
-    values = _split(_steps_last(draws))
-    return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
-
-
-def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
-    """Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
-
-    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
-    [Geyer1992practical]_, section 3.3.
-
-    "mean" is that of the average of a functional; "bulk" that of its normal scores, which exists even where it has no
-    variance. The number of draws for one that is the same in all of them; NaN for one that is NaN in one of them.
-    Anticorrelated chains can have more effective draws than draws. Another kind is a `ValueError`.
-    """
-    values = _steps_last(draws)
-    if kind == "mean":
-        size = _effective_size(_split(values))
-    elif kind == "bulk":
-        size = _effective_size(_normal_scores(_split(values)).bulk)
-    else:
-        raise ValueError(f'kind must be "bulk" or "mean"; got {kind!r}.')
-    return _nan_where_undefined(size, values).to(draws.dtype)
+MIN_WEIGHTS = 25  # of which the tail has five
 
 
 class Diagnostics(NamedTuple):
     """R-hat and effective sample size of every functional, each `batch_shape x k`."""
 
-    r_hat: Tensor  # value of `split_r_hat`
-    bulk_effective_size: Tensor  # value of `effective_sample_size` of kind "bulk"
+    r_hat: Tensor
+    bulk_effective_size: Tensor
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    """R-hat and bulk effective size together, which share the sorting, the most expensive part."""
+    """Rank-normalised split R-hat and bulk effective size ([Vehtari2021rhat]_, sections 3 and 4) of every functional.
+
+    Every chain is split in two halves; an odd number of steps leaves out the middle one. R-hat is the larger one of
+    bulk and folded: above 1.01 chains disagree. It is infinite where chains stand still at different values, and NaN
+    for a functional that is the same in all draws. The effective size is that of normal scores, which exists even where
+    a functional has no variance. NaN for one that is NaN in a draw.
+
+    Of functionals `batch_shape x num_steps x num_chains x k`.
+    """
     values = _split(_steps_last(draws))
     scores = _normal_scores(values)
-    return Diagnostics(
-        r_hat=_split_r_hat(values, scores).to(draws.dtype),
-        bulk_effective_size=_nan_where_undefined(_effective_size(scores.bulk), values).to(draws.dtype),
-    )
+    r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
+    results = (r_hat, _effective_size(scores.bulk))
+    return Diagnostics(*(_nan_where_undefined(result, values).to(draws.dtype) for result in results))
+
+
+def effective_sample_size(draws: Tensor) -> Tensor:
+    """Effective sample size of the average of every functional; shapes as in `diagnose`.
+
+    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
+    [Geyer1992practical]_, section 3.3. The number of draws for a functional that is the same in all of them.
+    Anticorrelated chains can have more effective draws than draws.
+    """
+    values = _split(_steps_last(draws))
+    return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
 
 
 class _Scores(NamedTuple):
@@ -68,11 +60,6 @@ class _Scores(NamedTuple):
 
     bulk: Tensor
     folded: Tensor
-
-
-def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
-    """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
-    return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
 
 
 def _steps_last(draws: Tensor) -> Tensor:
@@ -171,3 +158,33 @@ def _effective_size(values: Tensor) -> Tensor:
     number = chains * n
     time = time.clamp(min=1 / math.log10(number))  # a bound that keeps estimates for anticorrelated chains stable
     return torch.where(_constant(values), torch.full_like(time, number), number / time)
+
+
+def pareto_shape(log_weights: Tensor) -> Tensor:
+    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
+
+    Weights have about `1 / k` moments. Below 0.5 averages over them converge as usual, up to 0.7 they do in practice;
+    above, the proposals do not cover their target. The fit is that of [Zhang2009generalized]_, drawn towards 0.5 with
+    the weight of ten observations.
+
+    `batch_shape` for log weights `batch_shape x S`, of which constants do not matter; minus infinity where the largest
+    are all equal. Raises `ValueError` for fewer than 25.
+    """
+    S = log_weights.shape[-1]
+    if S < MIN_WEIGHTS:
+        raise ValueError(f"The shape of a tail needs at least {MIN_WEIGHTS} weights; got {S}.")
+    size = math.ceil(min(0.2 * S, 3 * math.sqrt(S)))
+    largest = log_weights.double().topk(size + 1, dim=-1).values.flip(-1)
+    weights = (largest - largest[..., -1:]).exp()
+    x = weights[..., 1:] - weights[..., :1]  # in increasing order
+    constant = x[..., -1] <= torch.finfo(x.dtype).eps
+    x = torch.where(constant.unsqueeze(-1), torch.ones_like(x), x)
+    j = torch.arange(1, 30 + int(math.sqrt(size)) + 1, dtype=x.dtype, device=x.device)
+    quartile = x[..., int(size / 4 + 0.5) - 1].unsqueeze(-1).clamp(min=torch.finfo(x.dtype).tiny)
+    theta = 1 / x[..., -1:] + (1 - (len(j) / (j - 0.5)).sqrt()) / (3 * quartile)
+    k = torch.log1p(-theta.unsqueeze(-1) * x.unsqueeze(-2)).mean(-1)
+    log_likelihood = size * ((-theta / k).log() - k - 1)
+    posterior_mean = (torch.softmax(log_likelihood, dim=-1) * theta).sum(-1, keepdim=True)
+    shape = torch.log1p(-posterior_mean * x).mean(-1)
+    shape = (size * shape + 10 * 0.5) / (size + 10)
+    return torch.where(constant, torch.full_like(shape, -torch.inf), shape)

@@ -8,8 +8,7 @@ import torch
 from sampler_cases import DENSE, INF, LOW_RANK, independent, low_rank, make, poor_sites, slab
 from scipy.optimize import nnls
 
-from botorch_skewgp.truncated.samplers.feasibility import feasible_point
-from botorch_skewgp.truncated.samplers.start import feasible_start
+from botorch_skewgp.truncated.samplers.feasibility import feasible_point, feasible_start
 
 pytestmark = pytest.mark.rounding
 
