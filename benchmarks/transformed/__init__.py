@@ -21,7 +21,7 @@ from benchmarks.transformed.predictions import CAMEL, INT_SINE, SETS_RACE, flat_
 from benchmarks.transformed.quadrature import QUADRATURE
 from benchmarks.transformed.sparse_grids import FIGURE_3
 
-RACES: dict[str, Experiment] = {
+EXPERIMENTS: dict[str, Experiment] = {
     "quadrature": QUADRATURE, "figure_3": FIGURE_3, "int_sine": INT_SINE, "camel": CAMEL, "sets": SETS_RACE,
     "loops": LOOPS,
 }  # fmt: skip
@@ -33,7 +33,9 @@ TABLES: dict[str, Callable[[list[str]], Table]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_race_arguments(parser, seeds=0)  # 0 for as many as are stored
-    parser.add_argument("--parts", nargs="+", choices=[*RACES, *TABLES], default=[*RACES, *TABLES], help="what to run")
+    parser.add_argument(
+        "--parts", nargs="+", choices=[*EXPERIMENTS, *TABLES], default=[*EXPERIMENTS, *TABLES], help="what to run"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     warnings.simplefilter("ignore")
     for part in options.parts:
-        if part in RACES:
-            RACES[part].hold(options)
+        if part in EXPERIMENTS:
+            EXPERIMENTS[part].hold(options)
         elif not options.quick:
             publish([TABLES[part]([environment(), f"load average at the start {load_average()}"])], folder)
