@@ -35,7 +35,7 @@ LABELS = Case(
 NUMBERS = {"values": [0.1], "noise": [0.01], "index": [2]}
 
 
-@pytest.mark.parametrize("number", range(300, 308))
+@pytest.mark.parametrize("number", [80, *range(300, 307)])  # 80: sweeps are long without progress
 def test_inputs(number):
     case = numbered_case(number)
     verdict = check(case)
