@@ -42,10 +42,7 @@ class WarmExpectationPropagation:
         return result
 
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of distributions of equally many rows, `N`, without gradients; small ones in one batch.
-
-        The sites for later calls are not changed.
-        """
+        """The log normalisers of `N` distributions of equally many rows, without gradients; later sites stay."""
         m = distributions[0].num_rows
         if m == 0:
             return torch.stack([distribution.mean.new_zeros(()) for distribution in distributions])

@@ -126,11 +126,7 @@ class DrawSettings:
             )
 
     def chains_of(self, side_by_side: bool) -> int:
-        """The number of chains.
-
-        Where chains move side by side, as one matrix, a step's time hardly grows with their number: up to
-        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
-        """
+        """The number of chains: up to `MANY_CHAINS` side by side, as long as each keeps `STEPS_OF_MANY` draws."""
         if self.num_chains is not None:
             return self.num_chains
         chains = FEW_CHAINS
@@ -173,12 +169,7 @@ class Draws:
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
-    r"""The mean number of reflections of a trajectory.
-
-    A trajectory is stationary, and its velocity independent of its position. So a bound of row `i` is reached
-    `p_i(bound) sd(u_i) / sqrt(2 pi)` times in a unit of time ([Rice1944noise]_): the density of the row at its bound
-    times the mean speed towards it. The density is that of expectation propagation's tilted distributions.
-    """
+    """The mean number of reflections of a trajectory: densities at bounds times mean speeds ([Rice1944noise]_)."""
     distribution = as_double(distribution)
     mean, variance = approximation.cavity_mean, approximation.cavity_variance
     scale = distribution.factor.scale(variance)
@@ -192,11 +183,10 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: the one whose draws should cost less, by a rule on the problem alone.
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone.
 
-    Reflections mix at once wherever they were tried; a trajectory has `expected_reflections`, at a cost of `O(m)` each.
-    Hamiltonian trajectories around the Gaussian of expectation propagation cost a few gradients of all rows. They serve
-    where every row has noise that is not small beside what is unknown of it, and where rows stand for several.
+    Hamiltonian trajectories serve where noise is not small beside what is unknown of rows, and rows that stand for
+    several.
     """
     noisy = distribution.noise > 0
     may_slip, counted = distribution.heights is not None, distribution.count is not None
@@ -245,23 +235,12 @@ def draw(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
-    r"""Draw from a truncated normal until the draws are good.
-
-    Chains start at feasible points near the expectation propagation Gaussian. They run for `warmup` steps (Hamiltonian
-    ones until they are tuned), then for `num_draws / num_chains` kept steps. As long as R-hat, the effective sample
-    size or a moment of some functional is poor, these steps become the warm-up of a run with twice the thinning. Unless
-    the settings name a sampler, rows that act like numbers, narrow or far in a tail, are drawn last, see
-    `gaussian_rows`.
+    """Draw from a truncated normal until R-hat, effective sizes and moments are good, thinning twice as much each time.
 
     The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), and the sum of their squares. Of more than `priors.noisy.MAX_WATCHED` rows or
-    coordinates that many are watched, evenly spaced; those `DIAGNOSED` are the slowest. A `PoorDrawsWarning` is issued
-    if draws are still poor at `max_thinning`.
-
-    Raises:
-        ContradictionError: If a row has neither variance nor noise, or rows without noise contradict each other.
-        ValueError: If there is a batch, or the sampler named in the settings does not fit the distribution.
-        TooManyReflectionsError: If all rows together leave almost no room.
+    coordinate where these are fewer), and the sum of their squares. A `PoorDrawsWarning` is issued if draws are still
+    poor at `max_thinning`. Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that
+    does not fit, and `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
@@ -392,10 +371,7 @@ def noiseless_given_rows(
     generator: torch.Generator | None = None,
     single: TruncatedNormal | None = None,
 ) -> Tensor:
-    """Draws of the noiseless parts `h` given draws of the rows, `num_draws x m`; a row without noise is its own.
-
-    If given, `single` has the same rows, each by itself, over the same latent coordinates; its parts are drawn.
-    """
+    """Draws of `h`, or of that of `single` rows over the same latent coordinates, given rows `num_draws x m`."""
     rows = rows.to(distribution.mean)
     latent = distribution.noisy_prior.draw_latent(rows - distribution.mean, generator)
     if single is not None:
@@ -432,10 +408,7 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`: expectations given rows.
-
-    Latent coordinates would have fresh noise in every draw, which hides slow chains.
-    """
+    """A map from rows, `num_steps x num_chains x m`, to the expectations given rows that are watched, `... x k`."""
     mean, watched = distribution.mean, distribution.noisy_prior.expectations()
 
     def of_rows(rows: Tensor) -> Tensor:
@@ -461,12 +434,10 @@ def _slowest(values: Tensor) -> Tensor:
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor, num_watched: int) -> Tensor:
-    r"""`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
+    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
 
-    With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
-    chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`. The ratio is
-    larger by the autocorrelation time of a functional, though chains agree; that is allowed for where chains are short
-    and R-hat is mostly chance.
+    The ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
+    the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two

@@ -18,10 +18,7 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None
 
 
 def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False) -> Sites:
-    """The sites that match the tilted distributions' moments, computed without differences of precisions.
-
-    Where precisions must not be negative, zero replaces a negative one, and the site matches the mean alone.
-    """
+    """The sites that match the tilted distributions' moments; or the means alone, for precisions not to be negative."""
     scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
     lost = 1 - t_variance
     if non_negative or distribution.heights is None:
@@ -36,10 +33,7 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor,
 
 
 def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
-    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its site.
-
-    Where answers may be slips it keeps half of it, as negative precisions may be the reason.
-    """
+    """The sites that match moments; a row without a proper cavity keeps its site, or half of it beside slips."""
     mean, variance = factor.moments.cavity_mean, factor.moments.cavity_variance
     if variance.numel() == 0:
         return sites

@@ -51,10 +51,7 @@ class Steps:
         self._was_extrapolated = torch.zeros_like(self._step, dtype=torch.bool)
 
     def __call__(self, sites: Sites, target: Sites, residual: Tensor, variance: Tensor) -> Sites:
-        """The sites to go to.
-
-        The target matches moments, at a distance `residual`; variances are those of marginals.
-        """
+        """The sites to go to, given those that match moments at a distance `residual`, and the marginals' variances."""
         x = torch.stack(sites)
         change = torch.stack(target) - x
         if bool((residual > SETTINGS.growth * self._min_residual).any()):
@@ -83,10 +80,7 @@ class Steps:
 
 
 def _overshoot(x: Tensor, change: Tensor, past: Tensor, changes: Tensor, variance: Tensor) -> Tensor:
-    """What the affine combination of sweeps with the least residual takes from the next sites, `2 x batch_shape x m`.
-
-    Sites and changes are precisions and shifts, `2 x batch_shape x m`; past ones `k x 2 x batch_shape x m`.
-    """
+    """What the combination of `k` sweeps with the least residual takes from the next sites, `2 x batch_shape x m`."""
     d_x, d_change = x - past, change - changes
     deviation = variance.clamp(min=0).sqrt()
     weight = torch.stack([variance, deviation])
