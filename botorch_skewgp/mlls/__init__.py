@@ -1,4 +1,4 @@
-"""Marginal log likelihoods for `fit_gpytorch_mll`: by expectation propagation, and the base of others."""
+"""Marginal log likelihoods for `fit_gpytorch_mll`: by expectation propagation (`skew_gp_mll`), and their `base`."""
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.skew_gp_mll import SkewGPMarginalLogLikelihood

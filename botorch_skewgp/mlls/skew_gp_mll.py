@@ -10,8 +10,8 @@ from torch import Tensor
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 

@@ -14,10 +14,9 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
@@ -82,7 +81,6 @@ class DrawSettings:
         max_thinning: Chains are run longer and thinned, by up to this factor, until the effective size is reached.
         warmup: The number of steps before the first draw is kept.
         seed: The seed of the generator that is made where the caller gives none.
-        progress: Whether to show a progress bar.
 
     Raises:
         InputDataError: If a number is no integer or out of its range, a chain would keep fewer than 4 draws, or there
@@ -99,7 +97,6 @@ class DrawSettings:
     max_thinning: int = 64
     warmup: int = 16
     seed: int = 0
-    progress: bool = False
 
     def __post_init__(self) -> None:
         as_count(self.num_draws, "num_draws", least=1)
@@ -107,7 +104,6 @@ class DrawSettings:
         as_count(self.max_thinning, "max_thinning", least=1)
         as_count(self.warmup, "warmup", least=0)
         as_seed(self.seed)
-        check_flags(progress=self.progress)
         is_class = isinstance(self.sampler, type) and issubclass(self.sampler, RowSampler)
         is_class = is_class and not isabstract(self.sampler)
         if not is_class and self.sampler not in (None, *get_args(SamplerName)):
@@ -288,37 +284,34 @@ def draw(
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     thinning = 1
-    bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
-    with bar:
-        while True:
-            blocks, scores, evaluations = [], [], 0.0
-            for number in range(thinning):  # in blocks, to keep no more than is returned
-                state, positions, info = sampler.run(state, num_steps, generator)
-                # every thinning-th position of the whole run: the phase within a block depends on its number
-                block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
-                scores += [] if info.scores is None else [info.scores]
-                blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
-                del positions, block  # the positions of all draws are large
-                evaluations += float(info.num_evaluations.to(torch.float64).mean())
-                bar.update(num_steps)
-            positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
-            del blocks
-            # chains one after another, each in time order, as they are returned
-            rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-            values = functional(rows.transpose(0, 1))
-            num_watched, values = values.shape[-1], _slowest(values)
-            r_hat, bulk = diagnose(values)
-            autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
-            allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
-            flat_values = values.flatten(0, 1)
-            constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
-            off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
-            del positions
-            good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
-            if good or 2 * thinning > settings.max_thinning:
-                break
-            thinning *= 2
-            del rows, values
+    while True:
+        blocks, scores, evaluations = [], [], 0.0
+        for number in range(thinning):  # in blocks, to keep no more than is returned
+            state, positions, info = sampler.run(state, num_steps, generator)
+            # every thinning-th position of the whole run: the phase within a block depends on its number
+            block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
+            scores += [] if info.scores is None else [info.scores]
+            blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
+            del positions, block  # the positions of all draws are large
+            evaluations += float(info.num_evaluations.to(torch.float64).mean())
+        positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
+        del blocks
+        # chains one after another, each in time order, as they are returned
+        rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
+        values = functional(rows.transpose(0, 1))
+        num_watched, values = values.shape[-1], _slowest(values)
+        r_hat, bulk = diagnose(values)
+        autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
+        allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
+        flat_values = values.flatten(0, 1)
+        constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
+        off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
+        del positions
+        good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
+        if good or 2 * thinning > settings.max_thinning:
+            break
+        thinning *= 2
+        del rows, values
     if not good:
         other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
         tails = ""

@@ -26,7 +26,7 @@ SWEEPS = 3
 
 
 def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
-    """A mask, `m`, of rows that act like numbers at the fixed point; none beside slips or where rows stand for several."""
+    """A mask, `m`, of rows that act like numbers at the fixed point; none where rows stand for several or may slip."""
     distribution = approximation.distribution
     if distribution.count is not None or distribution.heights is not None:
         return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)

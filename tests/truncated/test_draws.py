@@ -71,7 +71,6 @@ def same(a: Draws, b: Draws) -> bool:
         ({"min_effective_size": "a"}, "min_effective_size must be a finite number"),
         ({"min_effective_size": 0}, "min_effective_size must be positive"),
         ({"seed": 2**70}, "seed must be an integer from 0 to"),
-        ({"progress": "no"}, "progress must be True or False"),
         ({"num_draws": 12}, "at least 4 draws.*num_draws = 12 from num_chains = 4"),
         ({"num_draws": 3, "num_chains": 1}, "at least 4 draws"),
         ({"max_thinning": 0}, "max_thinning must be an integer of at least 1"),
@@ -321,15 +320,6 @@ def test_given_approximation_changes_nothing():
     distribution = smooth_rows(6)
     ep = expectation_propagation(distribution, tolerance=1e-3)  # what draw makes for itself
     assert same(draw(distribution, SMALL), draw(distribution, SMALL, approximation=ep))
-
-
-def test_progress_bar_is_shown_only_if_asked_for(capsys):
-    distribution = smooth_rows(3)
-    silent = draw(distribution, SMALL)
-    assert capsys.readouterr().err == ""
-    shown = draw(distribution, DrawSettings(num_draws=256, progress=True))
-    assert "draws" in capsys.readouterr().err
-    assert same(silent, shown)
 
 
 # Running longer

@@ -24,8 +24,7 @@ from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceW
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
-from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
-from botorch_skewgp.truncated.propagation.steps import Steps
+from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.

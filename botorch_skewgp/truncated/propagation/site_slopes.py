@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.propagation.sites import match_moments
+from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held

@@ -1,1 +1,3 @@
-"""Markov chain samplers of a truncated normal with a common interface (`sampler`), and feasible rows to start from."""
+"""Markov chain samplers of a truncated normal (`sampler`): `reflective_ess`, and `hamiltonian` in `coordinates` of the
+Gaussian of expectation propagation; `feasibility` finds points inside all bounds.
+"""

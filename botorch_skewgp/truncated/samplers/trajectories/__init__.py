@@ -1,1 +1,3 @@
-"""Trajectories that are reflected or refracted at bounds: in torch (`eager`), and compiled for CPUs."""
+"""Trajectories in torch (`eager`), and compiled for CPUs: reflected at bounds (`numba_trajectories`), and through walls
+of finite height (`numba_refraction`).
+"""
