@@ -27,11 +27,7 @@ BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of 
 
 
 def log_prior(module: Module) -> Tensor | float:
-    """The log density of a module's hyperparameters under their priors, each counted once.
-
-    GPyTorch's `named_priors` lists a prior once for every path to its module, and an objective holds the likelihood
-    twice, by itself and in the model.
-    """
+    """The log density of hyperparameters under their priors; `named_priors` lists one for every path to its module."""
     seen: set[tuple[int, str]] = set()
     value: Tensor | float = 0.0
     for name, owner, prior, closure, _ in module.named_priors():

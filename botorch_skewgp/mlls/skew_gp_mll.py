@@ -10,8 +10,8 @@ from torch import Tensor
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -42,10 +42,7 @@ class WarmExpectationPropagation:
         return result
 
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of distributions of equally many rows, `N`, without gradients; small ones in one batch.
-
-        The sites for later calls are not changed.
-        """
+        """The log normalisers of `N` distributions of equally many rows, without gradients; later sites stay."""
         m = distributions[0].num_rows
         if m == 0:
             return torch.stack([distribution.mean.new_zeros(()) for distribution in distributions])

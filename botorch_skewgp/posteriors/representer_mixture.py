@@ -182,10 +182,7 @@ def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:
 
 
 def space_filling_order(points: Tensor) -> Tensor:
-    """An order that keeps close points together, by repeatedly halving groups along their widest axis.
-
-    A permutation of points `S x n`.
-    """
+    """An order of points `S x n` that keeps close ones together, by halving groups along their widest axis."""
     points = points - points.mean(0)  # sums of squares keep their digits
     num_points = len(points)
     moments = torch.cat([points, points.square()], dim=-1)
@@ -204,11 +201,7 @@ def space_filling_order(points: Tensor) -> Tensor:
 
 
 def _principal_components(deviations: Tensor) -> Tensor:
-    """The leading directions of `k x n` deviations from a mean, `n x NUM_ORDERING_COMPONENTS` or fewer.
-
-    By subspace iteration from the first deviations and a rotation to principal axes (Rayleigh and Ritz). Directions of
-    nearly equal variance may be mixed.
-    """
+    """Leading directions of `k x n` deviations from a mean, by subspace iteration (Rayleigh and Ritz)."""
     basis = deviations[:NUM_ORDERING_COMPONENTS].mT
     for _ in range(NUM_ORDERING_ITERATIONS):
         basis = torch.linalg.qr(deviations.mT @ (deviations @ torch.linalg.qr(basis).Q)).Q

@@ -297,10 +297,7 @@ class SkewGPPosterior(MixturePosterior):
         return base_samples.reshape(num_samples, base_samples.shape[-1])
 
     def _mapped(self, base_samples: Tensor) -> Tensor:
-        """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`.
-
-        One product of a factor of the points and one of the base samples.
-        """
+        """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`."""
         parts = (self._crosses[0], self._gaussian_root, self._location.unsqueeze(-1))
         of_points = torch.cat([part.expand(*self._batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
         weights = self._mixture.weights_by_draw[self._mixture.pick(base_samples[:, 0])]

@@ -18,10 +18,7 @@ REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard devi
 
 
 class MappedPosterior(TransformedPosterior):
-    """The joint posterior of an increasing function of values with a `SkewGPPosterior`.
-
-    Samples are those of BoTorch's `TransformedPosterior`; quantiles are mapped too. Subclasses define moments.
-    """
+    """The joint posterior of an increasing function of values with a `SkewGPPosterior`; subclasses define moments."""
 
     def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
         super().__init__(latent, sample_transform=increasing)

@@ -358,11 +358,7 @@ def _best_of(utility: Tensor) -> Tensor:
 
 
 def _log_best_of(utility: Tensor) -> Tensor:
-    """Log probabilities that each of several items is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, by quadrature over
-    `v`.
-
-    In units of one item's noise standard deviation.
-    """
+    """Log probabilities that each item is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, in units of an item's noise."""
     if utility.shape[-1] == 2:
         margin = (utility[..., 0] - utility[..., 1]) * 0.5**0.5
         return torch.special.log_ndtr(torch.stack([margin, -margin], dim=-1))

@@ -1,6 +1,4 @@
-"""Registrations with BoTorch's samplers (`get_sampler`), and sample paths (`pathwise`, with the prior paths of
-judges in `judge_paths`).
-"""
+"""BoTorch's samplers (`get_sampler`), and sample paths (`pathwise`; prior paths of judges in `judge_paths`)."""
 
 from botorch_skewgp.sampling.get_sampler import get_skew_gp_sampler
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath

@@ -254,11 +254,7 @@ def _random_numbers_from(generator: torch.Generator | None, device: torch.device
 
 
 class EnsemblePath(PathList):
-    r"""Paths of the members of an ensemble of models.
-
-    Maps `x` of shape `batch_shape x q x d` to `sample_shape x batch_shape x E x q`; with `set_ensemble_as_batch(True)`
-    the `E` members each take their own inputs, `batch_shape x E x q x d`.
-    """
+    """Paths of an ensemble's `E` members: `batch_shape x [E x] q x d` to `sample_shape x batch_shape x E x q`."""
 
     ensemble_as_batch = False
 

@@ -15,13 +15,7 @@ _logger = logging.getLogger("botorch_skewgp")
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
-
-    Without a writable folder they are compiled again in every process, as are those whose files cannot be read or
-    written; both are logged.
-
-    Options are those of `numba.njit`.
-    """
+    """A decorator, with `numba.njit`'s options: compiled code is kept on disk where possible, and takes no lock."""
 
     def compile_it(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, **options)(function)

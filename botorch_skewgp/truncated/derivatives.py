@@ -21,10 +21,7 @@ class _WithSlope(torch.autograd.Function):
 
 
 def with_slope(value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
-    """The value with a known derivative in a tensor besides those of its own graph; differentiable once.
-
-    The tensor has the value's dimensions first, and the slope its shape.
-    """
+    """The value with a known derivative, the slope, in another tensor; differentiable once."""
     return _WithSlope.apply(value, tensor, slope)
 
 

@@ -30,12 +30,8 @@ class Diagnostics(NamedTuple):
 def diagnose(draws: Tensor) -> Diagnostics:
     """Rank-normalised split R-hat and bulk effective size ([Vehtari2021rhat]_, sections 3 and 4) of every functional.
 
-    Every chain is split in two halves; an odd number of steps leaves out the middle one. R-hat is the larger one of
-    bulk and folded: above 1.01 chains disagree. It is infinite where chains stand still at different values, and NaN
-    for a functional that is the same in all draws. The effective size is that of normal scores, which exists even where
-    a functional has no variance. NaN for one that is NaN in a draw.
-
-    Of functionals `batch_shape x num_steps x num_chains x k`.
+    Of functionals `batch_shape x num_steps x num_chains x k`. R-hat, the larger one of bulk and folded, is infinite
+    where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
     """
     values = _split(_steps_last(draws))
     scores = _normal_scores(values)
@@ -45,11 +41,8 @@ def diagnose(draws: Tensor) -> Diagnostics:
 
 
 def effective_sample_size(draws: Tensor) -> Tensor:
-    """Effective sample size of the average of every functional; shapes as in `diagnose`.
-
-    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
-    [Geyer1992practical]_, section 3.3. The number of draws for a functional that is the same in all of them.
-    Anticorrelated chains can have more effective draws than draws.
+    """Effective sample size of the average of every functional, up to where Geyer's initial monotone sequence ends
+    ([Geyer1992practical]_, section 3.3); the number of draws for a constant. Shapes as in `diagnose`.
     """
     values = _split(_steps_last(draws))
     return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
@@ -163,12 +156,8 @@ def _effective_size(values: Tensor) -> Tensor:
 def pareto_shape(log_weights: Tensor) -> Tensor:
     """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
 
-    Weights have about `1 / k` moments. Below 0.5 averages over them converge as usual, up to 0.7 they do in practice;
-    above, the proposals do not cover their target. The fit is that of [Zhang2009generalized]_, drawn towards 0.5 with
-    the weight of ten observations.
-
-    `batch_shape` for log weights `batch_shape x S`, of which constants do not matter; minus infinity where the largest
-    are all equal. Raises `ValueError` for fewer than 25.
+    `batch_shape` for log weights `batch_shape x S`, by the fit of [Zhang2009generalized]_; minus infinity where the
+    largest are all equal. Raises `ValueError` for fewer than 25.
     """
     S = log_weights.shape[-1]
     if S < MIN_WEIGHTS:

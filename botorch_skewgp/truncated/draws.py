@@ -14,10 +14,9 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
@@ -82,7 +81,6 @@ class DrawSettings:
         max_thinning: Chains are run longer and thinned, by up to this factor, until the effective size is reached.
         warmup: The number of steps before the first draw is kept.
         seed: The seed of the generator that is made where the caller gives none.
-        progress: Whether to show a progress bar.
 
     Raises:
         InputDataError: If a number is no integer or out of its range, a chain would keep fewer than 4 draws, or there
@@ -99,7 +97,6 @@ class DrawSettings:
     max_thinning: int = 64
     warmup: int = 16
     seed: int = 0
-    progress: bool = False
 
     def __post_init__(self) -> None:
         as_count(self.num_draws, "num_draws", least=1)
@@ -107,7 +104,6 @@ class DrawSettings:
         as_count(self.max_thinning, "max_thinning", least=1)
         as_count(self.warmup, "warmup", least=0)
         as_seed(self.seed)
-        check_flags(progress=self.progress)
         is_class = isinstance(self.sampler, type) and issubclass(self.sampler, RowSampler)
         is_class = is_class and not isabstract(self.sampler)
         if not is_class and self.sampler not in (None, *get_args(SamplerName)):
@@ -126,11 +122,7 @@ class DrawSettings:
             )
 
     def chains_of(self, side_by_side: bool) -> int:
-        """The number of chains.
-
-        Where chains move side by side, as one matrix, a step's time hardly grows with their number: up to
-        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
-        """
+        """The number of chains: up to `MANY_CHAINS` side by side, as long as each keeps `STEPS_OF_MANY` draws."""
         if self.num_chains is not None:
             return self.num_chains
         chains = FEW_CHAINS
@@ -173,12 +165,7 @@ class Draws:
 
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
-    r"""The mean number of reflections of a trajectory.
-
-    A trajectory is stationary, and its velocity independent of its position. So a bound of row `i` is reached
-    `p_i(bound) sd(u_i) / sqrt(2 pi)` times in a unit of time ([Rice1944noise]_): the density of the row at its bound
-    times the mean speed towards it. The density is that of expectation propagation's tilted distributions.
-    """
+    """The mean number of reflections of a trajectory: densities at bounds times mean speeds ([Rice1944noise]_)."""
     distribution = as_double(distribution)
     mean, variance = approximation.cavity_mean, approximation.cavity_variance
     scale = distribution.factor.scale(variance)
@@ -192,11 +179,10 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: the one whose draws should cost less, by a rule on the problem alone.
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone.
 
-    Reflections mix at once wherever they were tried; a trajectory has `expected_reflections`, at a cost of `O(m)` each.
-    Hamiltonian trajectories around the Gaussian of expectation propagation cost a few gradients of all rows. They serve
-    where every row has noise that is not small beside what is unknown of it, and where rows stand for several.
+    Hamiltonian trajectories serve where noise is not small beside what is unknown of rows, and rows that stand for
+    several.
     """
     noisy = distribution.noise > 0
     may_slip, counted = distribution.heights is not None, distribution.count is not None
@@ -245,23 +231,12 @@ def draw(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
-    r"""Draw from a truncated normal until the draws are good.
-
-    Chains start at feasible points near the expectation propagation Gaussian. They run for `warmup` steps (Hamiltonian
-    ones until they are tuned), then for `num_draws / num_chains` kept steps. As long as R-hat, the effective sample
-    size or a moment of some functional is poor, these steps become the warm-up of a run with twice the thinning. Unless
-    the settings name a sampler, rows that act like numbers, narrow or far in a tail, are drawn last, see
-    `gaussian_rows`.
+    """Draw from a truncated normal until R-hat, effective sizes and moments are good, thinning twice as much each time.
 
     The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), and the sum of their squares. Of more than `priors.noisy.MAX_WATCHED` rows or
-    coordinates that many are watched, evenly spaced; those `DIAGNOSED` are the slowest. A `PoorDrawsWarning` is issued
-    if draws are still poor at `max_thinning`.
-
-    Raises:
-        ContradictionError: If a row has neither variance nor noise, or rows without noise contradict each other.
-        ValueError: If there is a batch, or the sampler named in the settings does not fit the distribution.
-        TooManyReflectionsError: If all rows together leave almost no room.
+    coordinate where these are fewer), and the sum of their squares. A `PoorDrawsWarning` is issued if draws are still
+    poor at `max_thinning`. Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that
+    does not fit, and `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
@@ -309,37 +284,34 @@ def draw(
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     thinning = 1
-    bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
-    with bar:
-        while True:
-            blocks, scores, evaluations = [], [], 0.0
-            for number in range(thinning):  # in blocks, to keep no more than is returned
-                state, positions, info = sampler.run(state, num_steps, generator)
-                # every thinning-th position of the whole run: the phase within a block depends on its number
-                block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
-                scores += [] if info.scores is None else [info.scores]
-                blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
-                del positions, block  # the positions of all draws are large
-                evaluations += float(info.num_evaluations.to(torch.float64).mean())
-                bar.update(num_steps)
-            positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
-            del blocks
-            # chains one after another, each in time order, as they are returned
-            rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-            values = functional(rows.transpose(0, 1))
-            num_watched, values = values.shape[-1], _slowest(values)
-            r_hat, bulk = diagnose(values)
-            autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
-            allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
-            flat_values = values.flatten(0, 1)
-            constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
-            off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
-            del positions
-            good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
-            if good or 2 * thinning > settings.max_thinning:
-                break
-            thinning *= 2
-            del rows, values
+    while True:
+        blocks, scores, evaluations = [], [], 0.0
+        for number in range(thinning):  # in blocks, to keep no more than is returned
+            state, positions, info = sampler.run(state, num_steps, generator)
+            # every thinning-th position of the whole run: the phase within a block depends on its number
+            block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
+            scores += [] if info.scores is None else [info.scores]
+            blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
+            del positions, block  # the positions of all draws are large
+            evaluations += float(info.num_evaluations.to(torch.float64).mean())
+        positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
+        del blocks
+        # chains one after another, each in time order, as they are returned
+        rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
+        values = functional(rows.transpose(0, 1))
+        num_watched, values = values.shape[-1], _slowest(values)
+        r_hat, bulk = diagnose(values)
+        autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
+        allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
+        flat_values = values.flatten(0, 1)
+        constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
+        off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
+        del positions
+        good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
+        if good or 2 * thinning > settings.max_thinning:
+            break
+        thinning *= 2
+        del rows, values
     if not good:
         other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
         tails = ""
@@ -392,10 +364,7 @@ def noiseless_given_rows(
     generator: torch.Generator | None = None,
     single: TruncatedNormal | None = None,
 ) -> Tensor:
-    """Draws of the noiseless parts `h` given draws of the rows, `num_draws x m`; a row without noise is its own.
-
-    If given, `single` has the same rows, each by itself, over the same latent coordinates; its parts are drawn.
-    """
+    """Draws of `h`, or of that of `single` rows over the same latent coordinates, given rows `num_draws x m`."""
     rows = rows.to(distribution.mean)
     latent = distribution.noisy_prior.draw_latent(rows - distribution.mean, generator)
     if single is not None:
@@ -432,10 +401,7 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the functionals watched, `... x k`: expectations given rows.
-
-    Latent coordinates would have fresh noise in every draw, which hides slow chains.
-    """
+    """A map from rows, `num_steps x num_chains x m`, to the expectations given rows that are watched, `... x k`."""
     mean, watched = distribution.mean, distribution.noisy_prior.expectations()
 
     def of_rows(rows: Tensor) -> Tensor:
@@ -461,12 +427,10 @@ def _slowest(values: Tensor) -> Tensor:
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor, num_watched: int) -> Tensor:
-    r"""`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
+    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
 
-    With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
-    chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`. The ratio is
-    larger by the autocorrelation time of a functional, though chains agree; that is allowed for where chains are short
-    and R-hat is mostly chance.
+    The ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
+    the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two

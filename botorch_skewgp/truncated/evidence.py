@@ -40,12 +40,8 @@ def bridge_log_normalizer(
     generator: torch.Generator | None = None,
     settings: DrawSettings | None = None,
 ) -> LogNormalizer:
-    r"""`log P(lower < u <= upper)` by bridge sampling between the expectation propagation Gaussian and posterior draws.
-
-    Both are of the noiseless part `h`: the Gaussian is prior times sites, whose integral is known; the target is
-    prior times `prod_i P(lower_i < h_i + v_i <= upper_i)`. The optimal bridge ([Meng1996bridge]_, section 4) is
-    iterated to its fixed point, with the draws' effective size in place of their number; its standard error is that of
-    [FruehwirthSchnatter2004]_, section 4. Draws, the approximation and a generator are made if `None`.
+    """`log P(lower < u <= upper)` by the optimal bridge between the Gaussian of expectation propagation and posterior
+    draws ([Meng1996bridge]_, section 4), and its standard error ([FruehwirthSchnatter2004]_, section 4).
     """
     settings = settings or DrawSettings()
     distribution = as_double(distribution)

@@ -12,13 +12,8 @@ RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
     """The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
 
-    The jitter is always there and never grows: rounding decides whether a factorisation fails, and a jitter added only
-    then makes values jump and gradients point the wrong way. Differentiable, also through the jitter. Factors are
-    computed in double precision.
-
-    `scale`, `batch_shape x n`, has variances of ordinary size, their mean if `None`: give the prior variances for a
-    posterior covariance, or another difference whose rounding is relative to its terms. Raises `NanError`, or
-    `NotPSDError` if the matrix is not positive semi-definite by more than its rounding.
+    The jitter is always there and never grows, as values would jump and gradients point the wrong way; `scale`,
+    `batch_shape x n`, has variances of ordinary size, their mean if `None`. Raises `NanError` and `NotPSDError`.
     """
     if matrix.shape[-1] == 0:
         return matrix
@@ -52,11 +47,7 @@ def _factor(matrix: Tensor, named: Tensor) -> Tensor:
 
 
 def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
-    """The lower Cholesky factor of `covariance + diag(noise)`, noise being at least a relative `1e-12`.
-
-    Where an entry's noise is less than the jitter of `cholesky_with_relative_jitter`, it is raised to it, relative to
-    the entry's own variance; where it is more, nothing is added.
-    """
+    """The lower Cholesky factor of `covariance + diag(noise)`, with noise at least `1e-12` of the variance."""
     matrix = add_to_diagonal(covariance, noise)
     missing = missing_noise(matrix.diagonal(dim1=-2, dim2=-1), noise)
     return cholesky_with_relative_jitter(matrix, scale=missing / RELATIVE_JITTER[matrix.dtype])
@@ -72,18 +63,13 @@ def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
 
 
 def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:
-    """What `cholesky_with_noise` adds to the noise where it is less than a relative `1e-12`; zero elsewhere.
-
-    Variances include the noise.
-    """
+    """What `cholesky_with_noise` adds to the noise, given variances that include it."""
     return (RELATIVE_JITTER[variance.dtype] * variance - noise).clamp(min=0)
 
 
 def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
-    """The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r` for a root `m x r`; not differentiable.
-
-    Computed by orthogonal transformations of `(I, sqrt(precision) F)`, as sums lose the identity in the rounding of
-    large precisions, which must not be negative.
+    """The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r`, by orthogonal transformations, as sums lose
+    the identity in the rounding of large precisions, which must not be negative; not differentiable.
     """
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand(*root.shape[:-2], -1, -1)
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding

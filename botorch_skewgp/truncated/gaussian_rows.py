@@ -1,13 +1,8 @@
-r"""Rows that leave little room and act on the others like a number with Gaussian noise.
+"""Rows that leave little room and act on the others like a number with Gaussian noise, their site.
 
-An interval far narrower than its noise is a number; a row far in a tail of the prior is pressed against its bound and
-acts like one. A trajectory needs many reflections for such a row: its standard deviation over the room that is left.
-But its message to the others is nearly Gaussian, the site of expectation propagation. Such rows are replaced by their
-sites, and drawn exactly given all others at the end.
-
-The error is measured by the third and fourth cumulants of that message under the tilted distribution (the exact row and
-the sites of the others), in units of its standard deviation. Mean and variance agree; by Edgeworth's expansion a cdf is
-off by less than a tenth of the skewness plus a tenth of the excess kurtosis.
+They are replaced by their sites and drawn exactly given all others at the end. The error is measured by the third and
+fourth cumulants of a row's message under the tilted distribution: by Edgeworth's expansion a cdf is off by less than a
+tenth of the skewness plus a tenth of the excess kurtosis.
 """
 
 from __future__ import annotations
@@ -31,10 +26,7 @@ SWEEPS = 3
 
 
 def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
-    """A mask, `m`, of the rows that leave little room and act like a number with Gaussian noise, at EP's fixed point.
-
-    All false where rows stand for several, or answers may be slips.
-    """
+    """A mask, `m`, of rows that act like numbers at the fixed point; none where rows stand for several or may slip."""
     distribution = approximation.distribution
     if distribution.count is not None or distribution.heights is not None:
         return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)
@@ -60,10 +52,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
 
 class SiteConditioned:
-    """A truncated normal without some of its rows, whose sites take their place.
-
-    `given` are all rows given the sites of those replaced, `rest` the others given these. In double precision.
-    """
+    """A truncated normal `given` the sites of some rows, and the `rest` of its rows given them; in float64."""
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which

@@ -1,12 +1,7 @@
-r"""Powers of row factors, `f_i(h_i)^p_i` with `p_i` at most 1: what an answer of a fractional weight tells.
+"""Powers of row factors, `f_i(h_i)^p_i` with `p_i` at most 1: what an answer of a fractional weight tells.
 
-A power of a probability is no probability of a truncated normal, but a factor of one row all the same. Expectation
-propagation needs integrals of it under normal distributions, which are one-dimensional, here by Gauss-Legendre
-quadrature in panels around the mode and the bounds. Samplers that integrate the noise out need its logarithm only.
-
-Given `h` a whole number `c` of equal rows has a mean of cumulants `k_n / c^(n-1)`, by which the prior of `h` is updated
-as by a number of variance `noise / c`. With a fraction `p` in the place of `c` the same number has the mean and the
-variance with which `h` has its exact mean and variance again, though it may lie beyond the bounds of the row.
+Integrals are by Gauss-Legendre quadrature in panels around the mode and the bounds. Draws are of the number of variance
+`noise / p` that gives `h` its exact mean and variance, which may lie beyond the bounds of the row.
 """
 
 from __future__ import annotations
@@ -36,12 +31,7 @@ class _Quadrature(NamedTuple):
 
 
 class PoweredFactor(RowFactor):
-    r"""Powers of the factors of rows, each an answer of its own. Draws of rows are those of the factors themselves.
-
-    Args:
-        base: The factors.
-        power: The exponents, `... x m`, at most 1.
-    """
+    """Powers of the factors of rows, each an answer of its own, with exponents `... x m`, at most 1."""
 
     def __init__(self, base: RowFactor, power: Tensor) -> None:
         super().__init__(base.lower, base.upper, base.noise)
@@ -69,10 +59,8 @@ class PoweredFactor(RowFactor):
         return self._replace(whole, mean, variance, lambda some, m, v: some._quadrature(m, v).log_weight.logsumexp(-1))
 
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
-        r"""Moments of the row whose factor would move `h` as the power does, by derivatives of the log integral.
-
-        With `l` the log of the power these are `E l'` and `-E l'' - Var l'`, under `h`'s distribution times the power:
-        no differences of nearly equal variances.
+        """Moments of the row whose factor would move `h` as the power does: with `l` the log of the power `E l'` and
+        `-E l'' - Var l'`, under `h`'s distribution times the power, without differences of nearly equal variances.
         """
         scale, *whole = self.base.moments(mean, variance)
 

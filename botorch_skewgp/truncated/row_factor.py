@@ -1,7 +1,4 @@
-r"""Factors of the joint density that depend on one row each, for expectation propagation, evidence and samplers.
-
-Row by row: probabilities and moments under a normal distribution of the noiseless part `h`, and draws of the
-row `u = h + v`.
+"""Factors of the joint density that depend on one row each: probabilities, moments under a normal `h`, draws of rows.
 
 .. [Fleishman1978method] A. I. Fleishman. A method for simulating non-normal distributions. Psychometrika 43, 1978.
 """
@@ -38,12 +35,7 @@ class TiltedMoments(NamedTuple):
 
 
 class RowFactor:
-    """Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
-
-    Other factors are subclasses, such as `StepFactor`.
-
-    Bounds and variances of the noise are `... x m`.
-    """
+    """Independent factors of rows `u = h + v`: one inside their intervals, zero outside; all `... x m`."""
 
     def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor) -> None:
         self.lower, self.upper, self.noise = lower, upper, noise
@@ -118,10 +110,7 @@ class RowFactor:
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
-        """Draws of `u`, normal without its factor, under its factor.
-
-        From means and positive deviations without the factor, and uniform draws in the open interval (0, 1).
-        """
+        """Draws of `u`, normal without its factor, under its factor; `uniform` is in the open interval (0, 1)."""
         return self.clamp(centre + scale * sample_interval(*self._standard(centre, scale), uniform))
 
     def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
@@ -134,10 +123,7 @@ class RowFactor:
         return self.clamp(self._draw_mean(h, count, uniform))
 
     def _draw_mean(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
-        """The same before rounding is moved inside bounds: a quadratic in a normal variable ([Fleishman1978method]_).
-
-        `b z + c (z^2 - 1)` has variance `b^2 + 2 c^2 = 1` and skewness `6 c - 4 c^3`, a sine of three times an angle.
-        """
+        """`b z + c (z^2 - 1)` of variance `b^2 + 2 c^2 = 1` and skewness `6 c - 4 c^3` ([Fleishman1978method]_)."""
         mean, variance, skewness = self._moments_given(h)
         z = inverse_normal_cdf(uniform)
         sine = (skewness / (2 * math.sqrt(2) * count.sqrt())).clamp(-1, 1)

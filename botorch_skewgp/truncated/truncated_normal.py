@@ -25,11 +25,9 @@ class RowConditionals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    """The distribution of `u = h + v` given `lower < u <= upper`, row by row.
+    """The distribution of `u = h + v` given `lower < u <= upper`, with `h ~ N(mean, C)` and `v ~ N(0, diag(noise))`.
 
-    `h ~ N(mean, C)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
-    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`. Raises `ValueError` where shapes,
-    values, counts or heights cannot be.
+    `Gamma = C + diag(noise)`. Raises `ValueError` where shapes, values, counts or heights cannot be.
     """
 
     mean: Tensor  # `batch_shape x m`
@@ -144,11 +142,7 @@ class TruncatedNormal:
         return self.mean + self.prior.times(latent)
 
     def conditionals(self, rows: Tensor) -> RowConditionals:
-        r"""The normal distribution of every row given all others, without the truncation.
-
-        With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the
-        mean `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.
-        """
+        """The normal distribution of every row given all others, by `Gamma^-1`, without the truncation."""
         diagonal, product = self.noisy_prior.precision(rows - self.mean)
         return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
 

@@ -34,21 +34,14 @@ def normal_cdf(x: Tensor) -> Tensor:
 
 
 def inverse_normal_cdf(probability: Tensor) -> Tensor:
-    """The standard normal quantile, faster than `torch.special.ndtri` on CPU, to three quarters of the digits.
-
-    `erfinv` is vectorised there and `ndtri` is not; `ndtri` computes the tail in which the argument of `erfinv` has
-    lost its digits.
-    """
+    """The standard normal quantile to three quarters of the digits, by `erfinv`, which CPUs vectorise."""
     value = torch.erfinv(2 * probability - 1).mul_(math.sqrt(2))
     tail = probability < torch.finfo(probability.dtype).eps ** 0.25
     return value.masked_scatter_(tail, torch.special.ndtri(probability[tail])) if bool(tail.any()) else value
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """`log Phi(x)` with all digits in both tails, several times faster than `torch.special.log_ndtr` on CPU.
-
-    `erfc` is vectorised there and `log_ndtr` is not; `log_ndtr` computes the tail in which `erfc` underflows.
-    """
+    """`log Phi(x)` with all digits in both tails, by `erfc`, which CPUs vectorise, where it does not underflow."""
     tail = 0.5 * torch.special.erfc(x.abs() * math.sqrt(0.5))
     value = torch.where(x < 0, tail.log(), torch.log1p(-tail))
     far = x < (-37.0 if x.dtype == torch.float64 else -12.5)
@@ -119,10 +112,7 @@ class _LogIntervalProbability(torch.autograd.Function):
 
 
 def log_interval_probability(lower: Tensor, upper: Tensor) -> Tensor:
-    """`log(Phi(upper) - Phi(lower))` for `lower < upper`, finite for any finite interval.
-
-    Once differentiable in both arguments.
-    """
+    """`log(Phi(upper) - Phi(lower))`, finite for any finite interval; once differentiable."""
     lower, upper = torch.broadcast_tensors(lower, upper)
     return _LogIntervalProbability.apply(lower, upper)
 
@@ -148,10 +138,7 @@ def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def tail_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of a standard normal variable restricted to `(-inf, x]`, quicker than `interval_moments`.
-
-    In double precision.
-    """
+    """Mean and variance in `(-inf, x]` in double precision, quicker than `interval_moments`."""
     mean = -normal_hazard(x)
     variance = 1 + mean * (x - mean)
     if x.numel() and float(x.amin()) < -1 / HARD:
@@ -179,10 +166,7 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
 
 
 def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """Third and fourth cumulants of a standard normal variable restricted to `(lower, upper]`, by quadrature.
-
-    Zero where the bounds cut off no more than rounding.
-    """
+    """Third and fourth cumulants of a standard normal variable restricted to `(lower, upper]`, by quadrature."""
     lower, upper = torch.broadcast_tensors(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
     free = b >= MASS  # and a <= -b
@@ -209,10 +193,7 @@ def legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
 
 
 def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
-    """Inverse-cdf draws of a standard normal variable restricted to `(lower, upper]`.
-
-    From uniform draws in `[0, 1)`; zero counts as half the smallest other draw.
-    """
+    """Inverse-cdf draws of a standard normal variable in `(lower, upper]`, from uniform draws in `[0, 1)`."""
     a, b, flip = _into_left_tail(lower, upper)
     a, b, flip = torch.broadcast_tensors(a, b, flip)
     uniform = torch.where(uniform > 0, uniform, 0.25 * torch.finfo(uniform.dtype).eps)
@@ -271,10 +252,7 @@ def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
 
 @lru_cache
 def gauss_rule(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor, Tensor]:
-    """Gauss quadrature by the eigenvalues of the Jacobi matrix ([Golub1969quadrature]_).
-
-    Exact for polynomials of degree `2 n - 1`; nodes increase, and weights sum to one.
-    """
+    """Gauss quadrature by the Jacobi matrix ([Golub1969quadrature]_): increasing nodes, weights that sum to one."""
     with torch.inference_mode(False):  # cached for calls that are differentiated
         k = torch.arange(1, order, dtype=torch.float64)
         off_diagonal = k.sqrt() if kind == "hermite" else k / torch.sqrt(4 * k.square() - 1)

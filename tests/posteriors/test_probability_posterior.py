@@ -1,6 +1,5 @@
 """The posterior of a probability against quadrature over the mixture, and against draws of the latent function."""
 
-import copy
 import math
 
 import pytest
@@ -140,15 +139,3 @@ def test_dtype_follows_the_latent_posterior():
     posterior = ProbabilityPosterior(latent_posterior(), torch.ones(1, dtype=torch.float32))
     assert posterior.dtype == posterior.mean.dtype == posterior.variance.dtype == torch.float64
     assert posterior.device == torch.device("cpu")
-
-
-def test_deepcopy():
-    model = labels_model()
-    X = torch.rand(2, 1, dtype=torch.float64)
-    with torch.no_grad():  # only leaves of a graph can be copied
-        posterior = ProbabilityPosterior(model.posterior(X), torch.ones(1))
-        before = posterior.mean
-    other = copy.deepcopy(posterior)
-    assert torch.equal(other.mean, before)
-    assert torch.equal(other.variance, posterior.variance)
-    assert other.latent is not posterior.latent

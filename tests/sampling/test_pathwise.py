@@ -11,7 +11,7 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.deterministic import MatheronPathModel
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
-from botorch.sampling.pathwise import SamplePath, draw_kernel_feature_paths, draw_matheron_paths
+from botorch.sampling.pathwise import SamplePath, draw_matheron_paths
 from botorch.sampling.pathwise.posterior_samplers import MatheronPath
 from gpytorch.kernels import MaternKernel, PeriodicKernel, PolynomialKernel, ScaleKernel
 from gpytorch.means import ConstantMean
@@ -241,26 +241,6 @@ def test_generator(generator):
     own = torch.Generator().manual_seed(0)
     first, second = (SkewGPSamplePath.draw(model, torch.Size(), generator=own)(X) for _ in range(2))
     assert not torch.allclose(first, second)
-
-
-def test_transforms(generator):
-    """Inputs are read and outcomes given as the model does both."""
-    bounds = torch.tensor([[0.0, 0.0], [2.0, 0.5]], dtype=torch.float64)
-    values = 100 + 30 * training_points().sum(-1)
-    model = SkewGP(
-        training_points(),
-        Numeric(values),
-        likelihood=NumericLikelihood(noise=1e-4),
-        input_transform=Normalize(2, bounds=bounds),
-        outcome_transform=Standardize(m=1),
-        draw_settings=SETTINGS,
-    ).eval()
-    path = draw_matheron_paths(model, torch.Size([3]))
-    posterior = model.posterior(training_points())
-    sd = posterior.variance.detach().sqrt().squeeze(-1)
-    assert ((path(training_points()) - posterior.mean.squeeze(-1)).abs() < 6 * sd).all()
-    prior = draw_kernel_feature_paths(model, torch.Size([400]))(training_points()).detach()
-    assert abs(float(prior.mean()) - float(values.mean())) < float(values.std())
 
 
 def test_within_botorch():

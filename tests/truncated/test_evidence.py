@@ -78,17 +78,6 @@ def test_low_rank_rows(r, sides, generator):
     assert_agrees(bridge_log_normalizer(distribution), scipy_log_probability(distribution), error=SCIPY_ERROR)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_equicorrelated_orthant(noise):
-    """`1 / (m + 1)`."""
-    m = 20
-    covariance = torch.full((m, m), 0.5, dtype=torch.float64) + (0.5 - noise) * torch.eye(m, dtype=torch.float64)
-    zeros = torch.zeros(m, dtype=torch.float64)
-    distribution = TruncatedNormal(zeros, covariance, zeros, zeros + INF, zeros + noise)
-    estimate = bridge_log_normalizer(distribution, settings=DrawSettings(num_draws=16384))
-    assert_agrees(estimate, -math.log(m + 1))
-
-
 def test_where_expectation_propagation_is_off():
     """The same answer eight times, `E[Phi(h / s)^8]`."""
     m, variance, noise = 8, 2.0, 0.5

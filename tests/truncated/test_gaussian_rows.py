@@ -53,13 +53,19 @@ def truth(lower, upper, noise, correlation=0.6):
 
 FAR = [((b, 0.0), (INF, INF), (0.1, 0.0)) for b in (80.0, 300.0, 1e4, 1e6)]
 NARROW = [((0.3, 0.0), (0.3 + w, INF), (0.1, 0.0)) for w in (1e-2, 1e-5, 1e-9)]
+NOISELESS = [((0.3, 0.0), (0.3 + w, INF), (0.0, 0.0)) for w in (1e-3, 1e-5)]  # given the others a row has a spread
 AGAINST = [((b, -0.6 * b / 1.1), (INF, INF), (0.1, 0.2)) for b in (80.0, 1e5)]
 
 
-@pytest.mark.parametrize(("lower", "upper", "noise"), FAR + NARROW + AGAINST)
-def test_draws_and_evidence_of_two_rows(lower, upper, noise, generator):
-    distribution = two_rows(lower, upper, noise)
-    assert gaussian_rows(expectation_propagation(distribution)).tolist() == [True, False]
+CASES = [(case, False) for case in FAR + NARROW + NOISELESS + AGAINST] + [(FAR[1], True), (NARROW[1], True)]
+
+
+@pytest.mark.parametrize(("case", "low_rank"), CASES)
+def test_draws_and_evidence_of_two_rows(case, low_rank, generator):
+    lower, upper, noise = case
+    noise = (noise[0], 0.2) if low_rank else noise
+    distribution = two_rows(lower, upper, noise, low_rank=low_rank)
+    assert gaussian_rows(expectation_propagation(distribution)).tolist()[:2] == [True, False]
     draws = draw(distribution, SETTINGS, generator)
     mean, log_evidence = truth(lower, upper, noise)
     error = float(draws.rows[:, 1].std()) / math.sqrt(float(draws.effective_size.min()))
@@ -69,31 +75,9 @@ def test_draws_and_evidence_of_two_rows(lower, upper, noise, generator):
     reference = stats.uniform(scale=upper[0] - lower[0]) if upper[0] < INF else stats.expon(scale=1.1 / lower[0])
     if lower[0] in (0.3, 1e4, 1e6):  # where uniform, respectively exponential, up to 1e-3
         assert stats.kstest(first.numpy(), reference.cdf).pvalue > 1e-3
-    estimate = bridge_log_normalizer(distribution, generator=generator, settings=SETTINGS)
+    estimate = bridge_log_normalizer(distribution, draws if low_rank else None, None, generator, SETTINGS)
     tolerance = 4 * float(estimate.standard_error) + 1e-5 + 1e-9 * abs(log_evidence)
     assert float(estimate.value) == pytest.approx(log_evidence, abs=tolerance)
-
-
-@pytest.mark.parametrize(("lower", "upper", "noise"), [FAR[1], NARROW[1]])
-def test_low_rank_rows(lower, upper, noise, generator):
-    """The other row has noise here."""
-    noise = (noise[0], 0.2)
-    distribution = two_rows(lower, upper, noise, low_rank=True)
-    draws = draw(distribution, SETTINGS, generator)
-    mean, log_evidence = truth(lower, upper, noise)
-    error = float(draws.rows[:, 1].std()) / math.sqrt(float(draws.effective_size.min()))
-    assert float(draws.rows[:, 1].mean()) == pytest.approx(mean, abs=4 * error)
-    estimate = bridge_log_normalizer(distribution, draws=draws, generator=generator)
-    assert float(estimate.value) == pytest.approx(log_evidence, abs=4 * float(estimate.standard_error) + 1e-5)
-
-
-@pytest.mark.parametrize("width", [1e-3, 1e-5])
-def test_a_narrow_row_without_noise(width, generator):
-    """Given the others it has a spread of its own; the first row is then a number."""
-    lower, upper, noise = (0.3, 0.0), (0.3 + width, INF), (0.0, 0.0)
-    draws = draw(two_rows(lower, upper, noise), SETTINGS, generator)
-    error = float(draws.rows[:, 1].std()) / math.sqrt(float(draws.effective_size.min()))
-    assert float(draws.rows[:, 1].mean()) == pytest.approx(truth(lower, upper, noise)[0], abs=4 * error)
 
 
 def test_rows_that_say_more_than_a_number_stay():

@@ -22,13 +22,6 @@ def arguments(m=3, dtype=torch.float64, **changes):
     return values | changes
 
 
-def test_valid():
-    distribution = TruncatedNormal(**arguments())
-    assert distribution.num_rows == 3
-    assert distribution.batch_shape == ()
-    assert not distribution.prior.is_low_rank
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -84,8 +77,3 @@ def test_low_rank_builds_nothing_dense(generator):
     assert "gamma" not in distribution.__dict__
     torch.testing.assert_close(diagonal, (root @ root.mT).diagonal(dim1=-2, dim2=-1) + 0.3)
     torch.testing.assert_close(distribution.prior.covariance, root @ root.mT)
-
-
-def test_float32():
-    distribution = TruncatedNormal(**arguments(dtype=torch.float32))
-    assert distribution.gamma_cholesky.dtype == torch.float32

@@ -25,11 +25,7 @@ class Sites(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments of the rows under prior and sites, with and without their own site.
-
-    Where a site is far more precise than the prior, means agree with its own, `nu / tau`, to many digits. They are kept
-    as deviations from a reference, that value there and zero elsewhere, as differences of means matter.
-    """
+    """Moments of the rows with and without their own site, as deviations from a reference where the site is precise."""
 
     mean: Tensor  # batch x m
     variance: Tensor  # batch x m

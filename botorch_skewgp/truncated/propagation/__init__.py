@@ -1,5 +1,3 @@
-"""Expectation propagation: Gaussian sites in place of rows, and the evidence that they give.
-
-`expectation_propagation` iterates to the fixed point: `sites` computes the next sites, `steps` how far to go to them or
-beyond. `site_slopes` gives derivatives where sites are not stationary.
+"""Expectation propagation: `expectation_propagation` iterates to the fixed point, `steps` computes the next sites and
+how far to go to them, and `site_slopes` gives derivatives where sites are not stationary.
 """

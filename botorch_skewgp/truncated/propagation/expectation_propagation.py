@@ -24,8 +24,7 @@ from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceW
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
-from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
-from botorch_skewgp.truncated.propagation.steps import Steps
+from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
@@ -112,12 +111,7 @@ class ExpectationPropagation:
         return self._reference_shift - self.factor.sites.precision * self.factor.moments.deviation
 
     def warn_of_competition(self) -> None:
-        r"""Warn where it is open whether answers are slips, which a Gaussian cannot represent.
-
-        The distribution of a row given its answer is then wider than given all others: two humps, one where the answer
-        is attentive and one where it is a slip. A Gaussian has the moments of their sum, but not its effect on the
-        other rows; without a fixed point its moments are wrong too.
-        """
+        """Warn where a row given its answer has two humps, attentive and slip, which a Gaussian cannot represent."""
         distribution = self.distribution
         if distribution.heights is None or distribution.num_rows == 0:
             return
@@ -139,11 +133,8 @@ class ExpectationPropagation:
 
     @property
     def log_normalizer(self) -> Tensor:
-        r"""EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`.
-
-        Differentiable once in every tensor of the distribution. At the fixed point the derivatives with respect to
-        sites and cavities vanish [Seeger2005]_, so that both are held and only the explicit dependence is
-        differentiated; nothing is unrolled.
+        """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
+        and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
         return _log_normalizer(self)
 
@@ -194,18 +185,11 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point.
+    """Run parallel expectation propagation to its fixed point, in float64.
 
-    All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
-    and lengthened again where it falls, for each distribution of the batch by itself.
-
-    Where answers may be slips, several explanations of them may be likely, and the sweeps circle. The whole batch then
-    goes to a fixed point of sites without negative precisions: rows that would have one match the mean of their tilted
-    distribution and are narrower. Derivatives of the log evidence are rougher there.
-
-    Sweeps stop at the `tolerance`, in units of a row's marginal. A `ConvergenceWarning` is issued where it was not
-    reached; draws, for which any Gaussian will do, do not `warn`. Raises `NanError` if the covariance has NaN or
-    infinite values.
+    Where answers may be slips and the sweeps circle, the whole batch goes to a fixed point of sites without negative
+    precisions. Sweeps stop at the `tolerance`, in units of a row's marginal. A `ConvergenceWarning` is issued where it
+    was not reached, if `warn`; raises `NanError` if the covariance has NaN or infinite values.
     """
     distribution = as_double(distribution)
     with torch.no_grad():
@@ -273,10 +257,7 @@ def expectation_propagation(
 
 @torch.no_grad()
 def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
-    """The Gaussian approximation with sites that are known, such as those of the same rows in other coordinates.
-
-    Raises `NanError` if the covariance does not admit them.
-    """
+    """The Gaussian approximation with sites that are known; raises `NanError` if the covariance does not admit them."""
     distribution = as_double(distribution)
     factor = multiply_sites(distribution, sites)
     if factor is None:
@@ -311,10 +292,7 @@ def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites,
 def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, informative: Tensor | None
 ) -> tuple[Sites, Factor, Tensor, int]:
-    """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
-
-    Steps are at most half of the way, shorter where the residual does not fall.
-    """
+    """The fixed point of sites without negative precisions; with the residual and the number of sweeps."""
     sweeps, step = 0, torch.full_like(distribution.mean[..., :1], LONGEST_STEP_WITHOUT)
     least = last = None
     while True:

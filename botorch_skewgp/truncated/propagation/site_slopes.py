@@ -16,17 +16,14 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.propagation.sites import match_moments
+from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
-    """A log evidence with its derivatives through the sites, the fixed point without negative precisions.
-
-    The value has its derivatives at constant sites; these are of single rows.
-    """
+    """A log evidence, with its derivatives at constant sites, with those through sites that are not negative too."""
     m = distribution.num_rows
     if not 0 < m <= MAX_ROWS:
         return value
@@ -89,10 +86,7 @@ def _terms(
 
 
 def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:
-    """The derivatives of the next sites in each input of `_terms`, as if these were independent; `... x m x 2m` each.
-
-    Sites depend on inputs of their own answer alone: all answers go together, their rows one after another.
-    """
+    """The derivatives of the next sites in each input of `_terms`, as if independent; `... x m x 2m` each."""
     m = distribution.num_rows
     answer = None if distribution.heights is None else distribution.heights.answer
     label = torch.arange(m).to(inputs[0]) if answer is None else answer

@@ -1,4 +1,4 @@
-r"""Steps of expectation propagation towards its fixed point, extrapolated where they are near ([Walker2011anderson]_).
+r"""Sites that match moments, and steps to their fixed point, extrapolated where they are near ([Walker2011anderson]_).
 
 .. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
    Analysis 49, 2011.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -37,6 +37,47 @@ class StepSettings(NamedTuple):
 SETTINGS = StepSettings()
 
 
+def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None:
+    """The product of the prior and sites; `None` where rounding leaves no positive definite matrix."""
+    total = Sites(*(distribution.times_count(entry) for entry in sites))
+    return distribution.prior.given(distribution.mean, sites, total)
+
+
+def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False) -> Sites:
+    """The sites that match the tilted distributions' moments; or the means alone, for precisions not to be negative."""
+    scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
+    lost = 1 - t_variance
+    if non_negative or distribution.heights is None:
+        lost = lost.clamp(min=0)  # truncation to an interval never widens a normal; rounding only
+    left = distribution.noise + variance * (1 - lost if non_negative else t_variance)
+    if distribution.factor.has_noise:
+        return Sites(lost / left, (t_mean * scale + mean * lost) / left)
+    left = torch.where(left > 0, left, 1.0)
+    precision, shift = lost / left, (t_mean * scale + mean * lost) / left
+    certain = (variance <= 0) & (distribution.noise <= 0)
+    return Sites(precision.masked_fill(certain, 0.0), shift.masked_fill(certain, 0.0))
+
+
+def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
+    """The sites that match moments; a row without a proper cavity keeps its site, or half of it beside slips."""
+    mean, variance = factor.moments.cavity_mean, factor.moments.cavity_variance
+    if variance.numel() == 0:
+        return sites
+    target = match_moments(distribution, mean, variance, non_negative)
+    if float(variance.amin()) >= 0 and math.isfinite(float((target.precision + target.shift).sum())):
+        return target
+    proper = (variance >= 0) & mean.isfinite() & variance.isfinite()
+    target = match_moments(
+        distribution,
+        torch.where(proper, mean, distribution.mean),
+        torch.where(proper, variance, 1.0),
+        non_negative,
+    )
+    proper = proper & target.precision.isfinite() & target.shift.isfinite()
+    share = 1.0 if distribution.heights is None else 0.5
+    return Sites(*(torch.where(proper, new, share * old) for new, old in zip(target, sites, strict=True)))
+
+
 class Steps:
     """Steps towards the next sites: part of the way where the residual grows, and extrapolated near the fixed point."""
 
@@ -51,10 +92,7 @@ class Steps:
         self._was_extrapolated = torch.zeros_like(self._step, dtype=torch.bool)
 
     def __call__(self, sites: Sites, target: Sites, residual: Tensor, variance: Tensor) -> Sites:
-        """The sites to go to.
-
-        The target matches moments, at a distance `residual`; variances are those of marginals.
-        """
+        """The sites to go to, given those that match moments at a distance `residual`, and the marginals' variances."""
         x = torch.stack(sites)
         change = torch.stack(target) - x
         if bool((residual > SETTINGS.growth * self._min_residual).any()):
@@ -83,10 +121,7 @@ class Steps:
 
 
 def _overshoot(x: Tensor, change: Tensor, past: Tensor, changes: Tensor, variance: Tensor) -> Tensor:
-    """What the affine combination of sweeps with the least residual takes from the next sites, `2 x batch_shape x m`.
-
-    Sites and changes are precisions and shifts, `2 x batch_shape x m`; past ones `k x 2 x batch_shape x m`.
-    """
+    """What the combination of `k` sweeps with the least residual takes from the next sites, `2 x batch_shape x m`."""
     d_x, d_change = x - past, change - changes
     deviation = variance.clamp(min=0).sqrt()
     weight = torch.stack([variance, deviation])

@@ -1,7 +1,7 @@
-r"""Coordinates of the noiseless rows that are standard normal under the Gaussian of expectation propagation.
+"""Coordinates of the noiseless rows that are standard normal under the Gaussian of expectation propagation.
 
-Rows are `h = centre + B w` with `B B^T` their covariance in the Gaussian. Where rows weigh few points, or share noise
-in blocks, `B` is not built. Chains come last, `p x k`, so that all that is picked and summed is contiguous.
+Rows are `h = centre + B w`, and `B` is not built where rows weigh few points or share noise in blocks. Chains come
+last, `p x k`, so that all that is picked and summed is contiguous.
 """
 
 from __future__ import annotations
@@ -49,11 +49,7 @@ class Sparse(NamedTuple):
 
 
 class Coordinates:
-    """Rows as affine functions of coordinates, `centre + W M w + N v`.
-
-    `W`, where there is one, has the weights of the few points of each row, and `N` the parts of blocks in coordinates
-    `v` of their own, which come last.
-    """
+    """Rows `centre + W M w + N v`: weights `W` of few points, parts `N` of blocks in own coordinates `v`, the last."""
 
     def __init__(
         self,

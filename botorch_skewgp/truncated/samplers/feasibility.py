@@ -1,16 +1,9 @@
-r"""Feasible rows to start chains from, or rows that contradict each other; without a linear program.
+"""Feasible rows to start chains from, or rows that contradict each other; without a linear program.
 
-Of rows without noise a point inside all bounds is searched.
-
-With `h = mean + F z`, damped Newton steps maximise the concave
-
-    `-|z|^2 / 2 + sum_i log P(lower_i < h_i + s_i e_i <= upper_i),  e_i ~ N(0, 1),`
-
-where `s_i` is the deviation of a row's noise, or a softness `delta` that shrinks geometrically where there is none.
-If some `z` has all rows strictly inside, so has the maximiser for small `delta`. It tends to the closest feasible
-point, where a bound pushes with a finite force `lambda`; the term of a row at distance `t delta` inside its bound
-pushes with `phi(t) / (Phi(t) delta)`. The two are equal only if `phi(t) / Phi(t) = lambda delta`, hence `t` grows
-without limit as `delta` shrinks.
+With `h = mean + F z`, damped Newton steps maximise the concave `-|z|^2 / 2 + sum_i log P(lower_i < h_i + s_i e_i <=
+upper_i)`, `e_i ~ N(0, 1)`, where `s_i` is the deviation of a row's noise, or a softness that shrinks geometrically
+where there is none. If some `z` has all rows strictly inside, so has the maximiser for a small softness: at the closest
+feasible point bounds push with finite forces, and the terms with forces that grow without limit.
 """
 
 from __future__ import annotations
@@ -37,17 +30,8 @@ def feasible_start(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Tensor:
-    r"""Find rows inside their bounds, `num_chains x m`, without a linear program.
-
-    *Every row has noise.* `h` is drawn from the Gaussian of expectation propagation, or from the prior, and `u`
-    given `h` from univariate truncated normals.
-
-    *Some rows have none, and `Gamma` is dense and has full rank.* Any `u` inside the bounds has a density, so every
-    row is drawn on its own around the mean of `h`.
-
-    *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, some `z` must put those
-    rows inside their bounds: all chains leave the one that `feasible_point` finds, in directions of their own. If there
-    is none, a `ContradictionError` names the rows.
+    """Find rows inside their bounds, `num_chains x m`: draws of `h` and of `u` given `h` where every row has noise,
+    rows on their own where `Gamma` has full rank; else all chains leave `feasible_point`. Raises `ContradictionError`.
     """
     like, noisy_prior = distribution.mean, distribution.noisy_prior
     if bool((distribution.noise > 0).all()):
@@ -91,10 +75,8 @@ def _between_walls(distribution: TruncatedNormal, approximation: ExpectationProp
 
 
 def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -> Tensor:
-    """Coordinates by a root `m x r`, `r`, at which all rows without noise are inside their bounds, from a first point.
-
-    Found in double precision. Raises a `ContradictionError` if there are none; it names a minimal set of rows that
-    cannot hold together.
+    """Coordinates by a root `m x r`, `r`, at which all rows without noise are inside their bounds, from a first point;
+    else raises a `ContradictionError` that names a minimal set of rows that cannot hold together.
     """
     mean, factor = distribution.mean.double(), distribution.factor.map(Tensor.double)
     rows = _Rows(root.double(), mean, factor, torch.finfo(distribution.mean.dtype).eps)
@@ -143,10 +125,7 @@ def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _irreducible(rows: _Rows, suspects: Tensor) -> list[int]:
-    """Leave suspects out, many and then one at a time, as long as the rest has no feasible point.
-
-    The suspects come in the order of their forces, weakest first.
-    """
+    """Leave suspects out, weakest first, many and then one at a time, as long as the rest has no feasible point."""
 
     def contradict(index: Tensor) -> bool:
         factor = rows.factor.map(lambda values: values[index])

@@ -66,10 +66,8 @@ TUNING = Tuning()
 
 
 class Stretch(NamedTuple):
-    """The map from positions `w` to the first Gaussian's coordinates, `w + D^T (scale - 1) D w`; symmetric.
-
-    Without it 10,000 answers of one kind at a prior variance of 25 take 2 s for .13, and their draws stay poor. Moving
-    the Gaussian as well saves nothing.
+    """The map from positions to the first Gaussian's coordinates, `w + D^T (scale - 1) D w`; symmetric. Without it
+    10,000 answers of one kind at a prior variance of 25 take 2 s for .13, and their draws stay poor.
     """
 
     directions: Tensor  # D, j x p, orthonormal
@@ -190,10 +188,7 @@ class HamiltonianSampler(Sampler):
         )
 
     def _first(self, num_chains: int, generator: torch.Generator | None) -> SamplerState:
-        """Draws of the Gaussian, resampled by their density: a stiff slope holds a chain that starts far up on it.
-
-        Where answers may be slips there may be modes apart, and half of the draws are of the prior.
-        """
+        """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
         size = self.tuning.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
             point = feasible_point(self._walls_alone(), self._normals, self._normals.new_zeros(self._coordinates.size))
@@ -346,21 +341,15 @@ class HamiltonianSampler(Sampler):
         return self._coordinates.times(self._stretch(positions.mT)).mT
 
     def _scores(self, state: SamplerState) -> Tensor:
-        r"""Scores along the watched directions, whose means are zero, `k x j`.
-
-        With the log density `l` of positions, `E[s^k dl/ds + k s^(k-1)] = 0` along any direction `s`, by partial
-        integration (Stein's identity; [Gorham2015measuring]_). Draws that miss a tail break it, where it is density
-        times the k-th power of the place at which they end. Walls would add such terms: nothing is watched then.
+        """Scores along the watched directions, `k x j`, of mean zero: `E[s^k dl/ds + k s^(k-1)] = 0` for the log
+        density `l` (Stein's identity; [Gorham2015measuring]_), which draws that miss a tail break. None beside walls.
         """
         assert state.slope is not None
         s, slope = state.position @ self._watched, (state.slope - state.position) @ self._watched
         return torch.cat([s * slope + 1, s.pow(3) * slope + 3 * s.square()], -1)
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draw rows `u`, `... x m`, given the noiseless parts at positions `... x p`: independent truncated normals.
-
-        A row that stands for several gets their mean, of exact mean, variance and skewness; single rows are exact.
-        """
+        """Draw rows `u`, `... x m`, given positions `... x p`; a row that stands for several gets their mean."""
         flat = positions.reshape(-1, positions.shape[-1])
         rows = flat.new_empty(len(flat), self.distribution.num_rows)
         size = max(32, self.tuning.max_entries // max(1, self.distribution.num_rows))

@@ -101,11 +101,8 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        """As `Sampler.run`; `ValueError` without steps.
-
-        Raises `TooManyReflectionsError` if a trajectory has implausibly many reflections: more than `1000 (m + 10)`,
-        plus those of rows between close bounds; and `SamplingError` if rows leave their bounds by more than rounding,
-        as they may if `Gamma` is too badly conditioned for the dtype.
+        """As `Sampler.run`; `ValueError` without steps, `TooManyReflectionsError` for more than `1000 (m + 10)` in a
+        trajectory (plus those between close bounds), `SamplingError` if rows leave their bounds by more than rounding.
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")

@@ -27,10 +27,7 @@ class SamplerInfo(NamedTuple):
 
 
 class Sampler(ABC):
-    """A Markov chain whose stationary distribution is a truncated normal, a single one, else a `ValueError`.
-
-    `step` is a pure function of the state and the generator. Chains are a batch dimension.
-    """
+    """A Markov chain of a single truncated normal, else a `ValueError`; `step` is pure, and chains are a batch."""
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         if distribution.batch_shape:

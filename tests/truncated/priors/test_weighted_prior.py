@@ -12,8 +12,6 @@ from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits, weighted
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 pytestmark = pytest.mark.rounding
 
@@ -61,37 +59,6 @@ def test_where_sums_by_pairs_keep_digits():
     assert not keeps_digits(near, weight, K, precision)
     assert keeps_digits(near, weight.abs(), K, precision)  # a sum of nearly equal values does
     assert not keeps_digits(apart, weight, K, 1e10 * precision)
-
-
-def distributions() -> tuple[TruncatedNormal, TruncatedNormal]:
-    index, weight, matrix = terms(2)
-    generator = torch.Generator().manual_seed(3)
-    mean = 0.1 * torch.randn(M, generator=generator, dtype=torch.float64)
-    upper = torch.full((M,), torch.inf, dtype=torch.float64)
-    count = torch.randint(1, 5, (M,), generator=generator).double()
-    parts = {"lower": torch.zeros_like(mean), "upper": upper, "noise": torch.ones_like(mean), "count": count}
-    root = LowRankPrior(dense(index, weight, matrix))
-    by_points = TruncatedNormal(mean=mean, prior=WeightedPrior(index, weight, matrix), **parts)
-    return by_points, TruncatedNormal(mean=mean, prior=root, **parts)
-
-
-class TestTruncatedNormal:
-    def test_same_fixed_point(self):
-        found, wanted = (expectation_propagation(distribution) for distribution in distributions())
-        for name in ("mean", "variance", "latent_mean", "log_normalizer"):
-            torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=1e-8, atol=1e-8)
-
-    def test_same_draws(self):
-        settings = DrawSettings(num_draws=64, warmup=4, min_effective_size=1.0)
-        found, wanted = (draw(distribution, settings) for distribution in distributions())
-        assert found.sampler == wanted.sampler
-        torch.testing.assert_close(found.rows, wanted.rows)
-
-    def test_shapes_and_dense_covariance(self):
-        by_points, other = distributions()
-        torch.testing.assert_close(by_points.prior.covariance, other.prior.covariance)
-        torch.testing.assert_close(by_points.gamma_diagonal, other.gamma_diagonal)
-        torch.testing.assert_close(by_points.prior.root, other.prior.root)
 
 
 def duels(n: int, m: int, seed: int) -> tuple[Tensor, Tensor]:

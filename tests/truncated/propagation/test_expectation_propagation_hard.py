@@ -8,9 +8,8 @@ import torch
 from linear_operator.utils.errors import NanError
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.priors import LowRankPrior, Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.truncated.propagation.sites import Sites
+from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.steps import Steps
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 

@@ -11,7 +11,6 @@ from scipy import stats
 from torch import Tensor
 
 from botorch_skewgp.exceptions import TooManyReflectionsError
-from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers import reflective_ess
 from botorch_skewgp.truncated.samplers.reflective_ess import (
     ReflectiveEllipticalSliceSampler,
@@ -58,17 +57,6 @@ def draw(distribution, chains=200, steps=150, burn_in=10, seed=0, **options) -> 
     return rows[burn_in:]
 
 
-def errors(values: Tensor, expected: Tensor) -> Tensor:
-    """Deviation of the mean of `steps x chains x k` values in Monte Carlo standard errors, from independent chains."""
-    means = values.double().mean(0)
-    return (means.mean(0) - expected) / (means.std(0) / math.sqrt(means.shape[0]))
-
-
-def assert_mean(values: Tensor, expected: Tensor) -> None:
-    deviation = errors(values, expected)
-    assert deviation.abs().max() < STANDARD_ERRORS, deviation
-
-
 class TestHalfAngleTangent:
     def test_against_a_grid(self):
         generator = seeded(0)
@@ -101,33 +89,6 @@ class TestHalfAngleTangent:
 
 
 class TestMoments:
-    @pytest.mark.parametrize("backend", ["eager", "auto"])
-    @pytest.mark.parametrize(
-        ("lower", "upper"),
-        [
-            (0.0, INF),
-            (0.7, INF),
-            (-0.7, INF),
-            (-INF, 0.4),
-            (-INF, -0.4),
-            (-0.5, 1.0),
-            (0.5, 0.9),
-            (-INF, INF),
-            (20, INF),
-        ],
-    )
-    def test_one_row(self, backend, lower, upper):
-        mean, variance = 0.3, 2.0
-        a, b = (mean + math.sqrt(variance) * bound for bound in (lower, upper))
-        distribution = truncated_normal(vector(mean), torch.full((1, 1), variance), vector(a), vector(b))
-        options = {"backend": backend, "horizon": 0.3 if lower == 20 else math.pi / 2}  # far out it bounces very often
-        rows = draw(distribution, chains=100, steps=25, burn_in=5, **options)
-        expected = stats.truncnorm(lower, upper, loc=mean, scale=math.sqrt(variance))
-        assert_mean(rows, torch.tensor([expected.mean()]))
-        assert_mean((rows - expected.mean()).square(), torch.tensor([expected.var()]))
-        last = draw(distribution, chains=1000, steps=1, burn_in=6, **options)[-1, :, 0]
-        assert stats.kstest(last.numpy(), expected.cdf).pvalue > 1e-4
-
     @pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)])
     def test_radius_in_a_cone(self, dtype):
         # Where the bounds are a cone around the mean, (u - mean)' Gamma^-1 (u - mean) is chi-squared as without them.
@@ -153,31 +114,6 @@ class TestMoments:
     def test_other_horizons(self, horizon):
         case = bivariate_orthant()
         check_case(ReflectiveEllipticalSliceSampler(case.distribution, horizon=horizon), case, 400, 200)
-
-
-class TestLowRank:
-    def distribution(self) -> tuple[TruncatedNormal, TruncatedNormal, Tensor]:
-        generator = seeded(11)
-        root = torch.randn(6, 2, generator=generator, dtype=torch.float64)
-        mean = 0.3 * torch.randn(6, generator=generator, dtype=torch.float64)
-        noise = vector(0.5, 0.2, 1.0, 0.1, 0.3, 0.0)
-        latent = vector(0.3, -0.2)
-        h = mean + root @ latent
-        lower = h - vector(0.5, INF, 0.1, 1.0, 0.2, 0.7)
-        upper = h + vector(INF, 0.3, 0.6, INF, INF, 1.5)
-        low_rank = TruncatedNormal(mean, LowRankPrior(root), lower, upper, noise)
-        return low_rank, truncated_normal(mean, root @ root.mT, lower, upper, noise), latent
-
-    @pytest.mark.parametrize("horizon", [0.5 * math.pi, 1.0])
-    def test_backends_agree(self, horizon):
-        low_rank, _, latent = self.distribution()
-        ends = []
-        for backend in ("eager", "numba"):
-            sampler = ReflectiveEllipticalSliceSampler(low_rank, horizon=horizon, backend=backend)
-            start = low_rank.noiseless(latent.unsqueeze(0)).repeat(3, 1)
-            ends.append(sampler.run(sampler.init(start), 6, seeded(3)))
-        torch.testing.assert_close(ends[0][1], ends[1][1], rtol=1e-8, atol=1e-8)
-        assert torch.equal(ends[0][2].num_evaluations, ends[1][2].num_evaluations)
 
 
 class TestInterface:
@@ -223,13 +159,6 @@ class TestInterface:
         torch.testing.assert_close(positions, torch.cat([first, second, third]), rtol=0, atol=0)
         expected = info_a.num_evaluations + info_b.num_evaluations + info_c.num_evaluations
         assert torch.equal(info.num_evaluations, expected)
-
-    @pytest.mark.parametrize("backend", ["eager", "auto"])
-    def test_rows_that_are_the_same_number(self, backend):
-        distribution = truncated_normal(torch.zeros(3), torch.ones(3, 3), torch.zeros(3), torch.full((3,), INF))
-        rows = draw(distribution, backend=backend)
-        assert (rows - rows[..., :1]).abs().max() < 1e-4  # the jitter of a singular covariance
-        assert_mean(rows[..., :1], torch.tensor([math.sqrt(2 / math.pi)]))
 
     def test_errors(self):
         distribution = self.example()

@@ -192,7 +192,7 @@ def test_many_rows_over_few_coordinates(kind, generator):
     assert "covariance" not in distribution.prior.__dict__
 
 
-@kinds("reflective", "eager", "linear")
+@kinds("reflective", "eager", "linear", "hamiltonian")
 def test_rows_without_noise_over_few_coordinates(kind, generator):
     """A quarter of the plane: the angle of `z` is uniform in it, its squared radius is chi-squared."""
     root = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])

@@ -129,15 +129,3 @@ class TestNumba:
             torch.set_num_threads(threads)
         torch.testing.assert_close(one, three, rtol=0, atol=0)
         assert torch.equal(one_info.num_evaluations, three_info.num_evaluations)
-
-    def test_stops_after_too_many_reflections(self):
-        from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
-
-        gamma = torch.eye(2, dtype=torch.float64)
-        lower, upper = torch.zeros(2, dtype=torch.float64), torch.full((2,), 0.01, dtype=torch.float64)
-        trajectories = NumbaTrajectories(gamma, lower, upper, math.pi / 2, max_reflections=50)
-        position = torch.full((2, 2), 0.005, dtype=torch.float64)
-        velocities = torch.tensor([[1.0, 1.0], [1e-4, 1e-4]], dtype=torch.float64).unsqueeze(0)
-        _, counts, _ = trajectories(position, velocities)
-        assert counts[0] == -1
-        assert counts[1] >= 0

@@ -1,3 +1,3 @@
-"""Trajectories that are reflected at bounds: in torch (`eager`), and compiled for CPUs (`numba_trajectories`) and CUDA
-(`triton_trajectories`); through walls of finite height in torch (`refractive`) and for CPUs (`numba_refraction`).
+"""Trajectories in torch (`eager`), and compiled for CPUs: reflected at bounds (`numba_trajectories`), and through walls
+of finite height (`numba_refraction`).
 """

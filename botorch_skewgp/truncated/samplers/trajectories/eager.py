@@ -24,10 +24,7 @@ from botorch_skewgp.truncated.step_factor import Heights
 
 
 def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
-    """`tan(t/2)` of the first time `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound; `inf` if none.
-
-    Positions below their bounds, by rounding, count as at the bound.
-    """
+    """`tan(t/2)` of the first `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound; `inf` if none."""
     radicand = v.square() + (x - bound) * (x + bound)
     real = radicand >= 0
     at_bound = x <= bound
@@ -41,10 +38,8 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 
 def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
-    """As `half_angle_tangent`, of the first time in `(0, pi)` at which a bound is crossed, from either side.
-
-    The times are the positive roots of `(x + l) T^2 - 2 v T + (l - x) = 0` in `T = tan(t/2)`; the root zero of a row at
-    its bound does not count.
+    """As `half_angle_tangent`, of the first time in `(0, pi)` at which a bound is crossed, from either side: positive
+    roots of `(x + l) T^2 - 2 v T + (l - x) = 0` in `T = tan(t/2)`.
     """
     radicand = v.square() + (x - bound) * (x + bound)
     q = v + torch.copysign(radicand.clamp(min=0).sqrt(), v)
@@ -54,10 +49,7 @@ def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 
 def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Move chains to their next event, or to the end of their trajectory if that is earlier, and whether they have one.
-
-    Times, `num_chains`, are `tan(t/2)` of those to the event and of those left, the latter in double precision.
-    """
+    """Move chains to their next event, or to the end, and whether they have one; times are `tan(t/2)`, `num_chains`."""
     time = time.to(left)
     hit = time < left
     time = torch.where(hit, time, left)

@@ -28,11 +28,8 @@ def _next_crossing(x, v, bound):
 
 @compiled()
 def _run_chain(position, moves, x, v, beyond, num_beyond, gamma, lower, upper, jump, answer, horizon, max_events):
-    """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
-
-    Arrays for the work come from outside, as making them takes a third of the time to compile. Returns the number of
-    events, or -1 if one trajectory had too many, and the largest excess of a row over a closed bound, in standard
-    deviations of the row.
+    """Run one chain with work arrays from outside; `moves`, `num_steps x m`, become positions. Returns the number of
+    events, or -1 if one trajectory had too many, and the largest excess over a closed bound, in standard deviations.
     """
     num_steps, m = moves.shape
     total, excess = 0, 0.0
