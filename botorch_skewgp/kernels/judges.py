@@ -96,13 +96,9 @@ class LinearTastesKernel(Kernel):
 class Reliability(Module):
     r"""The size of each judge's utility relative to the noise of his answers, compared with other judges.
 
-    The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of the shared
-    utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, that of
-    the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, also among many others.
-    Their logarithms have a normal prior around 0, whose spread is learned; see `DeviationPrior`.
-
-    Args:
-        num_judges: The number of judges, one more than the largest number of one.
+    A judge's utility is multiplied by his reliability `r`, near 0 for one who answers at random. A mean fourth power of
+    1 fixes the common factor that data leave open, so that reliable judges have about 1. The logarithms have the prior
+    `DeviationPrior`.
     """
 
     def __init__(self, num_judges: int) -> None:

@@ -9,11 +9,7 @@ from torch import Tensor
 
 
 def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
-    """The covariance of a kernel at points.
-
-    In sums with a linear kernel linear_operator decomposes the other part, slowly, and with jitter and a warning if
-    points nearly coincide. Such sums are added as matrices. `X` is `batch_shape x n x d`.
-    """
+    """The covariance of a kernel at points; sums are added as matrices, which linear_operator would decompose."""
     kinds = {type(part) for part in kernel.modules()}
     if {AdditiveKernel, LinearKernel} <= kinds:
         return DenseLinearOperator(_matrix(kernel, X))

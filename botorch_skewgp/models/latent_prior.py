@@ -1,8 +1,4 @@
-r"""The Gaussian prior of the latent function over the columns of rows.
-
-Only this module interprets columns: values at points, of one output or several, values at the pseudo-points of a skew
-prior, and slopes. Rows, conditioning and posteriors use positions of columns only.
-"""
+r"""The Gaussian prior over the columns of rows, which only this module interprets: values and slopes."""
 
 from __future__ import annotations
 
@@ -75,9 +71,7 @@ class LatentPrior:
         return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
-        """The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest. `X` is `batch_shape x q x d`, `Z`
-        `batch_shape x q' x d`.
-        """
+        """The covariance of values at `q` and `q'` points, `batch_shape x (q o) x (q' o)`, output fastest."""
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
                 # lazy: it is large, and often only its diagonal is used

@@ -159,10 +159,8 @@ class Snapshot:
         return self._fitted[1]
 
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
-        """The prior and the mixture over columns for some judges; made once for each set of them.
-
-        Exact models have a column for every pair of a point and its judge. Inducing points represent the shared part,
-        and the residuals of a judge's rows are further columns.
+        """The prior and the mixture over columns for some judges, whose rows' residuals given inducing points are
+        columns too.
         """
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
@@ -181,10 +179,8 @@ class Snapshot:
         num_outputs: int = 1,
         fantasies: Sequence[FantasyLevel] = (),
     ) -> SkewGPPosterior:
-        """The posterior of the latent function at points after input transforms.
-
-        Residuals of different judges' utilities given inducing points are independent, as those of their answers. `X`
-        is `batch_shape x q x d`.
+        """The posterior at `batch_shape x q x d` transformed points; judges' residuals given inducing points are
+        independent.
         """
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
