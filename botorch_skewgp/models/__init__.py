@@ -4,10 +4,9 @@
 the columns of several judges, `latent_prior` the Gaussian prior over columns. `row_model` has rows under that prior,
 given the numbers among them; `inducing` writes rows over many points as rows over few. `marginal_likelihood` has the
 parts of the evidence. `snapshot` is a frozen copy of the model with the draws of its rows; `state` finds out whether
-the model has changed since, `contradictions` and `few_answers` warn, `slips` has the probabilities of slips.
-`latent_model` is all this in units of the latent function, `conditioning` adds data, `skew_gp` is the BoTorch model,
-`committee` has the utilities of several judges, `fully_bayesian` is an ensemble over hyperparameters, `moment_matched`
-the Gaussian of equal moments.
+the model has changed since, `contradictions` and `few_answers` warn. `latent_model` is all this in units of the latent
+function, `conditioning` adds data, `skew_gp` is the BoTorch model, `committee` has the utilities of several judges,
+`fully_bayesian` is an ensemble over hyperparameters, `moment_matched` the Gaussian of equal moments.
 """
 
 from botorch_skewgp.models.committee import Committee

@@ -14,10 +14,9 @@ from gpytorch.means import Mean
 from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, covariance_of_points
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.kernels.squared_exponential import CovarianceWithPoints, SquaredExponential
-from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.rows import ColumnLayout
 
 
