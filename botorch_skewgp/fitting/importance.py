@@ -111,11 +111,7 @@ class AdaptiveImportanceSampler:
         return WeightedPoints(self._x, self._log_density, log_weights - log_weights.logsumexp(0))
 
     def fitted_proposal(self) -> StudentProposal:
-        r"""The proposal with the weighted mean and covariance of the points.
-
-        Where few points have nearly all the weight, weights are raised to a power below one ([Koblents2015population]_,
-        section 4). The covariance is shrunk towards the square of `root`, which counts as a point for each coordinate.
-        """
+        r"""Of the points' mean and covariance; weights are tempered ([Koblents2015population]_, section 4)."""
         points, k = self.points, len(self.root)
         tempered = points
         wanted = min(3 * k, len(points.x) / 3, int(points.log_weights.isfinite().sum()) / 2)

@@ -139,9 +139,7 @@ class Reliability(Module):
 
 
 class JudgeKernel(Kernel):
-    """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: a shared part, plus an independent own part of each judge,
-    times the factors `r` of their reliability, if any.
-    """
+    """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`, with the factors `r` of judges' reliability, if any."""
 
     has_lengthscale = False
 

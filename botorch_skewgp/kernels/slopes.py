@@ -136,11 +136,7 @@ def _squared_distance(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
 
 
 class _MaternOfSquare(torch.autograd.Function):
-    r"""A Matern correlation, or one of its derivatives, as a function of the squared distance `s = r^2`.
-
-    The derivative after those below is infinite at zero, where zero replaces it: its factors, differences of the
-    inputs, vanish there.
-    """
+    r"""A Matern correlation or its derivatives as functions of `s = r^2`; zero replaces the infinite one at zero."""
 
     @staticmethod
     def forward(ctx: Any, squared: Tensor, nu: float, order: int) -> Tensor:

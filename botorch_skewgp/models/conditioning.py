@@ -22,13 +22,7 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from botorch_skewgp.models.inputs import (
-    as_observations,
-    check_batch,
-    check_observations,
-    check_train_X,
-    moved,
-)
+from botorch_skewgp.models.inputs import as_observations, check_batch, check_observations, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import NEW, SHARED, judges_of
 from botorch_skewgp.models.snapshot import FantasyLevel

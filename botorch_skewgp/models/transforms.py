@@ -102,9 +102,7 @@ def untransformed_inputs(model: Any) -> Tensor:
 
 
 class TransformedInputsMixin:
-    r"""BoTorch's hooks for input transforms of models that store untransformed points as `_points`; no cache is
-    cleared.
-    """
+    r"""BoTorch's hooks for input transforms, without clearing caches; `_points` are the untransformed points."""
 
     _points: Tensor
     _original_train_inputs: Tensor | None
