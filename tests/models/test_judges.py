@@ -11,6 +11,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from gradients import assert_parameter_gradient
 from torch.distributions import Bernoulli
 
 from benchmarks._kinds import rbf_kernel
@@ -324,6 +325,7 @@ def test_reliability_scales_a_judges_utility():
     assert torch.allclose(model.prior_kernel(points).to_dense(), expected)
     assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
     assert torch.allclose(model.latent_prior().mean_at(points), 0.7 * r)
+    assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
 
 
 def test_answers_of_a_judge_without_reliability_tell_nothing():
