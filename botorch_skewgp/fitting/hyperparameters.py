@@ -57,7 +57,6 @@ class HyperparameterDraws(NamedTuple):
 def sample_hyperparameters(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
-    min_effective_size: float | None = None,
     max_evaluations: int = 4096,
     generator: torch.Generator | None = None,
     progress: bool = False,
@@ -68,16 +67,14 @@ def sample_hyperparameters(
     priors. Weighted points are drawn in logarithms of positive parameters, in rounds of 64: first from a Student t
     around the Laplace approximation at the model's present hyperparameters (fit the model first) and, as a defence
     against tails that it misses ([Hesterberg1995weighted]_), another one around that of the priors; then from Student t
-    distributions fitted to all points so far. Rounds end when the effective size of the points reaches
-    `min_effective_size` and the tail of their weights is light. Draws are chosen from the points by their weights, so
-    that some may be equal. Parameters without a prior, whose posterior may be improper, are fixed. Priors are densities
-    of the constrained value, as GPyTorch's modules register them. The model is not changed.
+    distributions fitted to all points so far. Rounds end when the effective size of the points reaches twice the number
+    of draws, and 32, and the tail of their weights is light. Draws are chosen from the points by their weights, so that
+    some may be equal. Parameters without a prior, whose posterior may be improper, are fixed. Priors are densities of
+    the constrained value, as GPyTorch's modules register them. The model is not changed.
 
     Args:
         mll: A deterministic objective.
         num_draws: The number of draws.
-        min_effective_size: The effective size of the weighted points at which rounds end; twice the number of draws if
-            `None`, and no less than 32.
         max_evaluations: The number of points at which rounds end; rounds are not cut short.
         generator: The source of randomness; one seeded with 0 is made if `None`.
         progress: Whether to show a progress bar.
@@ -95,9 +92,9 @@ def sample_hyperparameters(
             "mll must be the objective of a SkewGP, which `fit_skew_gp(model)` returns; got an object of class "
             f"{type(mll).__name__}."
         )
-    if num_draws < 1 or max_evaluations < 1 or (min_effective_size is not None and min_effective_size <= 0):
-        raise ValueError("num_draws, max_evaluations and min_effective_size must be positive.")
-    wanted = max(2.0 * num_draws, MIN_EFFECTIVE_SIZE) if min_effective_size is None else min_effective_size
+    if num_draws < 1 or max_evaluations < 1:
+        raise ValueError("num_draws and max_evaluations must be positive.")
+    wanted = max(2.0 * num_draws, MIN_EFFECTIVE_SIZE)
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     mll = deepcopy(mll).train()
     mll.reset()

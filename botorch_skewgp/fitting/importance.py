@@ -1,18 +1,12 @@
 r"""Adaptive multiple importance sampling, for costly densities of up to a few dozen coordinates.
 
-Points are drawn in rounds, each from a multivariate Student t fitted to the points of all rounds before. All points
-have weights with respect to the mixture of all proposals, each with its share of the points: the balance heuristic of
-[Veach1995optimally]_, equation 9, applied to earlier points too whenever a proposal is added ([Cornuet2012adaptive]_,
-section 3).
+Each round's proposal is a Student t fitted to all points so far; all points have weights with respect to the mixture of
+all proposals (the balance heuristic of [Veach1995optimally]_, equation 9).
 
 .. [Veach1995optimally] E. Veach, L. J. Guibas. Optimally combining sampling techniques for Monte Carlo rendering.
    SIGGRAPH 1995.
-.. [Cornuet2012adaptive] J.-M. Cornuet, J.-M. Marin, A. Mira, C. P. Robert. Adaptive multiple importance sampling.
-   Scandinavian Journal of Statistics 39, 2012.
 .. [Koblents2015population] E. Koblents, J. Míguez. A population Monte Carlo scheme with transformed weights and its
    application to stochastic kinetic models. Statistics and Computing 25, 2015.
-.. [Kong1992note] A. Kong. A note on importance sampling using standardized weights. University of Chicago, Department
-   of Statistics, Technical Report 348, 1992.
 .. [Kitagawa1996monte] G. Kitagawa. Monte Carlo filter and smoother for non-Gaussian nonlinear state space models.
    Journal of Computational and Graphical Statistics 5, 1996.
 """
@@ -74,10 +68,7 @@ class WeightedPoints(NamedTuple):
 
     @property
     def effective_size(self) -> float:
-        """The inverse of the sum of squared weights ([Kong1992note]_), the equivalent number of independent draws.
-
-        Too large where the proposals miss a part of the density; see `pareto_shape`.
-        """
+        """The inverse of the sum of squared weights; too large where the proposals miss a part of the density."""
         return math.exp(-float((2 * self.log_weights).logsumexp(0)))
 
     @property
@@ -87,10 +78,7 @@ class WeightedPoints(NamedTuple):
         return float(pareto_shape(proper)) if len(proper) >= MIN_WEIGHTS else math.inf
 
     def resampled(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        """The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
-
-        A point is drawn `num_draws` times its weight times, rounded up or down.
-        """
+        """The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix)."""
         cumulative = self.log_weights.exp().cumsum(0)
         offset = torch.rand((), generator=generator, device=generator.device, dtype=torch.float64).to(cumulative)
         steps = (torch.arange(num_draws).to(cumulative) + offset) / num_draws
@@ -98,10 +86,7 @@ class WeightedPoints(NamedTuple):
 
 
 class AdaptiveImportanceSampler:
-    """The points of all rounds so far, and their proposals ([Cornuet2012adaptive]_).
-
-    Fitted squared scales are shrunk towards that of the symmetric `k x k` root.
-    """
+    """The points of all rounds; fitted squared scales shrink towards that of the symmetric `k x k` root."""
 
     def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
         self.log_densities, self.root = log_densities, root
@@ -126,12 +111,7 @@ class AdaptiveImportanceSampler:
         return WeightedPoints(self._x, self._log_density, log_weights - log_weights.logsumexp(0))
 
     def fitted_proposal(self) -> StudentProposal:
-        r"""The proposal with the weighted mean and covariance of the points.
-
-        Where few points have nearly all the weight, weights are raised to a power below one, until the effective number
-        is three times the coordinates or a third of all ([Koblents2015population]_, section 4). The covariance is
-        shrunk towards the square of `root`, which counts as one point for each coordinate.
-        """
+        r"""Of the points' mean and covariance; weights are tempered ([Koblents2015population]_, section 4)."""
         points, k = self.points, len(self.root)
         tempered = points
         wanted = min(3 * k, len(points.x) / 3, int(points.log_weights.isfinite().sum()) / 2)
@@ -162,11 +142,7 @@ def gradient_and_hessian(density: GradientOfLogDensity, x: Tensor, step: float) 
 
 
 def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
-    """A proposal for a density near a mode: one Newton step from a point, scaled by the Hessian there.
-
-    The negative Hessian is found by differences of the gradient. Away from a mode its eigenvalues may have any sign:
-    they are taken as absolute values.
-    """
+    """One Newton step from a point, scaled by the Hessian there, with absolute values of its eigenvalues."""
     gradient, hessian = gradient_and_hessian(density, x, HESSIAN_STEP)
     eigenvalues, vectors = torch.linalg.eigh(hessian)
     scales = eigenvalues.abs().rsqrt().clamp(max=widest)

@@ -141,10 +141,7 @@ def fit_panel(
 
 @dataclass(frozen=True)
 class _Columns:
-    """What inputs become: numbers in the unit cube, and for each category a column of 0 and 1 in its input's place.
-
-    `low` and `width` are of numbers, `sizes` the numbers of categories of each input that has them.
-    """
+    """What inputs become: numbers in the unit cube, and a column of 0 and 1 for each of `sizes[i]` categories."""
 
     dim: int
     low: Tensor

@@ -14,22 +14,17 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.optim.utils import sample_all_priors
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError
-from tqdm.auto import tqdm
 
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLIP_START
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_flags
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 
 
 def fit_skew_gp(
-    model: SkewGP | MarginalLogLikelihood,
-    num_restarts: int = 1,
-    seed: int = 0,
-    progress: bool = False,
-    **kwargs: Any,
+    model: SkewGP | MarginalLogLikelihood, num_restarts: int = 1, seed: int = 0, **kwargs: Any
 ) -> MarginalLogLikelihood:
     r"""Fit hyperparameters from several starts and keep the best.
 
@@ -48,7 +43,6 @@ def fit_skew_gp(
         model: A model, which is fitted by its evidence by expectation propagation; or an objective.
         num_restarts: The number of starts.
         seed: The seed of the starts.
-        progress: Whether to show a progress bar.
         kwargs: Arguments of `fit_gpytorch_mll`.
 
     Returns:
@@ -59,7 +53,6 @@ def fit_skew_gp(
         InputDataError: If `num_restarts` is not a positive integer, or another argument is of another class.
     """
     num_restarts, seed = as_count(num_restarts, "num_restarts", least=1), as_seed(seed)
-    check_flags(progress=progress)
     if not isinstance(model, MarginalLogLikelihood):
         check_class(model, "model", SkewGP)
     mll = model if isinstance(model, MarginalLogLikelihood) else SkewGPMarginalLogLikelihood(model.likelihood, model)
@@ -71,7 +64,7 @@ def fit_skew_gp(
     initial = deepcopy(mll.state_dict())
     best_value, best_state = -math.inf, None
     with _seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
-        for i in tqdm(range(num_restarts), desc="fits", disable=not progress, leave=False):
+        for i in range(num_restarts):
             mll.load_state_dict(initial)
             if i > 0:
                 fixed = [(p, p.detach().clone()) for p in mll.parameters() if not p.requires_grad]

@@ -1,27 +1,18 @@
 r"""How much judges differ: the spread of a parameter that every judge has a value of, learned from all judges.
 
-Deviations `d_1, ..., d_J` from what is common are normal with standard deviation `sigma`, their spread. The density of
-deviations and spread together is of no use for a fit: it grows without bound as all of them go to zero. So deviations
-are integrated out, by the Laplace approximation at those that were fitted with a spread ([Tierney1986accurate]_):
+Deviations `d_1, ..., d_J` from what is common are normal with standard deviation `sigma`, their spread. Their density
+grows without bound as all go to zero, so they are integrated out, by the Laplace approximation at those that were
+fitted with a spread ([Tierney1986accurate]_), with the curvature `h_j` of the negative log evidence in `d_j`:
 
-    log p(y | sigma) = log p(y | d) + sum_j log N(d_j; 0, sigma^2) + 1/2 sum_j log(2 pi / (h_j + sigma^-2)),
+    log p(y | sigma) = log p(y | d) + sum_j log N(d_j; 0, sigma^2) + 1/2 sum_j log(2 pi / (h_j + sigma^-2)).
 
-where `h_j` is the curvature of the negative log evidence in `d_j`, with all other parameters at their fitted values.
-Spreads are tried from a small one up, each with a fit that starts at the last one: large differences, as of judges
-said to be noise, can be another mode of the objective, of less evidence, that a fit does not leave.
-
-Where people have fewer than some thirty answers, fitted deviations are mostly noise, and so are not fitted at all: with
-slope `g_j` and curvature `h_j` of the log evidence at deviations of zero, `y | d` is about normal in `d`, and
+Spreads are tried from a small one up, as large differences can be another mode that a fit does not leave. Where people
+have few answers, fitted deviations are mostly noise: with slope `g_j` and curvature `h_j` at deviations of zero,
 
     log p(y | sigma) = log p(y | 0) + sum_j (g_j^2 / (h_j + sigma^-2) - log(1 + sigma^2 h_j)) / 2
 
-for all spreads from a single fit. Deviations are then two steps of Newton's method from zero.
-
-In both cases a deviation keeps its variance `1 / (h_j + sigma^-2)`, over which predictions of a judge's answers are
-averaged; those of new judges are averages over `N(0, sigma^2)`.
-
-The curvatures are a diagonal of a Hessian, by differences of gradients along few random directions
-([Bekas2007estimator]_), so that a thousand judges cost no more than sixteen.
+for all spreads from a single fit. A deviation keeps its variance `1 / (h_j + sigma^-2)`, over which predictions are
+averaged. The curvatures are by differences of gradients along few random directions ([Bekas2007estimator]_).
 
 .. [Tierney1986accurate] L. Tierney, J. B. Kadane. Accurate approximations for posterior moments and marginal densities.
    Journal of the American Statistical Association 81, 1986.
@@ -55,10 +46,7 @@ MIN_PRECISION = 0.5  # of a deviation beside its prior's, as where the density i
 
 
 def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
-    """Fit with several spreads of each of judges' parameters, and keep the most probable that could be fitted.
-
-    The hyperparameters of the objective are fitted already; `fit` fits them from their present state.
-    """
+    """Fit a fitted objective with several spreads of each of judges' parameters; keep the most probable."""
     for prior, deviation in deviations_of_judges(mll.model):
         if not deviation.requires_grad:
             continue

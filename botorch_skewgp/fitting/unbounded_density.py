@@ -17,11 +17,7 @@ FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity,
 
 
 class UnboundedDensity:
-    r"""The objective over unbounded coordinates of the parameters that have priors.
-
-    Evaluations set the parameters of the objective's model, which is in training mode. Priors are densities of the
-    constrained value, as GPyTorch's modules register them. Raises `UnsupportedError`.
-    """
+    r"""The objective over unbounded coordinates of the parameters that have priors; evaluations set them."""
 
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
@@ -80,10 +76,7 @@ class UnboundedDensity:
 
     @torch.no_grad()
     def log_densities(self, x: Tensor) -> Tensor:
-        """The log densities of coordinates `N x k`, without gradients; `-inf` where the prior has no Cholesky factor.
-
-        Those of `__call__` up to the tolerance of iterations, in a fraction of the time.
-        """
+        """The log densities of coordinates `N x k` up to the tolerance of iterations, without gradients, faster."""
         model = self.mll.model
         log_density = x.new_full(x.shape[:1], -torch.inf)
         found, terms, log_volumes = [], [], []

@@ -1,7 +1,7 @@
 """Kernels beyond GPyTorch's, and the covariances of slopes under its kernels.
 
-`items` and `judges` are kernels, `slopes` the covariances of slopes. `checked` refuses invalid values of
-GPyTorch's kernels; `squared_exponential` and `sums` compute covariances of fixed kernels fast.
+`items` and `judges` are kernels, `slopes` the covariances of slopes. `checked` refuses invalid values of GPyTorch's
+kernels; `squared_exponential` computes covariances of fixed kernels fast.
 """
 
 from botorch_skewgp.kernels.items import ItemEffectKernel

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, ProductKernel, ScaleKernel
 from gpytorch.module import Module
 from gpytorch.priors import HalfCauchyPrior
+from linear_operator.operators import DenseLinearOperator, LinearOperator
 from torch import Tensor
 
-from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import DeviationPrior, register_named_prior
 from botorch_skewgp.observations.checks import as_count
 
@@ -96,13 +96,9 @@ class LinearTastesKernel(Kernel):
 class Reliability(Module):
     r"""The size of each judge's utility relative to the noise of his answers, compared with other judges.
 
-    The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of the shared
-    utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, that of
-    the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, also among many others.
-    Their logarithms have a normal prior around 0, whose spread is learned; see `DeviationPrior`.
-
-    Args:
-        num_judges: The number of judges, one more than the largest number of one.
+    A judge's utility is multiplied by his reliability `r`, near 0 for one who answers at random. A mean fourth power of
+    1 fixes the common factor that data leave open, so that reliable judges have about 1. The logarithms have the prior
+    `DeviationPrior`.
     """
 
     def __init__(self, num_judges: int) -> None:
@@ -143,9 +139,7 @@ class Reliability(Module):
 
 
 class JudgeKernel(Kernel):
-    """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: a shared part, plus an independent own part of each judge,
-    times the factors `r` of their reliability, if any.
-    """
+    """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`, with the factors `r` of judges' reliability, if any."""
 
     has_lengthscale = False
 
@@ -173,3 +167,24 @@ class JudgeKernel(Kernel):
         if self.reliability is None:
             return covariance
         return covariance * self.reliability.at(by1) * self.reliability.at(by2)
+
+
+def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
+    """The covariance of a kernel at points; sums are added as matrices, which linear_operator would decompose."""
+    kinds = {type(part) for part in kernel.modules()}
+    if {AdditiveKernel, LinearKernel} <= kinds:
+        return DenseLinearOperator(_matrix(kernel, X))
+    return kernel(X)
+
+
+def _matrix(kernel: Kernel, X: Tensor) -> Tensor:
+    if not isinstance(kernel, AdditiveKernel | ProductKernel | ScaleKernel):
+        return kernel(X).to_dense()
+    is_copied = isinstance(kernel, ScaleKernel) and kernel.base_kernel.active_dims is not None  # by GPyTorch
+    if kernel.active_dims is not None and not is_copied:
+        X = X.index_select(-1, kernel.active_dims)
+    if isinstance(kernel, ScaleKernel):
+        return kernel.outputscale.unsqueeze(-1).unsqueeze(-1) * _matrix(kernel.base_kernel, X)
+    parts = torch.broadcast_tensors(*(_matrix(part, X) for part in kernel.kernels))
+    stacked = torch.stack(parts)
+    return stacked.sum(0) if isinstance(kernel, AdditiveKernel) else stacked.prod(0)

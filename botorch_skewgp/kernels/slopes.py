@@ -1,10 +1,8 @@
-r"""Covariances of slopes: derivatives of a kernel in its inputs.
+r"""Covariances of slopes: derivatives of a kernel in its inputs ([Rasmussen2006]_, section 9.4).
 
-Differentiation is linear, so that `Cov(f(x), df/dz_j (z)) = dk/dz_j (x, z)` and
-`Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006]_, section 9.4). The derivatives are
-automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances without cancellation.
-GPyTorch's Matern and periodic kernels are functions of the distance, which has no derivative at zero. Here they are
-functions of its square, as is the RBF kernel, which then takes half the time.
+The derivatives are automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances
+without cancellation. GPyTorch's Matern and periodic kernels are functions of the distance, which has no derivative at
+zero; here they are functions of its square.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """
@@ -138,12 +136,7 @@ def _squared_distance(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
 
 
 class _MaternOfSquare(torch.autograd.Function):
-    r"""A Matern correlation, or one of its derivatives, as a function of the squared distance `s = r^2`.
-
-    With `a = sqrt(2 nu) r`: `e^-a (1 + a)` and its derivative `-3/2 e^-a` for `nu = 1.5`; `e^-a (1 + a + a^2 / 3)`,
-    `-5/6 e^-a (1 + a)` and `25/12 e^-a` for `nu = 2.5`. The next one is infinite at zero, where zero replaces it: its
-    factors, differences of the inputs, vanish there.
-    """
+    r"""A Matern correlation or its derivatives as functions of `s = r^2`; zero replaces the infinite one at zero."""
 
     @staticmethod
     def forward(ctx: Any, squared: Tensor, nu: float, order: int) -> Tensor:

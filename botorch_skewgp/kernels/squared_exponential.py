@@ -25,22 +25,14 @@ class Categories(NamedTuple):
     weights: Tensor  # the decrease of the logarithm of the scaled covariance where points differ in each, `k`
 
     def agreement(self, X: Tensor, Z: Tensor) -> Tensor:
-        """The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`. `X` is
-        `batch_shape x q x d`, `Z` `batch_shape x q' x d`.
-        """
+        """The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`."""
         X, Z = X.detach()[..., self.dims], Z.detach()[..., self.dims]
         return (X.unsqueeze(-2) == Z.unsqueeze(-3)).to(self.weights) @ self.weights
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredExponential:
-    r"""The covariance `scale exp(-|x - z|^2 / 2) + constant`, with distances in units of the lengthscales.
-
-    Its scaled part may be multiplied by `exp(-w_j)` for each category `j` in which points differ.
-
-    Equal to GPyTorch's kernels up to rounding. Those transform their parameters at every call and record three times as
-    many operations, most of the time for the few points of an acquisition function.
-    """
+    r"""`scale exp(-|x - z|^2 / 2) + constant`, the first part times `exp(-w_j)` for each category `j` that differs."""
 
     scale: Tensor  # a number
     lengthscale: Tensor  # `1 x d` or `1 x 1`
@@ -90,9 +82,7 @@ class SquaredExponential:
         return variance.expand(X.shape[:-1])
 
     def with_points(self, Z: Tensor) -> CovarianceWithPoints | None:
-        """The covariance with fixed points; `None` if it would keep too few digits, or there are no points. `Z` is
-        `batch_shape x n x d`.
-        """
+        """The covariance with fixed points; `None` if it would keep too few digits, or there are no points."""
         if Z.shape[-2] == 0:
             return None
         z = self.numbers(Z)
@@ -108,9 +98,7 @@ class SquaredExponential:
         return X if self.categories is None else X[..., self.categories.numbers]
 
     def half_exponent(self, white: Tensor) -> Tensor:
-        """Each point's term of the log scaled covariance with a point of other categories, `... x n x 1`. `white` is
-        `... x n x d`.
-        """
+        """Each point's term of the log scaled covariance with a point of other categories, `... x n x 1`."""
         level = self.scale.log()
         if self.categories is not None:
             level = level - self.categories.weights.sum()

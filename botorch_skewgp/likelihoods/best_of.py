@@ -1,9 +1,7 @@
 r"""The probability that each of several items is best under a skewed posterior, by quasi-Monte Carlo.
 
-Given a draw, noisy utilities `u = f + v` are normal, and item `i` is best with the orthant probability of their `k - 1`
-differences. Its separation into a product of univariate probabilities ([Genz1992numerical]_) is averaged over a Sobol
-sequence, whose first coordinate picks the draw: a point costs `k - 1` univariate probabilities for any number of draws,
-and the average is smooth in the posterior.
+Given a draw, it is an orthant probability of normal differences, separated into univariate ones ([Genz1992numerical]_)
+and averaged over a Sobol sequence whose first coordinate picks the draw.
 
 .. [Genz1992numerical] A. Genz. Numerical computation of multivariate normal probabilities. Journal of Computational and
    Graphical Statistics 1, 1992.
@@ -29,9 +27,7 @@ MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 def best_of_probabilities(
     posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None, level: Tensor | None = None
 ) -> Tensor:
-    """The probability that each of `k` items is chosen as the best. `posterior` is `batch_shape x k`, `available`
-    `batch_shape x k`.
-    """
+    """The probability that each of `k` items is chosen as the best, `batch_shape x k` as `available`."""
     covariance, means = posterior.gaussian_covariance, posterior.component_means
     if level is not None:
         covariance = torch.nn.functional.pad(covariance, (0, 1, 0, 1))

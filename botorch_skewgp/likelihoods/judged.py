@@ -89,11 +89,7 @@ class JudgedLikelihood(Likelihood):
         return scale.standardize(shift) if self._shift_is_given else shift
 
     def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
-        """Set the defaults that depend on a model's kinds of observations, unless the values were given or set.
-
-        A model does so when it is built. Beside numbers, which fix scale and level of the latent function, the noise of
-        judgements is a parameter to fit, and so is their level.
-        """
+        """Set the defaults that depend on a model's kinds of observations, unless the values were given or set."""
         if not any(kind.anchors_scale for kind in kinds):
             return
         read = ReadParameter("noise")
@@ -232,10 +228,7 @@ class JudgedLikelihood(Likelihood):
         return next((getattr(self, name) for name in names if hasattr(self, name)), None)
 
     def around_judge(self) -> tuple[list[Self], Tensor] | None:
-        """The likelihoods that the answers of the likelihood's judge are an average over, and the weight of each.
-
-        `None` where the judge's parameters are known, or are no judge's.
-        """
+        """The likelihoods that the judge's answers are an average over, and their weights; `None` if known."""
         prior = self._deviation_prior
         around = None if prior is None or self._deviation is not None else prior.around_judge(self._judge)
         if around is None:

@@ -73,11 +73,7 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
 
 
 class DeviationPrior(NormalPrior):
-    r"""The common prior of judges' deviations, normal around 0, whose standard deviation `fit_skew_gp` learns.
-
-    The logarithm of this spread has a normal prior around that of the expected spread, where a fit starts.
-    `judge_variance` is what is left of each judge's own variance after a fit that learns spreads; zero before.
-    """
+    r"""The normal prior of judges' deviations, with a spread to learn, and what is left of their variances."""
 
     def __init__(self, spread: float, num_judges: int) -> None:
         super().__init__(0.0, spread)
@@ -89,10 +85,8 @@ class DeviationPrior(NormalPrior):
         self.judge_variance.copy_(variance)
 
     def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
-        """Nodes and weights of an average over a judge's deviation, by Gauss-Hermite quadrature; `None` where it is
-        taken as it is.
-
-        Nodes are differences from the fitted deviation, those of a `"new"` judge from 0.
+        """Nodes (differences from the fitted deviation, or 0 if new) and weights of an average over a judge's
+        deviation.
         """
         if judge == "new":
             scale = self.scale
@@ -201,11 +195,7 @@ class PositiveParameter:
 
 
 class JudgeParameter(PositiveParameter):
-    """A positive parameter `name` of a module, with one value or one for each judge.
-
-    Values of judges are a common one, stored as `raw_name`, times a factor each, whose logarithms are the parameter
-    `name_deviation`.
-    """
+    """A positive parameter `name` of a module: one value, or a common one times `exp(name_deviation)`."""
 
     def __get__(self, module: Any, owner: type | None = None) -> Any:
         common = super().__get__(module, owner)

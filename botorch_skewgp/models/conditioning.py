@@ -1,9 +1,8 @@
 r"""Conditioning a SkewGP: on new data, on fantasies in closed form, and on its own draws.
 
-Given a draw, the latent function is Gaussian: a further number updates every draw's mean by Gaussian conditioning and
-its probability by the density of the number. A further interval row does so with a value drawn from its univariate
-truncated normal given the draw, and with the probability of the interval: one step of sequential importance sampling,
-in the order of the Cholesky factor ([Geweke1991efficient]_).
+Given a draw, the latent function is Gaussian: a further number updates every draw's mean, and its probability by the
+density of the number. A further interval row does so with a value drawn from its truncated normal and the probability
+of the interval: a step of sequential importance sampling ([Geweke1991efficient]_).
 
 .. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
    subject to linear constraints. Computing Science and Statistics 23, 1991.
@@ -23,13 +22,7 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from botorch_skewgp.models.inputs import (
-    as_observations,
-    check_batch,
-    check_observations,
-    check_train_X,
-    moved,
-)
+from botorch_skewgp.models.inputs import as_observations, check_batch, check_observations, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import NEW, SHARED, judges_of
 from botorch_skewgp.models.snapshot import FantasyLevel
@@ -212,11 +205,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
 
 def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:
-    """The mixture given further rows, all numbers or all intervals, differentiable in the points.
-
-    `uniforms` is `m x S`, or `2m x S` with slips: the first half draws the values of interval rows, the second the
-    slips, whose choice has no derivative.
-    """
+    """The mixture given rows, all numbers or all intervals; `uniforms` is `m x S`, `m x S` more for slips."""
     weight = rows.weight
     means = weight @ posterior.component_means
     covariance = weight @ posterior.gaussian_covariance @ weight.mT + rows.noise_covariance

@@ -1,10 +1,9 @@
 r"""Contradictory rows, such as two very different values at nearly equal points.
 
-Covariances have a relative jitter of `1e-12`: that of rows if their noise is smaller, or that of columns where these
-are factored. With `alpha = J^-1 (E[rows] - mean)` and `J` the rows' covariance, the derivative of twice the log density
-in the logarithm of the jitter is `sum_i jitter_i (alpha_i^2 - (J^-1)_ii)`. For plausible rows it is about zero: the
-second term counts the directions whose variance is the jitter, and the first is about chi-squared with that many
-degrees of freedom. If it is large, results depend on the jitter. For columns, `alpha` are the representer weights.
+With `alpha = J^-1 (E[rows] - mean)` and `J` the rows' covariance, the derivative of twice the log density in the
+logarithm of the jitter is `sum_i jitter_i (alpha_i^2 - (J^-1)_ii)`. For plausible rows it is about zero, as the first
+term is about chi-squared with the second's degrees of freedom; if it is large, results depend on the jitter. For
+columns, `alpha` are the representer weights.
 """
 
 from __future__ import annotations

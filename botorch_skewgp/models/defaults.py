@@ -214,12 +214,7 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
 
 
 class IntegratedConstantMean(Mean):
-    """A constant `c ~ N(0, variance)`, integrated over exactly; the variance is not fitted.
-
-    A Gaussian process with such a mean has mean zero and `variance` added to all its covariances, a term of rank one.
-    With a fitted constant, which has no uncertainty, a model of five successes in one corner of the domain is as sure
-    of the far corner.
-    """
+    """A constant `c ~ N(0, variance)`, integrated over exactly; the variance is not fitted."""
 
     def __init__(self, variance: float) -> None:
         super().__init__()

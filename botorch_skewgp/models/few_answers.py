@@ -17,9 +17,7 @@ ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `p
 
 
 def warn_of_few_answers(model: Model) -> None:
-    """Issue a `FewAnswersWarning` for a single model of few answers with hyperparameters to learn, at the line of the
-    first caller outside of the package.
-    """
+    """Issue a `FewAnswersWarning` at a caller's line for one model of few answers with free parameters."""
     if not isinstance(model, LatentModel) or not any(parameter.requires_grad for parameter in model.parameters()):
         return
     num_answers = sum(entry.num_answers for entry in model.observations)

@@ -1,11 +1,9 @@
 r"""Inducing points: rows over many points, written as rows over few.
 
 With `u` the columns of few points `Z`, a row `w^T f` is the sum of its mean given `u`, `w^T K_xz K_zz^-1 u`, and a
-residual that is independent of `u`. The approximation is that residuals of different judgements are independent. Each
-is then noise of its row, with its exact variance, and the rows are over `u` alone: expectation propagation, samplers
-and posterior are the same as without inducing points, at `O(m M^2)` for `m` rows and `M` columns. For numbers this is
-the fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2005unifying]_), for labels its
-probit form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
+residual that is noise of its row: residuals of different judgements are taken as independent. For numbers this is the
+fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2005unifying]_), for labels its probit
+form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
 
 .. [Snelson2006sparse] E. Snelson, Z. Ghahramani. Sparse Gaussian processes using pseudo-inputs. NeurIPS 18, 2006.
 .. [QuinoneroCandela2005unifying] J. Quinonero-Candela, C. E. Rasmussen. A unifying view of sparse approximate Gaussian
@@ -79,10 +77,8 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
 
 @torch.no_grad()
 def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
-    """Choose training points greedily, each with the largest prior variance given those before.
-
-    BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MAX_CANDIDATES` evenly spaced points.
-    For very smooth kernels fewer points explain everything, and further candidates follow. `train_X` is `n x d`.
+    """BoTorch's greedy variance reduction ([Burt2020convergence]_) among at most `MAX_CANDIDATES` of the `n x d`
+    points.
     """
     _, first = transformed.unique(dim=0, return_inverse=True)
     place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
@@ -112,9 +108,7 @@ class WhiteRows:
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int] = ()) -> tuple[RowModel, ResidualColumns | None]:
-        """The rows under their standard normal prior, with the residuals of some judges' rows in further columns
-        instead of noise. Raises `UnsupportedError`.
-        """
+        """The rows under their prior, with some judges' residuals as columns. Raises `UnsupportedError`."""
         X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
         if X is None or not self.prior.by_judge:
             return _under_standard_normal(self.root, rows), None
@@ -163,11 +157,7 @@ def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
 
 
 def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal) -> WhiteRows:
-    """Rows over training points as rows over the white coordinates of the columns of inducing points.
-
-    With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
-    pseudo-points and slopes are columns themselves, and their rows have no residual.
-    """
+    """Rows over the standard normal `L^-1 (u - mean)` of the inducing points' columns `u`, with residuals."""
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points
     assert X is not None
@@ -223,9 +213,7 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
 
 
 def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Rows with independent noise; blocks of rows that share noise or a judge, `b x r` for every block size `r`; their
-    labels.
-    """
+    """Rows with independent noise; blocks that share noise or a judge, `b x r` for every size `r`; their labels."""
     every = torch.arange(rows.num_rows, device=rows.index.device)
     label = torch.zeros_like(every) if rows.block is None else rows.block
     shares = torch.zeros_like(every, dtype=torch.bool)
@@ -267,10 +255,7 @@ def _explain(features: Tensor, of_values: Tensor, values: Rows, prior: LatentPri
 
 
 def _shared_by_judges(rows: Rows, features: Tensor, by: Tensor) -> tuple[Tensor, Tensor]:
-    """The root of what rows of a judge share: his features, then the noise of each of his judgements; the labels.
-
-    A judge with `n` choices thus has `r + n` columns for many more rows.
-    """
+    """The root of what a judge's rows share (his features, then the noise of each of his judgements); the labels."""
     judgement = torch.zeros_like(by, dtype=torch.long) if rows.block is None else rows.block
     label = torch.where(by != 0, by.long() + judgement.max() + 2, judgement)  # -1 for a new judge
     if rows.noise_root is None:

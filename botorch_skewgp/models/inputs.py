@@ -52,11 +52,7 @@ def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observatio
 
 
 def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None:
-    """Apply a change of dtype or device to the base distributions of transformed normal priors.
-
-    GPyTorch does not move these, which are not modules: a log-normal prior moved to a GPU is sampled on the CPU, and
-    setting a parameter to the sample fails.
-    """
+    """Apply a change of dtype or device to base distributions of transformed normal priors, which GPyTorch leaves."""
     for prior in module.modules():
         if isinstance(prior, Prior) and isinstance(prior, TransformedDistribution):
             parameters = vars(prior.base_dist)
@@ -76,10 +72,7 @@ def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
 
 
 def check_hyperparameters(model: Module) -> None:
-    """Raise if a hyperparameter is not finite, or not positive where it must be.
-
-    Bounds for the optimiser alone do not prevent setting such values. Raises `InputDataError`.
-    """
+    """Raise `InputDataError` if a hyperparameter is not finite, or not positive where it must be."""
     for module in (model, *modules_below(model)):  # at every step of a fit; GPyTorch's generators take a tenth of it
         for short, parameter in module._parameters.items():
             if parameter is None or not parameter.numel():
@@ -139,10 +132,7 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
-    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels.
-
-    Raises `InputDataError`.
-    """
+    """Observations from BoTorch's tensors: numbers, or integer pairs for duels. Raises `InputDataError`."""
     if not isinstance(Y, Tensor):
         if noise is not None:
             raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
@@ -153,11 +143,7 @@ def as_observations(
 
 
 def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
-    """Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
-
-    Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
-    Raises `UnsupportedError`.
-    """
+    """Points and observations of a BoTorch dataset; equal ranks of two are a tie. Raises `UnsupportedError`."""
     if isinstance(dataset, MultiTaskDataset):
         raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")
     if dataset.Y.shape[-1] != 1 and not isinstance(dataset, RankingDataset):
@@ -255,12 +241,7 @@ def warn_of_scaling(
     numbers: bool = True,
     likelihood: RowLikelihood | None = None,
 ) -> None:
-    """Warn of data outside the range of the default kernel and noise, as BoTorch's models do.
-
-    The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass if their
-    mean is within 3 and their standard deviation between 1/3 and 3 (the lower limit is for five numbers or more, as few
-    may be close by chance). `botorch.settings.validate_input_scaling(False)` turns these warnings off.
-    """
+    """Warn of inputs outside the unit cube, and of numbers not of about zero mean and unit variance."""
     if validate_input_scaling.off():
         return
     outside = ((X < -TOLERANCE) | (X > 1 + TOLERANCE)).any(0).nonzero().squeeze(-1).tolist()
@@ -325,9 +306,7 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
 
 
 def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
-    """Raise `InputDataError` unless numbers or duels fit the points of a batch of fantasies. `X` is
-    `batch_shape x q x d`, `Y` `batch_shape x q x 1`.
-    """
+    """Raise `InputDataError` unless numbers, `batch_shape x q x 1`, or duels fit the points of a batch of fantasies."""
     check_finite(X, "X")
     q = X.shape[-2]
     if Y.is_floating_point():

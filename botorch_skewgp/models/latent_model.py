@@ -73,10 +73,8 @@ MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 class LatentModel(TransformedInputsMixin, Model, GP):
     r"""Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function.
 
-    Two modes, as in BoTorch: in training mode a call returns the prior, for the objective of a fit; in evaluation mode
-    it returns the posterior, and `train_inputs` are transformed. The methods of the posterior (`posterior`,
-    `predictive`, `draws`, ...) use a `Snapshot` in either mode and do not change the mode, so that one thread may call
-    them while another fits. `SkewGP` says what the arguments are.
+    In training mode a call returns the prior, in evaluation mode the posterior, and `train_inputs` are transformed. The
+    methods of the posterior use a `Snapshot` in either mode, so that one thread may call them while another fits.
     """
 
     train_inputs: tuple[Tensor]
@@ -357,10 +355,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return self._points, self._observations, self._outcome_scale, self.draw_settings, self.approximation
 
     def _frozen(self) -> Self:
-        """A copy in evaluation mode with modules of its own, which another thread's fit does not change.
-
-        Data are shared, since a model replaces them and never writes into them.
-        """
+        """A copy in evaluation mode with modules of its own; data, which a model never writes into, are shared."""
         frozen = copy(self)
         frozen.__dict__["_modules"] = deepcopy(self._modules)
         frozen._snapshot, frozen._fantasies = None, ()
@@ -378,10 +373,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     # Prior and rows
 
     def forward(self, X: Tensor) -> MultivariateNormal:
-        """The Gaussian prior of values at the points (or inducing points) and the pseudo-points of a skew prior, and of
-        slopes, before any skewness.
-
-        `X` is `batch_shape x n x d`; transformed here in training mode, as in BoTorch's models.
+        """The Gaussian prior of all columns, before any skewness; points are transformed here in training mode, as in
+        BoTorch.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -407,10 +400,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
-        """The Gaussian prior over all columns of rows, before any skewness, with values at the inducing points if any.
-
-        `points` are other training points after input transforms, `n x d`.
-        """
+        """The prior over all columns, before any skewness; `points` are other transformed training points, `n x d`."""
         training_points = self.train_inputs[0] if points is None else points
         points = training_points
         if self.inducing is not None:
@@ -450,9 +440,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def row_model(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
     ) -> RowModel:
-        """Rows of the observations under a prior at the training points, in float64 and differentiable.
-
-        `merge_equal` allows that equal rows are merged into one with a count, if there are many.
+        """Rows of the observations under a prior at the training points, differentiable; many equal rows merge if
+        allowed.
         """
         if self.inducing is not None:
             return self.white_rows(prior, observations, merge_equal).for_judges()[0]
@@ -575,9 +564,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return now.posterior_at(torch.cat([inputs[..., :-1], column], dim=-1), codes)
 
     def checked_query(self, X: Tensor) -> Tensor:
-        """Points of a query before input transforms, in double precision if the model's are. `X` is
-        `batch_shape x q x d`.
-        """
+        """Points of a query before input transforms, in double precision if the model's are."""
         transform = getattr(self, "input_transform", None)
         return check_query(X, self._points, num_appended_columns(transform, self._points))
 
@@ -587,9 +574,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return None if self._panel is None else self._judge
 
     def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
-        """The posterior of the latent function in its own units, from a given mixture instead of the model's draws. `X`
-        is `batch_shape x q x d`.
-        """
+        """The posterior of the latent function in its own units, from a given mixture instead of the model's draws."""
         X = self.transform_inputs(self.checked_query(X))
         X = X if self._panel is None else with_code(X, self._judge)
         prior = self.latent_prior(self.train_inputs[0].double())
@@ -598,9 +583,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         )
 
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
-        """The posterior at transformed inputs; raises BoTorch's errors if the number of columns differs from that of
-        training points, or squared distances overflow.
-        """
+        """The posterior at transformed inputs. Raises `BotorchTensorDimensionError`."""
         dim = now.model.train_inputs[0].shape[-1]
         if self._panel is not None and X.shape[-1] == dim:
             X = with_code(X, self._judge)

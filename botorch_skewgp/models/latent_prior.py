@@ -1,8 +1,4 @@
-r"""The Gaussian prior of the latent function over the columns of rows.
-
-Only this module interprets columns: values at points, of one output or several, values at the pseudo-points of a skew
-prior, and slopes. Rows, conditioning and posteriors use positions of columns only.
-"""
+r"""The Gaussian prior over the columns of rows, which only this module interprets: values and slopes."""
 
 from __future__ import annotations
 
@@ -18,10 +14,9 @@ from gpytorch.means import Mean
 from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, covariance_of_points
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.kernels.squared_exponential import CovarianceWithPoints, SquaredExponential
-from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.rows import ColumnLayout
 
 
@@ -75,9 +70,7 @@ class LatentPrior:
         return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
-        """The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest. `X` is `batch_shape x q x d`, `Z`
-        `batch_shape x q' x d`.
-        """
+        """The covariance of values at `q` and `q'` points, `batch_shape x (q o) x (q' o)`, output fastest."""
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
                 # lazy: it is large, and often only its diagonal is used

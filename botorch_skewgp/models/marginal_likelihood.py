@@ -21,11 +21,7 @@ EvidenceMethod = Literal["exact", "ep"] | Callable[[TruncatedNormal], Tensor]
 
 
 class Evidence(NamedTuple):
-    r"""The parts of a model's evidence ([Benavoli2021unified]_, Corollaries 1-3).
-
-    The skew prior is a Gaussian process given the rows of its pseudo-points: these are among the rows of the data, and
-    their own normaliser divides the evidence.
-    """
+    r"""The parts of the evidence ([Benavoli2021unified]_, Corollaries 1-3); that of the prior's rows divides it."""
 
     number_log_density: Tensor  # the log density of the observations that are numbers, under the Gaussian process
     rows: TruncatedNormal  # the interval rows given the numbers; those of the skew prior come first

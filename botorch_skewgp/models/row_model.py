@@ -59,11 +59,7 @@ class _NumberInformation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
-    """Rows over points with a Gaussian prior; differentiable in everything.
-
-    With `column_root`, the lower Cholesky factor `L` of the covariance of the columns `f`, mean, covariance (the
-    identity) and rows are those of their white coordinates `L^-1 (f - mean)`.
-    """
+    """Rows over points with a Gaussian prior, or over white coordinates `L^-1 (f - mean)` of columns with root `L`."""
 
     mean: Tensor  # the prior mean at `n` points, in float64
     covariance: Tensor  # the prior covariance `K` there, `n x n`
@@ -140,9 +136,8 @@ class RowModel:
 
     @cached_property
     def _weights_of_numbers(self) -> Tensor:
-        """The representer weights of the mean given the numbers, a column.
-
-        Not computed from that mean, whose differences at nearly coincident points are below the jitter.
+        """The representer weights of the mean given the numbers, a column; that mean's differences may be below the
+        jitter.
         """
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(self.mean.shape[-1], 1)
@@ -238,11 +233,7 @@ class RowModel:
 
     @torch.no_grad()
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
-        """The Gaussian approximation of the latent function: a mixture of one component, without draws.
-
-        With slips the function may be more uncertain than in the prior. A mixture of `NUM_COMPONENTS` components has
-        that variance between them.
-        """
+        """The Gaussian approximation; of `NUM_COMPONENTS` components where it is wider than the prior."""
         if self.works_by_points:
             latent, root = approximation.factor.shared_coordinates
             return self._of_columns(
@@ -291,9 +282,9 @@ class RowModel:
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.
 
-        Rows with less noise than the jitter fix some directions of the latent coordinates; the others are integrated
-        out given the noisy rows (Rao-Blackwell). With mean `e_s` and covariance `V` of the values given a
-        draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
+        Rows with less noise than the jitter fix some directions; the others are integrated out given the noisy rows.
+        With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 -
+        K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
         mean, noise = distribution.mean, distribution.noise_of_mean
@@ -319,9 +310,7 @@ class RowModel:
         return self._mixture_of_values(latent[:, :n].mT, torch.linalg.solve_triangular(L, free.mT, upper=False).mT[:n])
 
     def _mixture_of_values(self, latent: Tensor, latent_root: Tensor, may_widen: bool = False) -> RepresenterMixture:
-        """The mixture from the latent coordinates of the points given the numbers. `latent` is `n x S`, `latent_root`
-        `n x r`.
-        """
+        """The mixture from latent coordinates of the points given the numbers, `n x S`, and their root, `n x r`."""
         weights = self._weights_of_numbers + self._representer_weights(self._white(self._point_root @ latent))
         known, excess = _information(self._white(self._point_root @ latent_root), may_widen)
         if excess is not None:
@@ -330,9 +319,8 @@ class RowModel:
 
 
 def _information(root: Tensor, may_widen: bool) -> tuple[Tensor, Tensor | None]:
-    """The information on white coordinates: a root of the identity less their covariance, from a root of the latter.
-
-    If the covariance may exceed the identity, also means of components with that excess, else `None`.
+    """A root of the identity less a covariance, given its root; means of components with any excess over it, else
+    `None`.
     """
     eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
     eigenvalues, vectors = torch.linalg.eigh(eye - root @ root.mT)  # between 0 and 1 up to rounding

@@ -28,15 +28,18 @@ from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.panel import SHARED, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.slips import slip_probabilities
 from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
+from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import hermite
+
+NUM_NODES = 64  # of averages over a row's cavity
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +162,8 @@ class Snapshot:
         return self._fitted[1]
 
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
-        """The prior and the mixture over columns for some judges; made once for each set of them.
-
-        Exact models have a column for every pair of a point and its judge. Inducing points represent the shared part,
-        and the residuals of a judge's rows are further columns.
+        """The prior and the mixture over columns for some judges, whose rows' residuals given inducing points are
+        columns too.
         """
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
@@ -181,10 +182,8 @@ class Snapshot:
         num_outputs: int = 1,
         fantasies: Sequence[FantasyLevel] = (),
     ) -> SkewGPPosterior:
-        """The posterior of the latent function at points after input transforms.
-
-        Residuals of different judges' utilities given inducing points are independent, as those of their answers. `X`
-        is `batch_shape x q x d`.
+        """The posterior at `batch_shape x q x d` transformed points; judges' residuals given inducing points are
+        independent.
         """
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
@@ -226,10 +225,61 @@ class Snapshot:
         merged = None
         if draws is not None and draws.rows.shape[-1] != row_model.intervals.num_rows:
             merged = model.row_model(prior, merge_equal=True).truncated_normal
-        return slip_probabilities(row_model, blocks, model.likelihood, draws, merged)
+        distribution = row_model.truncated_normal
+        slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)
+        if distribution.heights is not None:
+            slipped[~row_model.rows.is_equality] = _outside(distribution, draws, merged)
+        first = row_model.rows.num_rows - sum(block.num_rows for _, block in blocks)  # after the rows of a skew prior
+        found = []
+        for entry, block in blocks:
+            probability = slipped[first : first + block.num_rows]
+            first += block.num_rows
+            of_answers = probability.new_zeros(entry.num_answers)
+            if block.heights is not None:
+                of_kind = model.likelihood.for_kind(type(entry))
+                probability = probability * of_kind.share_of_slips(entry, block)
+                of_answers = of_answers.index_copy(0, of_kind.answer_of_rows(block), probability)
+            found.append(of_answers)
+        return found
 
 
 def _mixture(row_model: RowModel, row_posterior: Draws | Sites) -> RepresenterMixture:
     if isinstance(row_posterior, Draws):
         return row_model.representer_mixture(row_posterior).in_space_filling_order(row_model.column_covariance)
     return row_model.gaussian_mixture(product_of_sites(row_model.truncated_normal, row_posterior))
+
+
+def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: TruncatedNormal | None) -> Tensor:
+    """The probability that a row's answer is a slip or a guess, the same for all rows of an answer."""
+    heights = distribution.heights
+    assert heights is not None
+    # of one answer, whatever its weight
+    factor = StepFactor(distribution.lower, distribution.upper, distribution.noise, heights)
+    if draws is None:
+        approximation = expectation_propagation(distribution)
+        approximation.warn_of_competition()
+        slips = 1 - factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+        if distribution.count is None or distribution.copies is None:
+            return slips
+        # of one of the factors to a power, under its cavity times that power
+        nodes, log_weights = hermite(slips, NUM_NODES)
+        h = approximation.cavity_mean + approximation.cavity_variance.sqrt() * nodes.unsqueeze(-1)
+        log_powers = distribution.count / distribution.copies * factor.log_likelihood(h)
+        weights = (log_weights.unsqueeze(-1) + log_powers).softmax(-2)
+        weighted = (weights * (1 - factor.attention(h, torch.zeros_like(h)))).sum(-2)
+        return torch.where(distribution.count == distribution.copies, slips, weighted)
+    if merged is None and distribution.count is not None:
+        merged = distribution
+    if merged is not None:
+        generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
+        h = noiseless_given_rows(merged, draws.rows, generator, single=distribution)
+        return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
+    # given all other rows, an answer is attentive if all its rows are inside their bounds
+    conditional = distribution.conditionals(draws.rows.to(distribution.mean))
+    variance = conditional.scale.square() - factor.noise
+    log_inside = factor.log_inside(conditional.mean, variance)
+    beyond = draws.rows != torch.maximum(torch.minimum(draws.rows, factor.upper), factor.lower)
+    others = factor.heights.total(beyond.to(log_inside)) - beyond.to(log_inside)
+    log_odds = factor.heights.log_gain + log_inside - factor.heights.log_outside
+    slips = torch.where(others > 0, 1.0, torch.sigmoid(-log_odds)).mean(-2)
+    return heights.total(slips) / heights.size

@@ -18,11 +18,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, set, frozenset)
 
 @dataclass(frozen=True, eq=False)
 class ModelState:
-    r"""Copies of the values that a model's posterior depends on.
-
-    Values are compared, since GPyTorch writes through `.data`, which changes no version, and kernels and likelihoods
-    have settings that are plain attributes, such as `MaternKernel.nu`.
-    """
+    r"""Copies of what a model's posterior depends on; GPyTorch's writes through `.data` change no version."""
 
     modules: list[Module]  # the modules below the model
     attributes: list[dict[str, Any]]  # copies of the plain attributes of each of them

@@ -39,9 +39,7 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings. Raises
-    `InputDataError` or `UnsupportedError`.
-    """
+    """Learn the standardisation from numbers, else from middles. Raises `InputDataError` or `UnsupportedError`."""
     if transform is None:
         return OutcomeScale()
     values = [entry.numbers for entry in observations if entry.numbers.numel()]
@@ -79,9 +77,7 @@ def apply_posterior_transform(transform: PosteriorTransform | None, posterior: S
 
 
 def num_appended_columns(input_transform: InputTransform | None, train_X: Tensor) -> int:
-    """The number of columns that an input transform appends to queries, but not to training points. `train_X` is
-    `n x d`.
-    """
+    """The number of columns that an input transform appends to queries, but not to training points, `n x d`."""
     total = 0
     for part in _flat(input_transform):
         # made by `fantasize`, queries are new training points
@@ -106,11 +102,7 @@ def untransformed_inputs(model: Any) -> Tensor:
 
 
 class TransformedInputsMixin:
-    r"""BoTorch's hooks for input transforms, without `set_train_data`, which would clear caches.
-
-    For BoTorch models that store their untransformed training points as `_points`. `train_inputs` are these in training
-    mode, and transformed in evaluation mode.
-    """
+    r"""BoTorch's hooks for input transforms, without clearing caches; `_points` are the untransformed points."""
 
     _points: Tensor
     _original_train_inputs: Tensor | None
@@ -133,11 +125,7 @@ class TransformedInputsMixin:
 
 
 def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
-    """Points rounded as a model's input transform rounds them, in the original units.
-
-    `Round` may be alone, or before or after other transforms of a chain. Rounding here is exact, without the
-    approximation for gradients. `X` is `... x d`. Raises `UnsupportedError`.
-    """
+    """Points rounded exactly as a model's input transform rounds them, in original units. Raises `UnsupportedError`."""
     chain = list(_flat(input_transform))
     last = max((i for i, part in enumerate(chain) if isinstance(part, Round)), default=-1)
     if last < 0:

@@ -18,11 +18,7 @@ MAX_OPTIONS = 100  # of a question; the readings of a choice are pairs of option
 
 
 def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
-    """A copy as a tensor, so that later writes to the original change nothing; numbers keep double precision.
-
-    Takes tensors, numbers, arrays, columns of data frames, and sequences of these. Error messages end with the hint.
-    Raises `InputDataError`.
-    """
+    """A copy as a tensor; error messages end with the hint. Raises `InputDataError`."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     try:

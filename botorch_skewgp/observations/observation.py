@@ -49,9 +49,7 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
-    """Check the counts of answers, one or one for each; an integer tensor, or one of float64 if some are fractions.
-    Raises `InputDataError`.
-    """
+    """Check the counts of answers, one or one for each; integers, or float64 if fractions. Raises `InputDataError`."""
     count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
     if len(count) != num_answers:
         raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, RBFKernel, ScaleKernel
 
-from botorch_skewgp.kernels.sums import covariance_of_points
+from botorch_skewgp.kernels.judges import covariance_of_points
 
 DOUBLE = torch.float64
 X = torch.tensor([[0.1, 0.4], [0.1, 0.4], [0.1, 0.4 + 1e-9], [0.8, 0.3], [0.5, 0.9]], dtype=DOUBLE)

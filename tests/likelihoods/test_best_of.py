@@ -98,14 +98,6 @@ def test_probabilities_are_differentiable(approximation):
     assert torch.autograd.gradcheck(lambda Q: (model.predictive(Q).probs * weights).sum(), point, atol=1e-5)
 
 
-def test_fantasies_have_probabilities():
-    model = model_of(Choice(OPTIONS))
-    fantasy = model.fantasize(X[:2], SobolQMCNormalSampler(torch.Size([3]), seed=0))
-    found = fantasy.predictive(X[:4]).probs
-    assert found.shape == (3, 4)
-    assert torch.allclose(found.sum(-1), torch.ones(3, dtype=double))
-
-
 def test_options_that_are_the_same_have_noise_of_their_own():
     """With f constant the first of three equal options wins a third of the time; exactly, an orthant of two rows."""
     model = model_of(Choice([[0, 0, 0]]))

@@ -36,10 +36,7 @@ from botorch_skewgp.observations import (
     Validity,
     Vote,
 )
-from botorch_skewgp.transformed.defaults import (
-    default_transformed_covar_module,
-    default_transformed_likelihood,
-)
+from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
 NUMBERS = Numeric(torch.tensor([0.1, 0.5, -0.3, 1.0], dtype=torch.float64))

@@ -143,22 +143,18 @@ def test_the_level_is_learned_by_the_mean_or_beside_numbers():
     assert SkewGP(X, [ChoiceOrNone(OPTIONS, NONE), Vote([[0, 1]], ["tie"])]).likelihood.observation_types[:1] == (Vote,)
 
 
-@pytest.mark.parametrize("fit", ["plain", "starts"])
 @pytest.mark.parametrize(
     "none",
     [[False, False, False], [True, True, True], [True], [False], [True, False, True]],
     ids=lambda none: "".join("n" if one else "c" for one in none),
 )
-def test_from_the_first_round_on(none, fit):
+def test_from_the_first_round_on(none):
     """Whatever the first answers are: fits end, and proposals are inside of the box."""
     g = torch.Generator().manual_seed(5)
     points = torch.rand(12, 3, dtype=DOUBLE, generator=g)
     answers = ChoiceOrNone(torch.arange(4 * len(none)).view(-1, 4), none)
     model = SkewGP(points, answers)
-    if fit == "plain":
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    else:
-        fit_skew_gp(model)
+    fit_skew_gp(model)
     probability = float(model.predictive(points[:4], none=True).probs[-1])
     assert 0 < probability < 1
     if all(none):

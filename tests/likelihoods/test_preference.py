@@ -7,10 +7,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from tensors import tensor
 
-from botorch_skewgp.likelihoods import (
-    OutcomeScale,
-    PreferenceLikelihood,
-)
+from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Choice, Preference, Ranking, Tie
 
 INF = math.inf

@@ -133,15 +133,6 @@ def test_other_kinds_are_refused(likelihood):
         likelihood.rows(Numeric([0.1]), X)
 
 
-def test_a_grade_that_nobody_gave_stays_possible():
-    """Without a prior on gaps the fit would close that of the missing grade."""
-    points = torch.linspace(0, 1, 16, dtype=torch.float64).unsqueeze(-1)
-    grades = 3 * (points[:, 0] > 0.5).long()  # 0 and 3, never 1 or 2
-    model = SkewGP(points, Ordinal(grades, 4))
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    assert (model.likelihood.cutpoints.diff() > 0.05).all()
-
-
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_equal_labels_do_not_make_certain():
     """Five equal labels: far from them little is known; without a prior on the mean the fit runs off."""

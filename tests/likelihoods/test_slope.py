@@ -4,21 +4,15 @@ import math
 
 import pytest
 import torch
-from botorch.acquisition.logei import qLogExpectedImprovement
-from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Log10, Normalize
-from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
-from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import MaternKernel, RBFKernel
 from gpytorch.means import ConstantMean, LinearMean
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import LabelPreference, Numeric, Preference, Slope
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -124,18 +118,6 @@ def test_signs_are_those_in_the_inputs_as_given(transform):
     torch.testing.assert_close(transformed.posterior(points).mean, plain.posterior(TEST_X).mean, atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("nu", [1.5, 2.5])
-def test_numbers_that_fall_under_a_function_that_must_not(nu):
-    line = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
-    covar_module = ScaleKernel(MaternKernel(nu=nu)).double()
-    covar_module.base_kernel.lengthscale = 0.4
-    falling = Numeric(-line.squeeze(-1), noise=0.05)
-    for slopes, sign in (([Slope(0, 1, index=range(9))], 1), ([], -1)):
-        model = model_of(falling, *slopes, train_X=line, covar_module=covar_module)
-        rise = model.posterior(line + 1e-4).mean - model.posterior(line - 1e-4).mean
-        assert (sign * rise[1:-1] > 0).all()
-
-
 def test_duplicates_say_nothing_new():
     once, twice = (model_of(Slope(0, 1, index=[1] * k), Slope(1, 1, index=[0])) for k in (1, 2))
     first, second = (m.posterior(TEST_X) for m in (once, twice))
@@ -190,17 +172,6 @@ def test_leave_one_out_of_a_slope(generator):
         assert abs(found.log_predictive[i] - expected) < 0.05
 
 
-def test_new_slopes_are_new_data():
-    model = model_of(Numeric([0.5], index=[0]), Slope(DIMS[:2], SIGNS[:2], index=INDEX[:2]))
-    before = model.posterior(TEST_X).mean
-    larger = model.condition_on_observations(X, Slope(DIMS[2:], SIGNS[2:], index=INDEX[2:]))
-    at_once = model_of(Numeric([0.5], index=[0]), Slope(DIMS, SIGNS, index=INDEX))
-    first, second = larger.posterior(TEST_X), at_once.posterior(TEST_X)
-    error = (2 / float(at_once.draws.effective_size.min())) ** 0.5
-    assert ((first.mean - second.mean).abs() < 4.5 * error * second.variance.sqrt()).all()
-    assert torch.equal(model.posterior(TEST_X).mean, before)
-
-
 @pytest.mark.parametrize("kind", ["numbers", "duels"])
 def test_fantasies_beside_slopes_are_conditioning(kind):
     """In closed form on the old draws as by drawing anew."""
@@ -225,29 +196,3 @@ def test_predictions_are_by_kind_of_what_can_be_predicted_also_if_it_is_one_kind
     assert len(predicted) == 1
     alone = model.likelihood.for_kind(Preference)(model.latent_posterior(TEST_X[:2])).probs
     assert torch.equal(duel.probs, alone)
-
-
-def test_fit_and_acquisition():
-    """With the default kernel; every acquisition function is optimised over several points jointly."""
-    values = X[:, 0] - (X[:, 1] - 0.5).square()
-    model = SkewGP(
-        X,
-        [Numeric(3 * values), Preference([[2, 0], [3, 1]]), Slope(0, 1, index=range(4))],
-        draw_settings=FEW,
-    )
-    before = model.covar_module.outputscale.item()
-    fit_gpytorch_mll(
-        SkewGPMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": {"maxiter": 10}}
-    )
-    assert model.covar_module.outputscale.item() != before
-    options = {"bounds": BOUNDS, "q": 2, "num_restarts": 2, "raw_samples": 8, "options": {"maxiter": 5}}
-    sampler = SobolQMCNormalSampler(torch.Size([32]), seed=0)
-    for acquisition in (
-        qLogExpectedImprovement(model, best_f=float(3 * values.max()), sampler=sampler),
-        qExpectedUtilityOfBestOption(model, sampler=sampler),
-    ):
-        candidates, value = optimize_acqf(acquisition, **options)
-        assert candidates.shape == (2, 2)
-        assert value.isfinite()
-    pair, _ = next_pair(model, BOUNDS)
-    assert pair.shape == (2, 2)

@@ -5,18 +5,14 @@ from functools import cache
 import gpytorch
 import pytest
 import torch
-from acquisition_checks import gain
 from botorch.exceptions.errors import InputDataError
 
 from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, next_pair
-from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, VoteLikelihood, default_likelihood
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.observations import Binary, GradedPreference, Numeric, Preference, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS
-from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NOISE, WIDTH, GAPS, SCALE, THRESHOLD, LEVEL_GAP = 0.3, 0.4, (0.5, 0.9), 1.4, -0.3, 0.8
@@ -128,48 +124,6 @@ def test_votes_by_quadrature(buttons):
     predicted = model_of([], likelihood).predictive(X).probs.detach()
     assert predicted.shape == (len(buttons),)
     assert torch.allclose(predicted, truth, atol=6e-3)
-
-
-def test_conditioning_on_votes_is_a_fresh_model():
-    likelihood = votes()
-    seen, answer = Preference(PAIR), Vote([[1, 0]], ["both bad"], BUTTONS)
-    new = X + 0.4
-    conditioned = model_of(seen, likelihood, 4096).condition_on_observations(new, answer)
-    fresh = SkewGP(
-        torch.cat([X, new]),
-        [seen, answer.shift(2)],
-        likelihood,
-        kernel(),
-        gpytorch.means.ZeroMean(),
-        draw_settings=DrawSettings(num_draws=4096, seed=5),
-    ).eval()
-    truth = fresh.posterior(new)
-    error = truth.variance.sqrt() / 1000**0.5
-    assert ((conditioned.posterior(new).mean - truth.mean).abs() < 5 * error).all()
-    before = model_of(seen, likelihood).posterior(new).mean
-    assert (truth.mean.mean() < before.mean() - 0.1).all()  # both are bad: the level falls
-
-
-def test_leave_one_out_of_strengths():
-    likelihood = graded(True)
-    seen = [Preference([[0, 1], [0, 1]], [2, 1], 3), Tie([[1, 0]])]
-    found = leave_one_out(model_of(seen, likelihood, 4096)).log_predictive
-    rest = model_of([Preference(PAIR, [1], 3), seen[1]], likelihood, 4096)
-    truth = rest.log_predictive_probability(X, Preference(PAIR, [2], 3), corrected_log_normalizer)
-    assert float(found[0]) == pytest.approx(float(truth), abs=0.05)
-
-
-def test_a_graded_duel_tells_more_than_a_plain_one():
-    seen = Preference([[0, 1], [0, 1]], [1, 0], 3)
-    model = model_of(seen, graded(False), 1024)
-    pair = torch.tensor([[[0.2], [1.5]]], dtype=torch.float64)
-    function = SkewBayesianActiveLearningByDisagreement
-    plain, of_grades = (function(model, kind=kind)(pair) for kind in (Preference, GradedPreference))
-    assert (of_grades > plain + 1e-4).all()
-    plain, of_grades = (gain(model, pair, pair[0], kind) for kind in (Preference, GradedPreference))
-    assert (of_grades > plain + 1e-4).all()
-    pair, _ = next_pair(model, torch.tensor([[0.0], [2.0]], dtype=X.dtype), num_restarts=2, raw_samples=16)
-    assert pair.shape == (2, 1)
 
 
 def test_defaults():

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from botorch.fit import fit_gpytorch_mll
 from botorch.optim.utils import sample_all_priors
 from gradients import assert_parameter_gradient
 
@@ -202,10 +201,7 @@ def test_derivatives_of_the_evidence_are_those_of_differences():
         Preference(pairs[9:], [0, 1, 1], 2, judge=judge[9:]),
     ]
     model = model_of(observations, likelihood)
-    mll = SkewGPMarginalLogLikelihood(likelihood, model).train()
-    assert_parameter_gradient(mll, rtol=1e-3, atol=1e-5)
-    fit_gpytorch_mll(mll)
-    assert likelihood.tie_width[0] != likelihood.tie_width[1]
+    assert_parameter_gradient(SkewGPMarginalLogLikelihood(likelihood, model).train(), rtol=1e-3, atol=1e-5)
 
 
 def test_widths_that_do_not_fit_are_refused_in_words():

@@ -9,7 +9,6 @@ from botorch.sampling import SobolQMCNormalSampler
 from judge_cases import X, double, model_of, own_kernel, wants
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import recommend
 from botorch_skewgp.models import Committee
 from botorch_skewgp.observations import Numeric, Preference
 
@@ -99,24 +98,6 @@ def test_averages_over_points_stay_skewed_posteriors():
     committee = model_of(wants([1, -1])).for_judge([0, 1])
     average = committee.posterior(Q, posterior_transform=ExpectationPosteriorTransform(n_w=3))
     assert torch.allclose(average.mean, committee.posterior(Q).mean.mean(0, keepdim=True))
-
-
-def test_a_committee_follows_its_weights():
-    model = model_of(wants([1, 1, -1]))
-    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=double)
-    best = [
-        recommend(
-            model,
-            bounds,
-            judge=[0, 1, 2],
-            posterior_transform=ScalarizedPosteriorTransform(torch.tensor(weights, dtype=double)),
-            num_restarts=2,
-            raw_samples=32,
-        )[0][0, 0]
-        for weights in ([1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
-    ]
-    assert best[0] > 0.7
-    assert best[1] < 0.3
 
 
 def test_bad_committees_are_refused_in_words():

@@ -82,26 +82,12 @@ def test_longer_rankings_with_ties():
     assert found == {(0, 2, 4), (0, 4, 0), (1, 1, 3), (1, 0, 3), (2, 1, 0), (2, 1, 2)}
 
 
-def test_a_model_of_longer_rankings_with_ties():
-    model = SkewGP(**SkewGP.construct_inputs(ranking([[1, 3, 0]], [[0, 2, 0]])), draw_settings=SMALL)
-    mean = model.posterior(model.train_inputs[0]).mean.squeeze(-1)
-    assert mean[3] < mean[0]
-    assert mean[3] < mean[1]
-
-
 def test_longer_rankings_in_which_all_are_tied_say_nothing():
     model = SkewGP(**SkewGP.construct_inputs(ranking([[0, 1, 2]], [[0, 0, 0]])), draw_settings=SMALL)
     X = torch.rand(3, 2, dtype=torch.float64)
     prior = SkewGP(model.train_inputs[0], covar_module=model.covar_module)
     assert torch.allclose(model.posterior(X).mean, prior.posterior(X).mean)
     assert torch.allclose(model.posterior(X).variance, prior.posterior(X).variance)
-
-
-def test_a_ranking_model_learns_the_order():
-    dataset = ranking([[0, 1], [2, 1], [2, 0]], [[0, 1], [0, 1], [0, 1]], num_items=3)
-    model = SkewGP(**SkewGP.construct_inputs(dataset), draw_settings=SMALL)
-    mean = model.posterior(dataset._X.values).mean.squeeze(-1)
-    assert mean.argsort().tolist() == [1, 0, 2]
 
 
 def test_several_outcomes():

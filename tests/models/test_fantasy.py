@@ -273,14 +273,6 @@ def test_known_variances_are_in_squared_units_of_the_outcome():
     torch.testing.assert_close(added, torch.full_like(added, 0.2))
 
 
-def test_numbers_at_new_points():
-    new_X = torch.tensor([[1.9], [0.8]], dtype=torch.float64)
-    Y = torch.tensor([[[0.5], [-0.4]]], dtype=torch.float64)
-    model = mixed().condition_on_observations(new_X.unsqueeze(0), Y)
-    fresh = mixed(extra=[Numeric(Y.flatten(), index=torch.tensor([6, 7]))], seed=1, train_X=torch.cat([TRAIN_X, new_X]))
-    assert_same_posterior(model, fresh)
-
-
 @pytest.mark.parametrize("pairs", [[[0, 1]], [[0, 1], [0, 1]], [[0, 1], [1, 0]]])
 def test_duels(pairs):
     index = torch.tensor([1, 5])
@@ -322,15 +314,6 @@ def test_batch_equals_its_members():
 
 
 # Nested fantasies
-
-
-def test_two_rounds_equal_one():
-    """First a number, then a duel, against a fresh model of all of that."""
-    model = mixed()
-    first = model.condition_on_observations(TRAIN_X[[4]].unsqueeze(0), torch.full((1, 1, 1), 0.7, dtype=torch.float64))
-    second = first.condition_on_observations(TRAIN_X[[1, 5]].unsqueeze(0), torch.tensor([[[0, 1]]]))
-    extra = [Numeric([0.7], index=torch.tensor([4])), Preference([[1, 5]])]
-    assert_same_posterior(second, mixed(extra=extra, seed=1))
 
 
 def test_rounds_of_duels_equal_one():
@@ -524,12 +507,6 @@ def test_kinds_that_the_likelihood_does_not_take():
 def test_fantasy_of_a_duel_needs_two_points():
     with pytest.raises(UnsupportedError, match="needs two or more points in X"):
         model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))
-
-
-def test_every_draw_knows_the_values_that_it_was_given():
-    model = mixed()
-    refined, values = model.condition_on_draws(TEST_X[:2], samples_per_draw=3)
-    torch.testing.assert_close(refined.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
 
 
 @torch.no_grad()

@@ -4,7 +4,6 @@ import gpytorch
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
@@ -104,8 +103,3 @@ def test_modules_that_take_no_double_precision_are_refused_in_words(modules):
     model = SkewGP(X, Preference([[0, 2]]), **{name: module.float() for name, module in modules.items()})
     with pytest.raises(UnsupportedError, match=r"Build the model from train_X\.double\(\)"):
         model.posterior(QUERIES)
-
-
-def test_a_warning_recommends_double_precision():
-    with pytest.warns(InputDataWarning, match="float32"):
-        SkewGP(X, Preference([[0, 2]]))

@@ -148,16 +148,6 @@ def test_the_callers_tensors_are_copied():
     assert torch.equal(prior.truncation, t(0.1, 0.2))
 
 
-def test_changing_the_prior_renews_the_draws():
-    prior = SkewPrior(POINTS[:1], t(1.0), 0.0)
-    model = build(prior=prior)
-    before = model.posterior(NEW_X).mean
-    with torch.no_grad():
-        prior.truncation.fill_(-2.0)
-    after = model.posterior(NEW_X).mean
-    assert (after[:2] > before[:2] + 0.1).all()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

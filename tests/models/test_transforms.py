@@ -3,13 +3,7 @@
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import (
-    AppendFeatures,
-    ChainedInputTransform,
-    InputPerturbation,
-    Normalize,
-    Round,
-)
+from botorch.models.transforms.input import AppendFeatures, ChainedInputTransform, InputPerturbation, Normalize, Round
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling import SobolQMCNormalSampler
 

@@ -222,26 +222,16 @@ BAD = {
     "a broken dimension": (lambda: Slope(0.5, 1), "dims must hold integer"),
     "dims of two dimensions": (lambda: Slope([[0]], [1]), "dims must be a m-dim"),
     "affine index": (lambda: AffineProbit(EYE, 0.0, EYE, index=torch.tensor([0])), "index must have one entry"),
+    "no values": (lambda: Numeric(None), "values"),
+    "no pairs": (lambda: Preference(None), "pairs"),
+    "grades of no number": (lambda: Ordinal([0, 1], NAN), "num_grades"),
+    "half a label": (lambda: LabelPreference(torch.tensor([[0, 1]]), 2.5), "num_labels"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_names_the_argument(name):
     build, message = BAD[name]
-    with pytest.raises(InputDataError, match=message):
-        build()
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Numeric(None), "values"),
-        (lambda: Preference(None), "pairs"),
-        (lambda: Ordinal([0, 1], NAN), "num_grades"),
-        (lambda: LabelPreference(torch.tensor([[0, 1]]), 2.5), "num_labels"),
-    ],
-)
-def test_what_is_no_tensor_at_all_names_the_argument(build, message):
     with pytest.raises(InputDataError, match=message):
         build()
 

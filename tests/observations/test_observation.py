@@ -8,15 +8,7 @@ from botorch.exceptions.errors import InputDataError
 from observation_cases import EYE, VALID
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Numeric,
-    Ordinal,
-    Preference,
-    Slope,
-)
+from botorch_skewgp.observations import AffineProbit, Binary, Censored, Numeric, Ordinal, Preference, Slope
 
 
 @pytest.mark.parametrize("name", VALID)
