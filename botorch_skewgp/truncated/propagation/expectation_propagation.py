@@ -30,8 +30,8 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 # Censored numbers with a skew prior converge after long stretches without progress.
 PATIENCE = 300
-# Likewise where answers may be slips, and there may be no fixed point: of 81 such problems 20 leave 14 at that, 60 leave
-# 8, 300 two, but take 1,500 sweeps where there is none.
+# Likewise where answers may be slips, and there may be no fixed point: of 81 such problems 20 leave 14 at that, 60
+# leave 8, 300 two, but take 1,500 sweeps where there is none.
 PATIENCE_OF_SLIPS = 60
 ROUNDING = 1e-6
 LEFT_BY_SLIPS = 1e-4  # residual without negative precisions; what these sites leave out is far more
