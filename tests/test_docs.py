@@ -25,8 +25,6 @@ from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Preference
 
 PAGES = [page for page in tables.pages()[1:] if markdown_blocks(page)]
-LONG = {"ax", "ax_running", "bofire", "failures", "judges", "kernels", "migration", "optuna", "optuna_people", "panels"}
-LONG |= {"questionnaires", "safe_search", "saving", "shapes", "slips", "thresholds", "transformed"}
 
 
 def test_pages_are_found():
@@ -34,10 +32,8 @@ def test_pages_are_found():
 
 
 @pytest.mark.filterwarnings("ignore::ImportWarning:bofire.*")  # of its own extras
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in LONG else []) for page in PAGES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
 def test_page_runs(page, capsys):
     if (host := page.stem.partition("_")[0]) in ("ax", "bofire", "optuna"):
         pytest.importorskip(host)

@@ -11,24 +11,14 @@ import pytest
 from code_blocks import ROOT, ax_client, docstring_examples, docstring_names, optuna_study, run
 
 EXAMPLES = docstring_examples()
-LONG = {
-    "StochasticMarginalLogLikelihood",
-    "compare_warpings",
-    "fit_phases",
-    "next_question",
-    "next_safe",
-    "read_grades",
-}
 
 
 def test_examples_are_found():
     assert {"botorch_skewgp.models.skew_gp.SkewGP", "botorch_skewgp.observations.duels.Preference"} <= EXAMPLES.keys()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name.rpartition(".")[2] in LONG else []) for name in EXAMPLES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.filterwarnings(
     "ignore::botorch.exceptions.OptimizationWarning",  # twenty steps are no convergence
     "ignore::botorch_skewgp.exceptions.FewAnswersWarning",  # few answers are quick

@@ -38,6 +38,7 @@ def assert_gradient_is_exact(model):
     assert (error < 0.1 + 0.2 * wanted.abs()).all(), error  # or the comparison says nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_gradient_in_every_hyperparameter(name):
     assert_gradient_is_exact(model_of(name))
