@@ -26,8 +26,6 @@ from botorch_skewgp.observations.checks import as_count, as_number, as_position,
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
-__all__ = ["PsychometricFunction", "Threshold", "threshold"]
-
 MAX_ENTRIES = 2**22  # of the draws of the latent function that are made at once
 
 

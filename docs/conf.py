@@ -62,7 +62,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"Pairs|Ask|Judgement|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Axes|DataFrame|\w+Error)"),  # short names of other projects
     (r"py:class", r"TruncatedNormal"),  # a short name of an internal type
-    (r"py:class", r"object|abc\.ABC|enum\.StrEnum"),  # bases
+    (r"py:class", r"object|abc\.ABC|enum\.(Str)?Enum"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures
 ]
 

@@ -31,6 +31,7 @@ class PowerTransformObjective(PowerTransformY):
         adapter: Adapter | None = None,
         config: dict[str, Any] | None = None,
     ) -> None:
+        """As Ax's transforms, whose space and configuration are not used."""
         Transform.__init__(self, search_space, experiment_data, adapter, config)
         self.clip_mean = False
         found = {} if experiment_data is None or adapter is None else _of_objective(experiment_data, adapter)

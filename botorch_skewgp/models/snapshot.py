@@ -66,15 +66,30 @@ class FrozenModel(Protocol):
     train_inputs: tuple[Tensor]
 
     @property
-    def observations(self) -> tuple[Observation, ...]: ...
+    def observations(self) -> tuple[Observation, ...]:
+        """What was observed."""
+
     @property
-    def outcome_scale(self) -> OutcomeScale: ...
-    def transform_inputs(self, X: Tensor) -> Tensor: ...
-    def forward(self, X: Tensor) -> MultivariateNormal: ...
-    def latent_prior(self, points: Tensor | None = None) -> LatentPrior: ...
-    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel: ...
-    def white_rows(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> WhiteRows: ...
-    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence: ...
+    def outcome_scale(self) -> OutcomeScale:
+        """The units of the outcome."""
+
+    def transform_inputs(self, X: Tensor) -> Tensor:
+        """Points after input transforms."""
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        """The prior at points after input transforms."""
+
+    def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
+        """The prior of the columns."""
+
+    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel:
+        """The rows."""
+
+    def white_rows(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> WhiteRows:
+        """The rows over white coordinates of inducing points."""
+
+    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence:
+        """The evidence of the rows."""
 
 
 class Snapshot:
