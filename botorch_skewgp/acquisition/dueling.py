@@ -132,21 +132,21 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
         points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
         _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
         # an ensemble is a mixture, of whose members answers tell too
-        of_members = values.unbind(-2) if is_ensemble(self.model) else [values]
+        of_members = list(values.unbind(-2)) if is_ensemble(self.model) else [values]
+        pending = [v.detach().flatten(1, -2)[:, 0] for v in of_members]  # the same for all candidates
 
-        def answers(place: int) -> Tensor:
+        def answers(values: list[Tensor], place: int) -> Tensor:
             """The probabilities of answers to the pair at a place, `S x batch_shape x O`."""
             pair = slice(2 * place, 2 * place + 2)
-            return torch.cat([of(v[..., pair]) for of, v in zip(self._answers, of_members, strict=True)])
+            return torch.cat([of(v[..., pair]) for of, v in zip(self._answers, values, strict=True)])
 
-        values = torch.cat(list(of_members))
+        values = torch.cat(of_members)
         parts = values.new_full((len(values), 1), 1 / len(values))
         for place in range(len(self.pairs)):
-            told = answers(place).detach().flatten(1, -2)[:, 0]  # the same for all candidates
-            parts = (parts.unsqueeze(-1) * told.unsqueeze(-2)).flatten(-2)
+            parts = (parts.unsqueeze(-1) * answers(pending, place).unsqueeze(-2)).flatten(-2)
         if X.shape[-2] == 1:
             return torch.einsum("sp,s...n->...pn", parts, values).amax(-1).sum(-1)
-        new = answers(len(self.pairs))
+        new = answers(of_members, len(self.pairs))
         return torch.stack(
             [
                 torch.einsum("sp,s...n->...pn", parts, values * told.unsqueeze(-1)).amax(-1).sum(-1)
