@@ -88,7 +88,8 @@ def next_pair(
 
     Returns:
         The pair, `2 x d`, with the point that is challenged, if there is one, last; and its acquisition value. With
-        `num_pairs` the pairs in the order of choice, `num_pairs x 2 x d`, no two of them the same, and as many values.
+        `num_pairs` the pairs in the order of choice, `num_pairs x 2 x d`, no two of them the same, and as many values:
+        of a list the first is that of `DuelingLogExpectedImprovement`, others are the expectation above.
 
     Raises:
         InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
@@ -222,7 +223,7 @@ def _pool(model: Model, X_candidates: Any, options: dict[str, Any]) -> Tensor:
     given = sorted(name for name, value in options.items() if value is not None)
     if given:
         raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
-    X = _candidates(model, X_candidates)
+    X = as_points(X_candidates, _points_or_none(model), "X_candidates")
     return X[first_of_equal(X).unique()]
 
 
@@ -241,11 +242,6 @@ def _check_pool(pool: Tensor, num: int, incumbent: Tensor | None, asked: Tensor 
 
 def _without(pool: Tensor, others: Tensor | None) -> Tensor:
     return pool if others is None else pool[(pool.unsqueeze(1) != others).any(-1).all(-1)]
-
-
-def _candidates(model: Model, X_candidates: Any) -> Tensor:
-    """Candidates in the model's dtype, as BoTorch's analytic functions would move the model to theirs."""
-    return as_points(X_candidates, _points_or_none(model), "X_candidates")
 
 
 def _best_known(model: Model, domain: SearchDomain | Tensor, search: dict[str, Any]) -> Tensor:
@@ -386,7 +382,7 @@ def recommend(
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     _check_options(search)
-    X = _own_points(model) if X_candidates is None else _candidates(model, X_candidates)
+    X = _own_points(model) if X_candidates is None else as_points(X_candidates, _points_or_none(model), "X_candidates")
     if bounds is None:
         if not len(X):
             raise InputDataError("The model has no points to recommend from; give bounds or X_candidates.")

@@ -69,8 +69,9 @@ def item_covar_module(num_features: int = 0) -> Kernel:
 def item_judge_covar_module(num_features: int = 0) -> Kernel:
     """The kernel of a judge's own view of items and of their features."""
     effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
-    tastes = LinearTastesKernel(num_features, active_dims=list(range(1, 1 + num_features))) if num_features else None
-    return effect if tastes is None else effect + tastes
+    if not num_features:
+        return effect
+    return effect + LinearTastesKernel(num_features, active_dims=list(range(1, 1 + num_features)))
 
 
 class CategoryEffectKernel(ItemEffectKernel):

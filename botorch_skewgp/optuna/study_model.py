@@ -50,8 +50,8 @@ class Fits:
 
     A model depends on the observations, the search space, the seed and the hyperparameters that are stored with the
     study: they stay until there are more points by a fifth, and the next fit starts from them. Keeping models therefore
-    only saves time. Threads take
-    turns to fit and share the models, which they use in turns too, when they have seeded torch.
+    only saves time. Threads take turns to fit and share the models, which they use in turns too, when they have seeded
+    torch.
     """
 
     def __init__(self, seed: int) -> None:

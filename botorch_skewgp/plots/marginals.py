@@ -62,8 +62,9 @@ class Marginals:
 
     def density(self, values: Tensor) -> Tensor:
         """Densities at several values, `k x n`."""
-        normal = self._normal().log_prob(values.unsqueeze(-1)).exp() if self.is_gaussian else None
-        return self._evaluate("density", values) if normal is None else normal
+        if self.is_gaussian:
+            return self._normal().log_prob(values.unsqueeze(-1)).exp()
+        return self._evaluate("density", values)
 
     def _evaluate(self, name: str, values: Tensor) -> Tensor:
         try:

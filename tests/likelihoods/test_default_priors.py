@@ -69,7 +69,7 @@ def beside(anchor, other, name):
 VANILLA = 2 * math.exp(2**0.5)  # BoTorch's median of lengthscales of four inputs
 # a prior, a value, and the share below it
 SHARES = [
-    *[(scale_of(*seen), *row) for seen in ([LABELS], [GRADES], [LABELS, DUELS]) for row in ((10, 0.5), (120, 0.95))],
+    *[(scale_of(*seen), *row) for seen in ([LABELS], [GRADES], [LABELS, DUELS]) for row in ((10, 0.5), (120, 0.951))],
     *[(scale_of(FAILURES), *row) for row in ((100, 0.5), (100 * math.exp(1.5), 0.841))],
     *[
         (beside(anchor, other, "noise_prior"), *row)
@@ -80,7 +80,7 @@ SHARES = [
     *[(beside(NUMBERS, other, "shift_prior"), *row) for other in (LABELS, GRADES) for row in ((2, 0.841), (-2, 0.159))],
     *[(default_likelihood([NUMBERS]).noise_prior, *row) for row in ((math.exp(-4), 0.5), (math.exp(-3), 0.841))],
     # equal items tie in erf(width / 2) of duels: a fifth at the median; in 4 % to 82 % within the central nine tenths
-    *[(default_likelihood([TIES]).tie_width_prior, *row) for row in ((0.0715, 0.05), (0.368, 0.5), (1.905, 0.95))],
+    *[(default_likelihood([TIES]).tie_width_prior, *row) for row in ((0.0715, 0.051), (0.368, 0.5), (1.905, 0.95))],
     *[(default_likelihood([GRADES]).gaps_prior, *row) for row in ((1, 0.5), (0.2, 0.054), (5, 0.946))],
     *[
         (lengths_of(*seen, dim=dim), factor * median * dim**0.5, share)
@@ -96,13 +96,13 @@ SHARES = [
         (VANILLA, 0.5), (VANILLA * math.exp(3**0.5), 0.841))],
     *[(default_transformed_covar_module(1).lengthscale_prior, *row) for row in ((0.3 / 7, 0.165), (2.1, 0.835))],
     # one in forty beyond a fiftieth of their size and all of it, in standard deviations
-    *[(default_transformed_likelihood().noise_covar.noise_prior, *row) for row in ((0.0004, 0.025), (1, 0.975))],
+    *[(default_transformed_likelihood().noise_covar.noise_prior, *row) for row in ((0.0004, 0.028), (1, 0.977))],
 ]  # fmt: skip
 
 
 def test_shares_of_priors():
     found = torch.tensor([below(prior, value) for prior, value, _ in SHARES])
-    torch.testing.assert_close(found, torch.tensor([share for *_, share in SHARES]), atol=5e-3, rtol=0)
+    torch.testing.assert_close(found, torch.tensor([share for *_, share in SHARES]), atol=1e-3, rtol=0)
 
 
 def test_priors_of_numbers_are_those_of_botorch():
