@@ -8,8 +8,7 @@
   PairwiseGP. An oracle that knew the function and the noise could not reach zero: answers are noisy.
 - `predictive_numbers`: of thirteen functions, alone, or beside duels of a judge, both predicted; beside the same
   kernel with BoTorch's prior of lengthscales, which was the default, and SingleTaskGP. Densities are those of normal
-  distributions with the predicted means and variances, in units of the function's standard deviation, and none counts
-  less than 20 nats below one.
+  distributions with the predicted means and variances, in units of the function's standard deviation.
 
 A data set is one function, or one random split; every method gets the same ones, counted by the seed. Points of one
 data set share a function and a fit, so that they are no independent evidence; data sets are. Differences of two methods
@@ -324,5 +323,6 @@ RACES = (
     Race("predictive_duels", grid(noise=NOISES, duels=(10, 30)), grid(method=MODELS_OF_DUELS),
          range(2 * len(TEST_FUNCTIONS)), _of_duels, MEASURES, _columns, NOTES),
     Race("predictive_numbers", OF_NUMBERS, grid(method=("default", "dimension-scaled", "SingleTaskGP")),
-         range(4 * len(FUNCTIONS)), _of_numbers, MEASURES, _columns, NOTES),
+         range(4 * len(FUNCTIONS)), _of_numbers, MEASURES, _columns,
+         [*NOTES, f"log densities of single numbers and duels are at least {LEAST:g}"]),
 )  # fmt: skip

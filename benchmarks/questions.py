@@ -354,5 +354,6 @@ RACES = (
           "paired: log10 of the regret in the domain less the other's (negative: mixing is ahead), floored at 1e-6: at "
           "the end, over the course"], {"questions_paired": _paired}, quick={"budget": 2.0}),
     Race("questions_panel", grid(function=("camel", "hartmann3")), grid(method=POLICIES), range(10), _ask_panel,
-         OF_PANEL, _of_panel, ["regrets are medians, all else means"], quick={"budget": 4.0}),
+         OF_PANEL, _of_panel, ["regrets are medians, all else means; logarithms are of 1e-6 at least"],
+         quick={"budget": 4.0}),
 )  # fmt: skip

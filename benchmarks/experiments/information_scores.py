@@ -138,7 +138,8 @@ EXPERIMENT = Experiment(
     race=Race(
         "information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run, ("score", "skewness"), _columns,
         ["in the paper, means over its sets: .512, .542, .557, .573",
-         "errors are over shuffles of the folds; over all sets, over sets and shuffles"],
+         "errors are over shuffles of the folds; over all sets, over sets and shuffles",
+         f"probabilities are at least {LEAST:g} and at most one less that"],
     ),
     pooled="set",
     more=_tests,
