@@ -70,9 +70,9 @@ class Committee(Model):
         posterior_transform: PosteriorTransform | None = None,
         **kwargs: Any,
     ) -> Posterior:
-        r"""The joint posterior of the judges' utilities, in units of the outcome.
+        r"""The joint posterior of the judges' utilities at `batch_shape x q x d` points, in units of the outcome.
 
-        `output_indices` are positions of judges. Affine posterior transforms keep the skewness.
+        `output_indices` are positions of judges; `observation_noise` must be `False`. Affine transforms keep skewness.
 
         Raises:
             UnsupportedError: If `observation_noise` is not `False`.

@@ -81,7 +81,7 @@ class MomentMatchedModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> GPyTorchPosterior:
-        r"""The Gaussian posterior, to which a posterior transform is applied.
+        r"""The Gaussian posterior at `batch_shape x q x d` points, to which a posterior transform is applied.
 
         With several outputs the covariance is in blocks, one output after the other.
 

@@ -67,7 +67,7 @@ class FrozenModel(Protocol):
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """What was observed."""
+        """The observations."""
 
     @property
     def outcome_scale(self) -> OutcomeScale:

@@ -298,11 +298,9 @@ class SkewGPPosterior(MixturePosterior):
 
     def _mapped(self, base_samples: Tensor) -> Tensor:
         """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`."""
-        parts = (self._crosses[0], self._gaussian_root, self._location.unsqueeze(-1))
-        of_points = torch.cat([part.expand(*self._batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
         weights = self._mixture.weights_by_draw[self._mixture.pick(base_samples[:, 0])]
-        normal = base_samples[:, 1:].to(weights)
-        return self._times(of_points, torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT)
+        means = self._location.unsqueeze(-1) + self._times(self._crosses[0], weights.mT)
+        return means + self._times(self._gaussian_root, base_samples[:, 1:].mT)
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""

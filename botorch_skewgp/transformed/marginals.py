@@ -82,7 +82,7 @@ class TransformedTMarginals(MixtureMarginals):
     def component_log_gain(self, value: Tensor, above: bool = True) -> Tensor:
         r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
 
-        To first order it is the outcome's own gain, above the value or below it; it needs two degrees of freedom.
+        To first order it is the outcome's own gain, above the value or below it; `df` must be more than 1.
         """
         location, scale = self.parameters
         t = self._standardised(value)

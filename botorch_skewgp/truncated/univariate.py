@@ -196,7 +196,7 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
     """Inverse-cdf draws of a standard normal variable in `(lower, upper]`, from uniform draws in `[0, 1)`."""
     a, b, flip = _into_left_tail(lower, upper)
     a, b, flip = torch.broadcast_tensors(a, b, flip)
-    uniform = torch.where(uniform > 0, uniform, 0.25 * torch.finfo(uniform.dtype).eps)
+    uniform = uniform.clamp(min=0.5 * torch.finfo(uniform.dtype).eps)  # one minus it is less than one
     if b.numel() and not bool((a > -torch.inf).any()) and float(b.amin()) > -FAR[b.dtype]:
         x = torch.minimum(inverse_normal_cdf((1 - uniform) * normal_cdf(b)), b)
         return torch.where(flip, -x, x)

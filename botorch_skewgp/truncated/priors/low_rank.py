@@ -232,6 +232,6 @@ class SquareFactor(Factor):
             return value
         with torch.no_grad():
             S = self.sites.precision.sqrt()
-            half, g = torch.linalg.solve_triangular(self.cholesky, torch.diag_embed(S), upper=False), pull.unsqueeze(-1)
-            slope = 0.5 * (g @ g.mT - half.mT @ half)
+            g, inverse = pull.unsqueeze(-1), torch.cholesky_inverse(self.cholesky)
+            slope = 0.5 * (g @ g.mT - S.unsqueeze(-1) * inverse * S.unsqueeze(-2))
         return self.prior.with_slope_of_covariance(value, slope)
