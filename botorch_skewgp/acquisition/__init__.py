@@ -31,7 +31,7 @@ from botorch_skewgp.acquisition.constraints import (
     ValidityWeightedAcquisitionFunction,
     next_safe,
 )
-from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterDuels
 from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
@@ -58,6 +58,7 @@ __all__ = [
     "next_question",
     "next_safe",
     "probability_of_best",
+    "qExpectedUtilityAfterDuels",
     "recommend",
     "select_from_pool",
 ]

@@ -26,6 +26,7 @@ from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
+MAX_PENDING = 7  # pairs: of the 2^8 answers to these and one more few samples tell
 SOFTNESS = 0.1  # of a step of a model without errors, in standard deviations of the difference: gradients see who wins
 
 
@@ -112,14 +113,22 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
 
     Args:
         model: A model of the utility; answers are without errors unless it is a SkewGP of duels, or an ensemble.
-        pairs: The pending pairs, `m x 2 x d`.
+        pairs: The pending pairs, `m x 2 x d` with at most `MAX_PENDING`; values take `2^m` joint outcomes.
         X_pending: A point of the new pair, `1 x d`, if it is given.
+
+    Raises:
+        InputDataError: If the pairs are not finite or have another shape, or candidates are not one pair.
     """
 
     pairs: Tensor
 
     def __init__(self, model: Model, pairs: Tensor, X_pending: Tensor | None = None) -> None:
         super().__init__(model, X_pending=X_pending)
+        check_class(pairs, "pairs", Tensor)
+        if pairs.ndim != 3 or pairs.shape[1] != 2 or len(pairs) > MAX_PENDING or not pairs.isfinite().all():
+            raise InputDataError(
+                f"pairs must be finite points, m x 2 x d with m at most {MAX_PENDING}; got shape {tuple(pairs.shape)}."
+            )
         self.register_buffer("pairs", pairs)
         members = members_of(model, "next_pair") if is_latent_model(model) else []
         self._answers = [_answers_of(member) for member in members] or [_answers_without_errors]
@@ -128,7 +137,12 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`."""
-        known = self.pairs.flatten(0, 1)
+        known = self.pairs.flatten(0, 1).to(X)
+        if X.shape[-2] > 2 or X.shape[-1] != known.shape[-1]:
+            raise InputDataError(
+                f"Candidates must be one pair of points like pairs, 2 x {known.shape[-1]}, that of X_pending counted; "
+                f"got shape {tuple(X.shape)}."
+            )
         points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
         _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
         # an ensemble is a mixture, of whose members answers tell too

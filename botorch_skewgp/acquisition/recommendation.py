@@ -21,6 +21,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.dueling import (
+    MAX_PENDING,
     DuelingAcquisitionFunction,
     DuelingLogExpectedImprovement,
     qExpectedUtilityAfterDuels,
@@ -34,7 +35,7 @@ from botorch_skewgp.rows import first_of_equal
 
 PairMethod = Literal["expected_improvement", "information"]
 ROUNDING = 1e-10  # of a posterior mean
-MAX_PAIRS = 8  # at once: of their 2^8 answers few samples tell
+MAX_PAIRS = MAX_PENDING + 1  # at once
 
 
 def next_pair(
@@ -88,8 +89,8 @@ def next_pair(
 
     Returns:
         The pair, `2 x d`, with the point that is challenged, if there is one, last; and its acquisition value. With
-        `num_pairs` the pairs in the order of choice, `num_pairs x 2 x d`, no two of them the same, and as many values:
-        of a list the first is that of `DuelingLogExpectedImprovement`, others are the expectation above.
+        `num_pairs` the pairs in the order of choice, `num_pairs x 2 x d`, no two of them the same, and as many values,
+        all of the expectation above.
 
     Raises:
         InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
@@ -106,7 +107,7 @@ def next_pair(
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     model, found = for_judge(model, judge), list[tuple[Tensor, Tensor]]()
     for _ in range(num):
-        asked = torch.stack([pair for pair, _ in found]).detach() if found else None
+        asked = None if num_pairs is None else [pair.detach() for pair, _ in found]
         found.append(_next_points(model, 2, bounds, method, search, discrete_dims, cat_dims, X_candidates, asked))
     if num_pairs is None:
         return found[0]
@@ -170,9 +171,9 @@ def _next_points(
     discrete_dims: Values | None,
     cat_dims: Values | None,
     X_candidates: Any,
-    asked: Tensor | None = None,
+    pairs: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`num` different points to ask about together, `num x d`, beside `m x 2 x d` pairs; and their value."""
+    """`num` different points to ask about together, `num x d`, beside pairs of a page; and their value."""
     _check_one_output(model)
     _check_options(search)
     if (bounds is None) == (X_candidates is None):
@@ -185,6 +186,9 @@ def _next_points(
         domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
         domain.check_choice(search)
         like = domain.bounds
+    # the first pair of a domain is that of a single one, whose search has better starts
+    empty = like.new_empty(0, 2, like.shape[-1]) if pairs is not None and bounds is None else None
+    asked = torch.stack([*pairs]) if pairs else empty
     incumbent = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
     if isinstance(domain, Tensor):
         _check_pool(domain, num, incumbent, asked)

@@ -66,9 +66,12 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             The new model.
 
         Raises:
-            InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
+            InputDataError: If the observations do not fit `X`, the likelihood does not take their kind, or an argument
+                has another name.
             UnsupportedError: If a fantasy model gets data without batch dimensions.
         """
+        if kwargs:
+            raise InputDataError(f"condition_on_observations has no argument {', '.join(kwargs)}; leave it out.")
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)
         if noise is None and isinstance(Y, Tensor) and Y.is_floating_point():

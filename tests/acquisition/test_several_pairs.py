@@ -151,6 +151,26 @@ def test_all_pairs_of_a_pool(model):
     assert found == {frozenset((i, j)) for i in range(4) for j in range(i)}
 
 
+def test_values_of_a_page_from_a_pool_are_of_one_criterion(model):
+    pairs, values = next_pair(model, X_candidates=POINTS[:4], num_pairs=2)
+    assert float(values[0]) == pytest.approx(float(criterion(model, POINTS[:0].view(0, 2, 2), 512)(pairs[:1])), abs=0.1)
+    assert values[1] > values[0] - 0.1
+
+
+@pytest.mark.parametrize(
+    "pairs", [POINTS[:2], POINTS[:6].view(2, 3, 2), torch.full((1, 2, 2), torch.nan), torch.rand(8, 2, 2)]
+)
+def test_pending_pairs_are_checked(model, pairs):
+    with pytest.raises(InputDataError, match="pairs must be finite points, m x 2 x d with m at most 7"):
+        qExpectedUtilityAfterDuels(model, pairs)
+
+
+def test_candidates_are_one_pair(model):
+    for shape in ((3, 2), (2, 3)):
+        with pytest.raises(InputDataError, match="Candidates must be one pair of points like pairs, 2 x 2"):
+            qExpectedUtilityAfterDuels(model, POINTS[:2].view(1, 2, 2))(torch.rand(shape, dtype=DOUBLE))
+
+
 def test_one_pair_of_several(model):
     with torch.no_grad():
         pairs, values = next_pair(model, BOUNDS, num_pairs=1, **SMALL)

@@ -392,3 +392,9 @@ def test_bounds_may_be_lists_and_integers(bounds):
 def test_bad_bounds_are_named(bounds, message):
     with pytest.raises(InputDataError, match=message):
         as_bounds(bounds, 2)
+
+
+def test_an_argument_of_another_name_is_no_noise():
+    model = SkewGP(torch.rand(3, 1, dtype=torch.float64), Numeric([0.0, 1.0, 2.0]))
+    with pytest.raises(InputDataError, match="no argument nosie; leave it out"):
+        model.condition_on_observations(torch.rand(1, 1, dtype=torch.float64), torch.ones(1, 1).double(), nosie=0.1)
