@@ -117,7 +117,7 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
         X_pending: A point of the new pair, `1 x d`, if it is given.
 
     Raises:
-        InputDataError: If the pairs are not finite or have another shape, or candidates are not one pair.
+        InputDataError: If the pairs are not finite or have another shape.
     """
 
     pairs: Tensor
@@ -136,7 +136,11 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
     @concatenate_pending_points
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`."""
+        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`.
+
+        Raises:
+            InputDataError: If candidates are not one pair of points.
+        """
         known = self.pairs.flatten(0, 1).to(X)
         if X.shape[-2] > 2 or X.shape[-1] != known.shape[-1]:
             raise InputDataError(
