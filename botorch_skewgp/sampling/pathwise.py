@@ -34,7 +34,6 @@ from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
-from botorch_skewgp.sampling.judge_paths import JudgePath, WithCode
 
 
 class SkewGPSamplePath(MatheronPath):
@@ -99,10 +98,9 @@ def _draw_matheron_paths(
         raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
     if model.num_outputs != 1:
         raise UnsupportedError(f"Sample paths are for models with one output; this one has {model.num_outputs}.")
-    if model.judge_code is not None and model.inducing is not None:
+    if model.judge_code is not None:
         raise UnsupportedError(
-            "Sample paths of judges need the exact model; leave inducing_points out, or draw from the posterior of "
-            "model.for_judge(j) at points."
+            "A model of several judges has no sample paths; draw at points, model.for_judge(j).posterior(X).rsample()."
         )
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
@@ -117,7 +115,7 @@ def _draw_matheron_paths(
         columns = prior.columns()
         deviation = _read_columns(prior_paths, prior) - columns.mean
         weight = _update_weight(mixture, columns.lazy_covariance_matrix.to_dense(), deviation)
-    covariances = _ColumnCovariances(prior, _input_transform(model))
+    covariances = _ColumnCovariances(prior, get_input_transform(model))
     return SkewGPSamplePath(
         prior_paths=prior_paths,
         update_paths=GeneralizedLinearPath(feature_map=covariances, weight=weight),
@@ -128,7 +126,7 @@ def _draw_matheron_paths(
 class _ColumnCovariances(FeatureMap):
     """Covariances of the latent function at a point with all columns, as features of the point."""
 
-    def __init__(self, prior: LatentPrior, input_transform: InputTransform | WithCode | None) -> None:
+    def __init__(self, prior: LatentPrior, input_transform: InputTransform | None) -> None:
         super().__init__()
         self.prior = prior
         self.input_transform = input_transform
@@ -167,12 +165,6 @@ class _ToOutcome(TensorTransform):
         return self.scale.location + self.scale.scale * values
 
 
-def _input_transform(model: SkewGP) -> InputTransform | WithCode | None:
-    """The transform of points, with the judge's column if there are judges."""
-    transform, code = get_input_transform(model), model.judge_code
-    return transform if code is None else WithCode(code, transform)
-
-
 def _mixture(model: SkewGP) -> RepresenterMixture:
     return model.posterior(model.datapoints[..., :1, :]).mixture  # type: ignore[attr-defined]
 
@@ -204,31 +196,16 @@ def _draw_kernel_feature_paths(
     mean_module = model.mean_module
     if isinstance(mean_module, IntegratedConstantMean):
         mean_module = mean_module.draw(sample_shape)
-    input_transform, num_inputs = _input_transform(model), model.train_inputs[0].shape[-1]
-    judges = input_transform if isinstance(input_transform, WithCode) else None
     try:
-        path = _draw_kernel_feature_paths_fallback(
-            num_inputs=num_inputs,
+        return _draw_kernel_feature_paths_fallback(
+            num_inputs=model.train_inputs[0].shape[-1],
             mean_module=mean_module,
             covar_module=model.covar_module,
             sample_shape=sample_shape,
             num_features=num_features,
-            input_transform=input_transform if judges is None else None,
-            output_transform=_ToOutcome.of(model) if judges is None else None,
-            **kwargs,
-        )
-        if judges is None:
-            return path
-        return JudgePath(
-            shared=path,
-            own=model.judge_covar_module,
-            num_judges=max(model.judges) + 1,
-            sample_shape=sample_shape,
-            num_inputs=num_inputs,
-            num_features=num_features,
-            reliability=model.judge_reliability,
-            input_transform=judges,
+            input_transform=get_input_transform(model),
             output_transform=_ToOutcome.of(model),
+            **kwargs,
         )
     except NotImplementedError as error:  # from BoTorch's dispatcher
         raise UnsupportedError(

@@ -21,7 +21,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import latent_model
+from botorch_skewgp.models import prior_model
 from botorch_skewgp.observations import (
     Binary,
     Censored,
@@ -169,7 +169,7 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
     observation = [Preference(pairs, judge=j, count=torch.arange(3, 10).roll(j)) for j in (0, 1)]
     points, found = X[:num_inducing], []
     for limit in (0, 10_000):
-        monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", limit)
+        monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", limit)
         model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
         terms = [term.flatten() for term in value_and_gradients(model) if term is not None]
         rows = model.row_model(model.forward(X), merge_equal=True).intervals
