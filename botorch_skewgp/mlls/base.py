@@ -16,7 +16,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.models.inputs import check_hyperparameters
-from botorch_skewgp.models.marginal_likelihood import Evidence
+from botorch_skewgp.models.row_model import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.state import parameters_below
 from botorch_skewgp.observations import Observation
@@ -98,14 +98,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
         After a first value, hyperparameters at which the objective cannot be evaluated have a value below all others so
         far, which falls with the distance to the last ones that could be: an optimiser steps back.
-
-        Args:
-            function_dist: The prior over the latent function at the training points, `model(*model.train_inputs)`
-                in training mode.
-            target: The observations, `model.train_targets`.
-
-        Returns:
-            A scalar tensor of `function_dist`'s dtype.
+        `function_dist` is the prior at the training points, `model(*model.train_inputs)` in training mode, and `target`
+        the observations, `model.train_targets`.
 
         Raises:
             NotPSDError: If the first hyperparameters are infeasible, or some are NaN.

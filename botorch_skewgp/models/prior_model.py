@@ -46,9 +46,8 @@ from botorch_skewgp.models.inputs import (
     warn_of_scaling,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
-from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with_code
-from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.models.row_model import Evidence, RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.transforms import (
     TransformedInputsMixin,

@@ -149,11 +149,7 @@ class Snapshot:
         return self._of_judges[codes]
 
     def posterior_at(
-        self,
-        X: Tensor,
-        judge_codes: Sequence[int],
-        num_outputs: int = 1,
-        fantasies: Sequence[FantasyLevel] = (),
+        self, X: Tensor, judge_codes: Sequence[int], num_outputs: int = 1, fantasies: Sequence[FantasyLevel] = ()
     ) -> SkewGPPosterior:
         """The posterior at `batch_shape x q x d` transformed points; judges' residuals given inducing points are
         independent.

@@ -6,8 +6,7 @@ r"""Sample paths: draws of the whole latent function, as fixed functions of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any, cast
@@ -28,6 +27,7 @@ from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
+from botorch_skewgp.fitting.restarts import seeded
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.defaults import IntegratedConstantMean
@@ -61,11 +61,7 @@ class SkewGPSamplePath(MatheronPath):
 
     @classmethod
     def draw(
-        cls,
-        model: SkewGP,
-        sample_shape: torch.Size,
-        num_features: int = 1024,
-        generator: torch.Generator | None = None,
+        cls, model: SkewGP, sample_shape: torch.Size, num_features: int = 1024, generator: torch.Generator | None = None
     ) -> SkewGPSamplePath:
         r"""Draw paths whose prior part is a sum of random Fourier features.
 
@@ -80,7 +76,8 @@ class SkewGPSamplePath(MatheronPath):
             UnsupportedError: If BoTorch has no features for the kernel.
         """
         sampler = partial(draw_kernel_feature_paths, num_features=num_features)
-        with _random_numbers_from(generator, model.train_inputs[0].device):
+        seed = 0 if generator is None else int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        with nullcontext() if generator is None else seeded(seed, model.train_inputs[0].device):
             return _draw_matheron_paths(
                 model, sample_shape=sample_shape, prior_sampler=sampler, update_strategy=gaussian_update
             )
@@ -88,11 +85,7 @@ class SkewGPSamplePath(MatheronPath):
 
 @DrawMatheronPaths.register(SkewGP)
 def _draw_matheron_paths(
-    model: SkewGP,
-    *,
-    sample_shape: torch.Size,
-    prior_sampler: TPathwisePriorSampler,
-    update_strategy: TPathwiseUpdate,
+    model: SkewGP, *, sample_shape: torch.Size, prior_sampler: TPathwisePriorSampler, update_strategy: TPathwiseUpdate
 ) -> SkewGPSamplePath:
     if update_strategy is not gaussian_update:
         raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
@@ -212,22 +205,6 @@ def _draw_kernel_feature_paths(
             "There are no random features for a kernel of this model (there are for RBF, Matern and arcsine kernels, "
             "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error
-
-
-@contextmanager
-def _random_numbers_from(generator: torch.Generator | None, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators from a given one, and restore them."""
-    if generator is None:
-        yield
-        return
-    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    is_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if is_cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if is_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
 
 
 class EnsemblePath(PathList):

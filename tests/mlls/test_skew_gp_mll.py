@@ -6,12 +6,17 @@ import gpytorch
 import pytest
 import small_cases
 import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from gradients import assert_parameter_gradient, evaluate
+from linear_operator.utils.errors import NotPSDError
 from scipy import stats
 from small_cases import TRAIN_X, skew_prior, tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
@@ -22,6 +27,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Censored, Choice, LabelPreference, Numeric, Preference, Ranking, Slope, Validity
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])
 
@@ -33,10 +39,7 @@ CASES = small_cases.CASES | {
     ),
     "duels": (lambda: Preference(PAIRS), lambda: PreferenceLikelihood(0.4, learn_noise=True)),
     # more duels than points: the low-rank path
-    "many duels": (
-        lambda: Preference(torch.cat([PAIRS, PAIRS])),
-        lambda: PreferenceLikelihood(0.4, learn_noise=True),
-    ),
+    "many duels": (lambda: Preference(torch.cat([PAIRS, PAIRS])), lambda: PreferenceLikelihood(0.4, learn_noise=True)),
     "rankings": (
         lambda: [Choice([[1, 0, 2]]), Ranking([[3, 4, 5]])],
         lambda: PreferenceLikelihood(0.4, learn_noise=True, noise_prior=GammaPrior(2.0, 3.0)),
@@ -58,8 +61,8 @@ CASES = small_cases.CASES | {
 
 def objective(name, skew_prior=None, priors=True):
     observations, likelihood = CASES[name]
-    covar_module = gpytorch.kernels.ScaleKernel(
-        gpytorch.kernels.RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0) if priors else None),
+    covar_module = ScaleKernel(
+        RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0) if priors else None),
         outputscale_prior=GammaPrior(2.0, 1.0) if priors else None,
     )
     covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.5
@@ -71,7 +74,7 @@ def objective(name, skew_prior=None, priors=True):
 
 @torch.no_grad()
 def value_of(mll):
-    return evaluate(mll)
+    return evaluate(mll.train())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -129,3 +132,64 @@ def test_no_observations_leave_the_priors():
     expected = kernel.outputscale_prior.log_prob(kernel.outputscale) + noise_log_prior(0.1)
     expected = expected + kernel.base_kernel.lengthscale_prior.log_prob(kernel.base_kernel.lengthscale).sum()
     assert float(value_of(mll)) == pytest.approx(float(expected.detach()), rel=1e-6)
+
+
+# Hyperparameters at which the objective cannot be evaluated: steps back, and errors where there is no way back
+
+
+def runaway(seed):
+    """Three choices of four beside a constant that is never chosen; nothing holds the kernel's parameters."""
+    options = torch.rand(12, 3, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+    never = torch.tensor([[0.0, 0.0, 0.0, 1.0]], dtype=torch.double)
+    points = torch.cat([torch.cat([options, torch.zeros(12, 1, dtype=torch.double)], dim=-1), never])
+    kernel = ScaleKernel(RBFKernel(ard_num_dims=3, active_dims=(0, 1, 2))) + LinearKernel(active_dims=(3,))
+    return SkewGP(points, Choice([[0, 1, 2, 3, 12], [4, 5, 6, 7, 12], [8, 9, 10, 11, 12]]), covar_module=kernel)
+
+
+@pytest.mark.parametrize(
+    ("seed", "fit"),
+    [
+        (0, fit_gpytorch_mll),
+        (3, fit_skew_gp),
+        *(pytest.param(seed, fit_gpytorch_mll, marks=pytest.mark.slow) for seed in (1, 2)),
+    ],
+)
+def test_a_fit_survives_steps_that_cannot_be_evaluated(seed, fit):
+    model = runaway(seed)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    before = value_of(mll)
+    fit(mll)
+    assert value_of(mll) > before + 0.3
+    assert all(bool(parameter.isfinite().all()) for parameter in mll.parameters())
+    assert bool((model.covar_module.kernels[1].variance > 0).all())
+
+
+@pytest.mark.parametrize("value", [-1e4, torch.inf, torch.nan])
+@pytest.mark.parametrize("objective", [SkewGPMarginalLogLikelihood, BatchedMarginalLogLikelihood])
+def test_an_infeasible_step_is_below_all_and_leads_back(objective, value):
+    model = runaway(0)
+    mll = objective(model.likelihood, model).train()
+    raw = model.covar_module.kernels[1].raw_variance
+    lowest = min(value_of(mll), mll(model(*model.train_inputs), model.train_targets).item())
+    good = raw.item()
+    raw.data.fill_(value)
+    if not raw.isfinite():
+        with pytest.raises(NotPSDError, match="finite"):
+            mll(model(*model.train_inputs), model.train_targets)
+        return
+    found = mll(model(*model.train_inputs), model.train_targets)
+    assert found.item() < lowest
+    found.backward()
+    assert float(raw.grad * (good - value)) > 0
+    with pytest.raises(NotPSDError, match="raw_variance"):  # a fit that starts there
+        value_of(mll)
+    with pytest.raises(NotPSDError):  # the objective itself
+        mll.evaluate(model(*model.train_inputs), model.train_targets)
+
+
+def test_a_start_that_cannot_be_evaluated_is_said():
+    model = SkewGP(torch.rand(4, 1, dtype=torch.double), Preference([[0, 1]]), covar_module=ScaleKernel(RBFKernel()))
+    model.covar_module.raw_outputscale.data.fill_(-1e4)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    with pytest.raises(ModelFittingError):
+        fit_gpytorch_mll(mll)

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
-from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
@@ -24,7 +22,6 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import prior_model
 from botorch_skewgp.observations import (
     Binary,
-    Censored,
     Choice,
     LabelPreference,
     Numeric,
@@ -218,21 +215,6 @@ def test_slopes_of_judges_who_differ_may_come_later():
         before.condition_on_observations(Q[:1], Slope(dims=0, signs=[1, -1], index=[0, 0], judge=1))
 
 
-def test_numbers_and_bounds_of_judges_together():
-    """The Gaussian posterior by hand, where a wide interval says nothing."""
-    numbers = Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
-    wide = Censored([-1e6], [1e6], index=[0], judge=[1])
-    own = own_kernel()
-    model = SkewGP(X, [numbers, wide], judge_covar_module=own, approximation="ep")
-    K = model.covar_module(torch.cat([X[:4], Q])).to_dense() + own(torch.cat([X[:4], Q])).to_dense() * (
-        torch.tensor([0, 1, 1, 0, 1, 1, 1]).unsqueeze(-1) == torch.tensor([0, 1, 1, 0, 1, 1, 1])
-    )
-    gain = torch.linalg.solve(K[:4, :4] + 0.1 * torch.eye(4, dtype=double), K[:4, 4:]).mT
-    posterior = model.posterior(Q, judge=1)
-    assert torch.allclose(posterior.mean.squeeze(-1), gain @ numbers.values, atol=1e-6)
-    assert torch.allclose(posterior.variance.squeeze(-1), (K[4:, 4:] - gain @ K[:4, 4:]).diagonal(), atol=1e-6)
-
-
 def test_one_judge_or_none_is_the_model_without():
     pairs = duels(1).pairs
     plain, named = SkewGP(X, Preference(pairs)), SkewGP(X, Preference(pairs, judge=3))
@@ -240,17 +222,6 @@ def test_one_judge_or_none_is_the_model_without():
     assert torch.equal(plain.posterior(Q).mean, named.posterior(Q).mean)
     assert torch.equal(plain.posterior(Q).mean, named.posterior(Q, judge=3).mean)
     assert named.judges == {3}
-
-
-def test_model_for_a_judge_is_a_botorch_model():
-    model = SkewGP(X, duels(3), approximation="ep").for_judge(2)
-    assert torch.equal(model.posterior(Q).mean, model.posterior(Q, judge=2).mean)
-    acquisition = qLogExpectedImprovement(model, best_f=0.0, sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0))
-    point = Q[:1].clone().requires_grad_()
-    acquisition(point).backward()
-    assert bool(point.grad.isfinite().all())
-    fantasy = model.fantasize(Q[:2], SobolQMCNormalSampler(torch.Size([4]), seed=0))
-    assert fantasy.posterior(Q).mean.shape == (4, 3, 1)
 
 
 @pytest.mark.parametrize("inducing", [False, True])
@@ -326,26 +297,6 @@ def test_reliability_scales_a_judges_utility():
     assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
     assert torch.allclose(model.latent_prior().mean_at(points), 0.7 * r)
     assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
-
-
-def test_answers_of_a_judge_without_reliability_tell_nothing():
-    """The posterior of all others is that of a model that was not given them."""
-    observation, own = duels(3), own_kernel()
-    kept = observation.judge < 2
-    with_him = SkewGP(X, observation, judge_covar_module=own, approximation="ep", learn_judge_reliability=True)
-    with_him = with_reliability(with_him, 1.0, 1.0, 1e-9)
-    without = SkewGP(
-        X,
-        Preference(observation.pairs[kept], judge=observation.judge[kept]),
-        judge_covar_module=own,
-        approximation="ep",
-    )
-    without.judge_reliability = with_him.judge_reliability
-    for judge in (None, 0, 1, "new"):
-        one, other = with_him.posterior(Q, judge=judge), without.posterior(Q, judge=judge)
-        assert torch.allclose(one.mean, other.mean, atol=1e-5)
-        assert torch.allclose(one.variance, other.variance, atol=1e-5)
-    assert torch.allclose(with_him.predictive(Q[:2], judge=2).probs, torch.full((1,), 0.5, dtype=double))
 
 
 def test_a_new_judges_answers_are_an_average_over_reliabilities():
@@ -428,89 +379,63 @@ def test_tastes_are_wider_where_there_are_comparisons_alone():
     assert densities[0] > 2 * densities[1]
 
 
-def test_judges_are_numbered_in_order_of_their_names():
-    judge, names = number_judges(["bob", "ann", "bob"])
+@pytest.mark.parametrize(
+    ("given", "wanted"), [(["bob", "ann", "bob"], ["ann", "bob"]), (torch.tensor([40, 7, 40]), [7, 40])]
+)
+def test_judges_are_numbered_in_order_of_their_names(given, wanted):
+    judge, names = number_judges(given)
     assert judge.tolist() == [1, 0, 1]
-    assert names == ["ann", "bob"]
-    judge, names = number_judges(torch.tensor([40, 7, 40]))
-    assert judge.tolist() == [1, 0, 1]
-    assert names == [7, 40]
-    with pytest.raises(InputDataError, match="one type"):
-        number_judges(["ann", 3, None])
+    assert names == wanted
 
 
 def test_judges_survive_what_happens_to_observations():
     choice = Choice([[0, 1, 2], [2, 1, -1]], judge=[4, 5])
-    for entry in (
-        choice.as_ranking(),
-        choice.reversed(),
-        choice.shift(3),
-        choice.as_ranking().reversed(),
-        choice.by(4),
-    ):
-        assert entry.judge.tolist() in ([4, 5], [4, 4])
-    model = SkewGP(X, duels(2)).float()
-    assert model.observations[0].judge.dtype == torch.long
+    for entry in (choice.as_ranking(), choice.reversed(), choice.shift(3), choice.as_ranking().reversed()):
+        assert entry.judge.tolist() == [4, 5]
+    assert choice.by(4).judge.tolist() == [4, 4]
+    assert two().float().observations[0].judge.dtype == torch.long
 
 
-@pytest.mark.parametrize("judge", [[0], [0, -1], [0.5, 1.0], [[0, 1]], "ann", [True, False], [0, 2**24]])
-def test_judges_that_do_not_fit_are_refused_in_words(judge):
-    with pytest.raises(InputDataError, match="judge"):
-        Preference([[0, 1], [1, 0]], judge=judge)
+def two():
+    return SkewGP(X, duels(2))
 
 
-@pytest.mark.parametrize("judge", ["ann", ["ann", "bob"], np.array(["ann", "bob"]), ("ann", None)])
-def test_names_of_judges_are_refused_with_what_makes_numbers_of_them(judge):
-    with pytest.raises(InputDataError, match=r"^judge must .*judge, names = number_judges\(names\)"):
-        Preference([[0, 1], [1, 0]], judge=judge)
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match=r"got 'ann'. A judge's number is .* number_judges"):
-        model.posterior(Q, judge="ann")
-    with pytest.raises(InputDataError, match=r"got 7\.$"):
-        model.posterior(Q, judge=7)
+NUMBERS = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
+BAD_JUDGES = [
+    *((lambda judge=judge: Preference([[0, 1], [1, 0]], judge=judge), "judge") for judge in
+      ([0], [0, -1], [0.5, 1.0], [[0, 1]], [True, False], [0, 2**24])),
+    *((lambda judge=judge: Preference([[0, 1], [1, 0]], judge=judge),
+       r"^judge must .*judge, names = number_judges\(names\)")
+      for judge in ("ann", ["ann", "bob"], np.array(["ann", "bob"]), ("ann", None))),
+    *((lambda judge=judge: two().posterior(Q, judge=judge), "must be the number of a judge who gave answers")
+      for judge in (7, -1, "ann", 0.0, True, torch.tensor([0, 1]))),
+    (lambda: two().posterior(Q, judge="ann"), r"got 'ann'. A judge's number is .* number_judges"),
+    (lambda: two().posterior(Q, judge=7), r"got 7\.$"),
+    *((lambda judges=judges: two().latent_posterior(Q[:2], judges=judges), "one for each of the 2 points")
+      for judges in ([0], [0, 1, 0], 1)),
+    (lambda: SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q), "dim=3"),
+    (lambda: two().predictive(Q[:2], judge=[0, 1]), "one judge"),
+    (lambda: SkewGP(X, Preference([[0, 1]])).for_judge("new"), "two judges or more"),
+    (lambda: SkewGP(X, Preference([[0, 1]])).for_judge(0), "gave answers"),
+    (lambda: two().for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]])), "need judge="),
+    (lambda: SkewGP(X, [duels(2), NUMBERS], inducing_points=X[:4]).posterior(Q), "inducing_points"),
+    (lambda: LinearTastesKernel(2, rank=4), "rank"),
+    (lambda: SkewGP(X, duels(2), approximation="laplace"), "approximation"),
+    (lambda: SkewGP(X, duels(2), approximation="ep").draws, "has no draws"),
+    (lambda: number_judges(["ann", 3, None]), "one type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("build", "message"), BAD_JUDGES)
+def test_judges_that_do_not_fit_are_refused_in_words(build, message):
+    with pytest.raises((InputDataError, UnsupportedError), match=message):
+        build()
 
 
 def test_a_judge_may_be_named_by_an_entry_of_a_tensor():
-    observations = duels(2)
-    model = SkewGP(X, observations)
-    for judge in observations.judge.unique():
+    model = two()
+    for judge in model.observations[0].judge.unique():
         assert torch.equal(model.posterior(Q, judge=judge).mean, model.posterior(Q, judge=int(judge)).mean)
-
-
-@pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True, torch.tensor([0, 1])])
-def test_unknown_judges_are_refused_in_words(judge):
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="judge must be the number of a judge who gave answers"):
-        model.posterior(Q, judge=judge)
-
-
-@pytest.mark.parametrize("judges", [[0], [0, 1, 0], 1])
-def test_judges_of_points_that_do_not_fit_are_refused_in_words(judges):
-    with pytest.raises(InputDataError, match="one for each of the 2 points"):
-        SkewGP(X, duels(2)).latent_posterior(Q[:2], judges=judges)
-
-
-def test_what_cannot_be_is_refused_in_words():
-    with pytest.raises(InputDataError, match="dim=3"):
-        SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q)
-    with pytest.raises(InputDataError, match="one judge"):
-        SkewGP(X, duels(2)).predictive(Q[:2], judge=[0, 1])
-    with pytest.raises(InputDataError, match="two judges or more"):
-        SkewGP(X, Preference([[0, 1]])).for_judge("new")
-    with pytest.raises(InputDataError, match="gave answers"):
-        SkewGP(X, Preference([[0, 1]])).for_judge(0)
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="need judge="):
-        model.for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]]))
-    numbers = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
-    with pytest.raises(UnsupportedError, match="inducing_points"):
-        SkewGP(X, [duels(2), numbers], inducing_points=X[:4]).posterior(Q)
-    with pytest.raises(InputDataError, match="rank"):
-        LinearTastesKernel(2, rank=4)
-    with pytest.raises(InputDataError, match="approximation"):
-        SkewGP(X, duels(2), approximation="laplace")
-    with pytest.raises(UnsupportedError, match="has no draws"):
-        _ = SkewGP(X, duels(2), approximation="ep").draws
 
 
 def test_questions_and_recommendations_are_a_judges_own():

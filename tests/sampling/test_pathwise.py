@@ -21,7 +21,6 @@ from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, Prefe
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Numeric, Preference, Slope
 from botorch_skewgp.sampling import SkewGPSamplePath
-from botorch_skewgp.sampling.pathwise import _update_weight
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
@@ -173,21 +172,6 @@ def test_feature_paths_rise_where_they_must():
     posterior = model.posterior(X[index])
     error = (values.mean(0) - posterior.mean.squeeze(-1)) / posterior.variance.squeeze(-1).sqrt()
     assert error.abs().max() < 4.5 / math.sqrt(50)
-
-
-def test_a_planted_fault_is_seen(monkeypatch, generator):
-    """Without the noise of the rows, paths pass too close to their draws."""
-    monkeypatch.setattr("botorch_skewgp.sampling.pathwise._noise_root", lambda root, K: 0 * root.mT @ root)
-    with pytest.raises(AssertionError, match="standard errors"):
-        test_law_over_exact_prior_paths(make_model, generator)
-
-
-def test_without_observations_paths_are_those_of_the_prior(generator):
-    model = SkewGP(training_points(), draw_settings=SETTINGS).eval()
-    deviation = torch.randn(5, 7, generator=generator, dtype=torch.float64)
-    mixture = model.posterior(training_points()).mixture
-    covariance = model.covar_module(training_points()).to_dense()
-    assert (_update_weight(mixture, covariance, deviation) == 0).all()
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "matern"])
