@@ -233,10 +233,6 @@ class IntegratedConstantMean(Mean):
         """Zeros, `batch_shape x n` for `batch_shape x n x d` points."""
         return input.new_zeros(input.shape[:-1])
 
-    def added_to(self, covar_module: Kernel) -> Kernel:
-        """The kernel of the sum of the constant and a process with the given kernel."""
-        return covar_module + self.kernel
-
     def draw(self, sample_shape: torch.Size) -> ConstantMean:
         """Draws of the constant, a batch of means."""
         deviation = self.variance.sqrt()

@@ -182,13 +182,6 @@ def check_output_indices(indices: Any, num_outputs: int) -> list[int]:
     return outputs
 
 
-def _broadcasts(shape: torch.Size, target: torch.Size) -> bool:
-    try:
-        return torch.broadcast_shapes(shape, target) == target
-    except RuntimeError:
-        return False
-
-
 def _check_precision(X: Any, name: str) -> None:
     """Raise unless `X` is a tensor of single or double precision."""
     if not isinstance(X, Tensor) or X.dtype not in (torch.float32, torch.float64):
@@ -317,7 +310,8 @@ def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
         if noise is None:
             return
         check_class(noise, "noise", Tensor)
-        if not _broadcasts(noise.shape, Y.shape) or not noise.isfinite().all() or (noise < 0).any():
+        fits = noise.ndim <= Y.ndim and all(n in (1, m) for n, m in zip(noise.shape[::-1], Y.shape[::-1], strict=False))
+        if not fits or not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError(
                 f"noise must hold finite non-negative variances, of the shape of Y, {tuple(Y.shape)}; got "
                 f"{_shape_of(noise)}."

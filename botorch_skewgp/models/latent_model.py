@@ -48,24 +48,19 @@ class LatentModel(PriorModel):
     def snapshot(self) -> Snapshot:
         """The snapshot of the present model; a model of fantasies keeps the one it was made from."""
         snapshot = self._snapshot
-        is_kept = bool(self._fantasies)
-        if snapshot is None or not (is_kept or snapshot.state.is_of(self, *self._settings)):
-            self._snapshot = snapshot = Snapshot(self._frozen(), ModelState.of(self, *self._settings))
+        if snapshot is None or not (self._fantasies or snapshot.state.is_of(self, *self._settings)):
+            frozen = copy(self)  # with modules of its own; data, which a model never writes into, are shared
+            frozen.__dict__["_modules"] = deepcopy(self._modules)
+            frozen._snapshot, frozen._fantasies = None, ()
+            frozen.requires_grad_(False)
+            frozen.restore_inputs()
+            self._snapshot = snapshot = Snapshot(frozen.eval(), ModelState.of(self, *self._settings))
         return snapshot
 
     @property
     def _settings(self) -> tuple[Any, ...]:
         """What the posterior depends on beside modules."""
         return self._points, self._observations, self._outcome_scale, self.draw_settings, self.approximation
-
-    def _frozen(self) -> Self:
-        """A copy in evaluation mode with modules of its own; data, which a model never writes into, are shared."""
-        frozen = copy(self)
-        frozen.__dict__["_modules"] = deepcopy(self._modules)
-        frozen._snapshot, frozen._fantasies = None, ()
-        frozen.requires_grad_(False)
-        frozen.restore_inputs()
-        return frozen.eval()
 
     def of_judge(self, code: int) -> Self:
         """A model of one judge's utility, which shares all modules with this one."""

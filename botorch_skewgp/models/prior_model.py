@@ -21,19 +21,7 @@ from torch import Tensor
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
-from botorch_skewgp.models.defaults import (
-    IntegratedConstantMean,
-    default_covar_module,
-    default_judge_covar_module,
-    default_mean_module,
-)
-from botorch_skewgp.models.inducing import (
-    InducingPoints,
-    WhiteRows,
-    check_given_points,
-    choose_inducing_points,
-    over_white_columns,
-)
+from botorch_skewgp.models import defaults, inducing, transforms
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
@@ -49,12 +37,6 @@ from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with_code
 from botorch_skewgp.models.row_model import Evidence, RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.transforms import (
-    TransformedInputsMixin,
-    learn_outcome_scale,
-    num_appended_columns,
-    transformed_dim,
-)
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
 from botorch_skewgp.observations.numeric import mean_known_noise
@@ -66,7 +48,7 @@ MIN_NOISE = 1e-4  # of rows that are merged, over the largest variance of a colu
 MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
-class PriorModel(TransformedInputsMixin, Model, GP):
+class PriorModel(transforms.TransformedInputsMixin, Model, GP):
     """A `SkewGP` without its posterior: points, observations, the prior of their columns, and their rows."""
 
     train_inputs: tuple[Tensor]
@@ -104,25 +86,25 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         if approximation not in (None, "ep"):
             raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
         if inducing_points is not None:
-            check_given_points(inducing_points, train_X)
+            inducing.check_given_points(inducing_points, train_X)
         observations = moved(observations, train_X)
         num_outputs = count_outputs(observations, likelihood)
         likelihood = default_likelihood(observations, given=likelihood)
-        outcome_scale = learn_outcome_scale(observations, outcome_transform)
-        d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
+        outcome_scale = transforms.learn_outcome_scale(observations, outcome_transform)
+        d = train_X.shape[-1] if input_transform is None else transforms.transformed_dim(input_transform, train_X)
         if covar_module is None:
-            covar_module = default_covar_module(d, observations)
+            covar_module = defaults.default_covar_module(d, observations)
             warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
         check_skew_prior(skew_prior, d, num_outputs)
         super().__init__()
         self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
         self._num_outputs, self._outcome_scale = num_outputs, outcome_scale
         self.likelihood, self.covar_module = likelihood, covar_module
-        self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
+        self.mean_module = defaults.default_mean_module(observations) if mean_module is None else mean_module
         self.skew_prior, self.judge_covar_module = skew_prior, judge_covar_module
-        self.inducing: InducingPoints | None = None
+        self.inducing: inducing.InducingPoints | None = None
         if isinstance(inducing_points, Tensor):
-            self.inducing = InducingPoints(inducing_points, learn_inducing_points)
+            self.inducing = inducing.InducingPoints(inducing_points, learn_inducing_points)
         if input_transform is not None:
             self.input_transform = input_transform
         self.approximation = approximation
@@ -154,14 +136,14 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             if self.inducing is None:
                 raise InputDataError("The model has no inducing points yet; give num_points.")
             num_points = len(self.inducing.points)
-        check_given_points(num_points, self._points)
+        inducing.check_given_points(num_points, self._points)
         if learn is None:
             learn = self.inducing is not None and self.inducing.points.requires_grad
         check_flags(learn=learn)
         with torch.no_grad():
             transformed = self.transform_inputs(self._points)
-        points = choose_inducing_points(self._points, transformed, self.covar_module, num_points)
-        self.inducing = InducingPoints(points, learn)
+        points = inducing.choose_inducing_points(self._points, transformed, self.covar_module, num_points)
+        self.inducing = inducing.InducingPoints(points, learn)
 
     def _set_data(self, X: Tensor, observations: Sequence[Observation]) -> None:
         """Set points and observations; an error leaves the model unchanged."""
@@ -190,8 +172,8 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             return
         if self.judge_covar_module is None:
             transform = getattr(self, "input_transform", None)
-            dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
-            self.judge_covar_module = default_judge_covar_module(
+            dim = X.shape[-1] if transform is None else transforms.transformed_dim(deepcopy(transform).train(), X)
+            self.judge_covar_module = defaults.default_judge_covar_module(
                 dim, observations, categorical_inputs(self.covar_module, dim)
             ).to(X)
         if not self._learns_reliability:
@@ -341,8 +323,8 @@ class PriorModel(TransformedInputsMixin, Model, GP):
     def prior_kernel(self) -> Kernel:
         """The kernel of the prior, with the constant of an integrated mean, and each judge's own part."""
         shared = self.covar_module
-        if isinstance(self.mean_module, IntegratedConstantMean):
-            shared = self.mean_module.added_to(self.covar_module)
+        if isinstance(self.mean_module, defaults.IntegratedConstantMean):
+            shared = self.covar_module + self.mean_module.kernel
         if self._panel is None:
             return shared
         assert self.judge_covar_module is not None
@@ -393,7 +375,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
 
     def white_rows(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
-    ) -> WhiteRows:
+    ) -> inducing.WhiteRows:
         """The rows of the observations over the white coordinates of the inducing points' columns."""
         rows = self._rows(prior, observations, merge_equal)
         if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
@@ -403,7 +385,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         points = self.train_inputs[0]
         points = self.transform_inputs(points) if self.training else points
         layout = self._column_layout(self._column_points.shape[-2])
-        return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
+        return inducing.over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
         """The rows of observations over columns of the training points."""
@@ -463,7 +445,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
     def checked_query(self, X: Tensor) -> Tensor:
         """Points of a query before input transforms, in double precision if the model's are."""
         transform = getattr(self, "input_transform", None)
-        return check_query(X, self._points, num_appended_columns(transform, self._points))
+        return check_query(X, self._points, transforms.num_appended_columns(transform, self._points))
 
     @property
     def judge_code(self) -> int | None:

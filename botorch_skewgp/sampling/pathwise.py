@@ -16,7 +16,6 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
 from botorch.sampling.pathwise.features.maps import FeatureMap
-from botorch.sampling.pathwise.paths import PathList
 from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
 from botorch.sampling.pathwise.prior_samplers import (
     DrawKernelFeaturePaths,
@@ -29,7 +28,6 @@ from torch import Tensor
 
 from botorch_skewgp.fitting.restarts import seeded
 from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.skew_gp import SkewGP
@@ -205,39 +203,3 @@ def _draw_kernel_feature_paths(
             "There are no random features for a kernel of this model (there are for RBF, Matern and arcsine kernels, "
             "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error
-
-
-class EnsemblePath(PathList):
-    """Paths of an ensemble's `E` members: `batch_shape x [E x] q x d` to `sample_shape x batch_shape x E x q`."""
-
-    ensemble_as_batch = False
-
-    def set_ensemble_as_batch(self, ensemble_as_batch: bool) -> None:
-        """Whether inputs have a dimension for the members."""
-        self.ensemble_as_batch = ensemble_as_batch
-
-    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
-        """Evaluate every member's path."""
-        if self.ensemble_as_batch:
-            values = [path(part, **kwargs) for path, part in zip(self.paths, x.unbind(-3), strict=True)]
-        else:
-            values = [path(x, **kwargs) for path in self.paths]
-        return torch.stack(values, dim=-2)
-
-
-@DrawMatheronPaths.register(FullyBayesianSkewGP)
-def _draw_ensemble_paths(
-    model: FullyBayesianSkewGP,
-    *,
-    sample_shape: torch.Size,
-    prior_sampler: TPathwisePriorSampler,
-    update_strategy: TPathwiseUpdate,
-) -> EnsemblePath:
-    return EnsemblePath(
-        [
-            DrawMatheronPaths(
-                member, sample_shape=sample_shape, prior_sampler=prior_sampler, update_strategy=update_strategy
-            )
-            for member in model.members
-        ]
-    )

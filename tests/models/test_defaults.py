@@ -36,9 +36,10 @@ def test_slopes_leave_defaults_to_other_observations(others):
 
 
 @pytest.mark.parametrize(("seen", "is_full"), [([DUELS], True), ([LABELS], False), ([DUELS, LABELS], False)])
-def test_tastes_are_correlated_where_all_answers_are_comparisons(seen, is_full):
+def test_tastes_are_correlated_and_wide_where_all_answers_are_comparisons(seen, is_full):
     tastes = default_judge_covar_module(2, seen).kernels[0]
     assert bool((tastes.taste_mask.tril(-1) != 0).any()) == is_full
+    assert float(tastes.root_prior.scale) == (10.0 if is_full else 1.0)
 
 
 def test_the_likeliest_variance_of_failures_is_about_that_of_the_constant():

@@ -6,7 +6,6 @@ import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.sampling.pathwise import draw_matheron_paths
 from tensors import tensor
 
 from botorch_skewgp import SkewGP
@@ -87,23 +86,6 @@ def test_predictions_of_numbers_are_not_averaged():
     model = SkewGP(X, Numeric(X.squeeze(-1)))
     with pytest.raises(UnsupportedError, match="Only probabilities can be averaged"):
         FullyBayesianSkewGP([model]).predictive(X)
-
-
-def test_paths_are_those_of_the_members(ensemble, generator):
-    inputs = torch.rand(3, 2, generator=generator, dtype=torch.float64)
-    torch.manual_seed(0)  # BoTorch draws prior paths from the global generator
-    with torch.no_grad():
-        paths = draw_matheron_paths(ensemble, torch.Size([1500]))
-        values = paths(inputs)
-        members = len(ensemble.members)
-        assert values.shape == (1500, members, 3)
-        posterior = [member.posterior(inputs) for member in ensemble.members]
-        mean = torch.stack([p.mean.squeeze(-1) for p in posterior])
-        sd = torch.stack([p.variance.squeeze(-1) for p in posterior]).sqrt()
-        # four and a half standard errors, and the draws' own error
-        assert ((values.mean(0) - mean).abs() < 4.5 * sd * (1 / 1500 + 1 / 200) ** 0.5).all()
-        paths.set_ensemble_as_batch(True)
-        torch.testing.assert_close(paths(inputs.expand(members, 3, 2)), values)
 
 
 def test_answers_of_a_judge_are_averaged_over_members():

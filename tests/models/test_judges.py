@@ -237,14 +237,6 @@ def test_fantasies_of_a_judge_are_more_answers_of_his(inducing):
     assert torch.allclose(fantasy.posterior(Q).mean.squeeze(0), expected.mean, atol=0.15)
 
 
-def test_a_second_judge_may_come_later():
-    model = SkewGP(X, Preference([[0, 1], [2, 1]], judge=0))
-    more = model.condition_on_observations(X[:2], Preference([[1, 0]], judge=1))
-    assert more.judges == {0, 1}
-    assert not torch.allclose(more.posterior(Q, judge=0).mean, more.posterior(Q, judge=1).mean)
-    more.posterior(Q, judge="new")
-
-
 def test_judges_may_be_others_in_new_data():
     model = SkewGP(X, Preference([[0, 1], [2, 1]]), learn_judge_reliability=True)
     for judge in ([0, 1], [0, 5]):
@@ -367,16 +359,6 @@ def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability(
     with pytest.raises(UnsupportedError, match="scale of utilities"):
         model.set_train_data(targets=(*model.observations, Numeric([0.1], index=[0], judge=4)))
     assert model.judges == {0, 1, 3}
-
-
-def test_tastes_are_wider_where_there_are_comparisons_alone():
-    """Both priors lose mass beyond ten times the noise, the one of grades more of it."""
-    large = torch.tensor(10.0, dtype=double)
-    densities = []
-    for observations in (duels(2), Ordinal([0, 2, 1], num_grades=3, judge=[0, 1, 1])):
-        tastes = SkewGP(X[:10] if observations.points_per_observation > 1 else X[:3], observations).judge_covar_module
-        densities.append(tastes.kernels[0].root_prior.log_prob(large).exp())
-    assert densities[0] > 2 * densities[1]
 
 
 @pytest.mark.parametrize(

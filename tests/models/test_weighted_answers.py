@@ -147,23 +147,8 @@ def test_weights_of_duels_turn_round_with_them():
     assert torch.equal(replace(once, judge=torch.arange(6)).count, once.count)
 
 
-@pytest.mark.parametrize(
-    "kind", [lambda: Choice([[0, 1, 2]], count=0.5), lambda: Choice([[0, 1, 2]] * 2, count=[1, 1.5])]
-)
-def test_choices_take_whole_numbers(kind):
-    with pytest.raises(InputDataError, match="count must hold whole numbers for Choice, whose comparisons share noise"):
-        kind()
-
-
-def test_what_needs_single_answers_says_so():
-    model = many(Preference(PAIRS, count=FRACTIONS))
-    with pytest.raises(UnsupportedError, match="count= of fractions, have no leave-one-out densities"):
-        leave_one_out(model)
-    with pytest.raises(UnsupportedError, match="Votes that may be slips take whole numbers"):
-        many(Vote(PAIRS, ["first"] * 6, count=FRACTIONS), likelihood=VoteLikelihood(slip=0.1))
-    reflective = many(Preference(PAIRS, count=FRACTIONS), draw_settings=DrawSettings(sampler="reflective"))
-    with pytest.raises(UnsupportedError, match="The reflective sampler draws single rows"):
-        reflective.posterior(reflective.datapoints)
+def posterior_of(model):
+    return model.posterior(model.datapoints)
 
 
 class Ignoring(ProbitLikelihood):
@@ -171,9 +156,31 @@ class Ignoring(ProbitLikelihood):
         return replace(super().rows(*args), count=None)
 
 
-def test_likelihoods_that_ignore_weights_are_told():
-    with pytest.raises(UnsupportedError, match="The rows of Binary observations ignore weights"):
-        model_of(CASES["labels"][0], Ignoring()).posterior(POINT)
+ONCE = Preference(PAIRS, count=FRACTIONS)
+REFLECTIVE = DrawSettings(sampler="reflective")
+WHOLE = "count must hold whole numbers for Choice, whose comparisons share noise"
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: Choice([[0, 1, 2]], count=0.5), WHOLE),
+        (lambda: Choice([[0, 1, 2]] * 2, count=[1, 1.5]), WHOLE),
+        (lambda: leave_one_out(many(ONCE)), "count= of fractions, have no leave-one-out densities"),
+        (
+            lambda: many(Vote(PAIRS, ["first"] * 6, count=FRACTIONS), likelihood=VoteLikelihood(slip=0.1)),
+            "Votes that may be slips take whole numbers",
+        ),
+        (lambda: posterior_of(many(ONCE, draw_settings=REFLECTIVE)), "The reflective sampler draws single rows"),
+        (
+            lambda: posterior_of(model_of(CASES["labels"][0], Ignoring())),
+            "The rows of Binary observations ignore weights",
+        ),
+    ],
+)
+def test_what_takes_no_weights_says_so(ask, message):
+    with pytest.raises((InputDataError, UnsupportedError), match=message):
+        ask()
 
 
 def test_equal_answers_add_up_their_weights():
