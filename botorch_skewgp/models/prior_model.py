@@ -204,10 +204,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         """The observations, as a tuple."""
         return self._observations
 
-    @property
-    def train_targets(self) -> tuple[Observation, ...]:
-        """The observations, by the name that BoTorch's fitting functions use."""
-        return self._observations
+    train_targets = observations  # the name that BoTorch's fitting functions use
 
     @property
     def num_outputs(self) -> int:

@@ -299,8 +299,7 @@ LIKELIHOODS = {
     "numbers": (Numeric([0.3, -0.2, 0.8]), NumericLikelihood(0.2)),
     "preference": (Preference(PAIRS), PreferenceLikelihood(0.5)),
     "binary": (Binary([1, 0, 1, 1]), ProbitLikelihood(0.5)),
-    "ordinal": (Ordinal([0, 2, 1, 1], 3), OrdinalLikelihood(3, noise=0.5)),
-    "ordinal with given cut-points": (
+    "ordinal": (
         Ordinal([0, 2, 1, 1], 3),
         OrdinalLikelihood(3, torch.tensor([-0.6, 0.9], dtype=torch.float64), noise=0.5),
     ),
@@ -332,15 +331,12 @@ def test_batches_and_rounds_have_the_shapes_of_all(name):
     assert (b <= a + 1e-12).all()
 
 
+FAST = ("binary", "preference", "ordinal")
+
+
 @torch.no_grad()
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=[] if name in ("binary", "preference", "ordinal with given cut-points") else pytest.mark.slow
-        )
-        for name in LIKELIHOODS
-    ],
+    "name", [*FAST, *(pytest.param(n, marks=pytest.mark.slow) for n in LIKELIHOODS if n not in FAST)]
 )
 def test_mean_over_fantasies_is_the_mean(name):
     """The tower property, for the mean and for the probability of a half-line; fantasies are drawn at random."""
@@ -363,7 +359,7 @@ def test_mean_over_fantasies_is_the_mean(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["binary", "ordinal with given cut-points", "validity"])
+@pytest.mark.parametrize("name", ["binary", "ordinal", "validity"])
 def test_fantasies_of_labels_equal_fresh_models(name):
     """Every fantasy at one point is one of few; each is the model with that label."""
     model = model_of(name, NUM_DRAWS)
@@ -373,7 +369,7 @@ def test_fantasies_of_labels_equal_fresh_models(name):
     observations, likelihood = LIKELIHOODS[name]
     extra = {
         "binary": [Binary([y], index=torch.tensor([5])) for y in (0, 1)],
-        "ordinal with given cut-points": [Ordinal([y], 3, index=torch.tensor([5])) for y in (0, 1, 2)],
+        "ordinal": [Ordinal([y], 3, index=torch.tensor([5])) for y in (0, 1, 2)],
         "validity": [Validity([y], index=torch.tensor([5])) for y in (0, 1)],
     }[name]
     settings = DrawSettings(num_draws=NUM_DRAWS, seed=1)
