@@ -32,16 +32,11 @@ MIN_LENGTHSCALE = 1e-2  # in units of which squared distances must not overflow
 MAX_DISTANCE = 1e13  # standard deviations, beyond which a row's spread is rounding
 
 
-def move(t: Tensor, like: Tensor) -> Tensor:
-    """A tensor on the device of another, and of its dtype if it is floating point."""
-    return t.to(like) if t.is_floating_point() else t.to(like.device)
-
-
 def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observation, ...]:
     """Observations on the device of points, and of their dtype. Raises `InputDataError`."""
 
     def change(t: Tensor) -> Tensor:
-        new = move(t, like)
+        new = t.to(like) if t.is_floating_point() else t.to(like.device)
         if t.is_floating_point() and (new.isinf() & t.isfinite().to(new.device)).any():
             raise InputDataError(
                 f"Some numbers are too large for {new.dtype}, that of train_X: the largest is {t.max():g}."

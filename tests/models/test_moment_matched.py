@@ -1,5 +1,6 @@
 """The Gaussian model of the same moments: against draws of the skewed posterior, and what it takes and refuses."""
 
+import itertools
 import math
 from copy import deepcopy
 
@@ -150,16 +151,14 @@ def test_scalarised_posterior(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("outputs", [[1], [2, 0], [0, 1, 2], [-1]])
-@pytest.mark.parametrize("name", ["labels", "list"])
+@pytest.mark.parametrize(
+    ("name", "outputs"), [*itertools.product(["labels", "list"], [[1], [2, 0], [0, 1, 2]]), ("labels", [-1])]
+)
 def test_outputs_are_those_of_the_whole(name, outputs):
     model = MomentMatchedModel(MODELS[name]())
-    plain = model.posterior(TEST_X)
-    found = [model.posterior(TEST_X, output_indices=outputs)] if name == "labels" or outputs != [-1] else []
+    plain, found = model.posterior(TEST_X), [model.posterior(TEST_X, output_indices=outputs)]
     if name == "list":
-        subset = model.subset_output(outputs)
-        assert subset.num_outputs == len(outputs)
-        found.append(subset.posterior(TEST_X))
+        found.append(model.subset_output(outputs).posterior(TEST_X))
     index = torch.cat([3 * (i % 3) + torch.arange(3) for i in outputs])
     for posterior in found:
         assert torch.allclose(posterior.mean, plain.mean[..., outputs])
