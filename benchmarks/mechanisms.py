@@ -24,7 +24,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, skew_gp_mll
-from botorch_skewgp.models import latent_model, latent_prior, row_model
+from botorch_skewgp.models import latent_prior, prior_model, row_model
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -175,7 +175,7 @@ MECHANISMS = (
         lambda: _fit(300)),
     Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
         lambda: _sampled(20)),
-    Mechanism("merging of equal rows", latent_model, "MAX_SINGLE_ROWS", 10**9,
+    Mechanism("merging of equal rows", prior_model, "MAX_SINGLE_ROWS", 10**9,
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
     Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",
         "1,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 1000))),

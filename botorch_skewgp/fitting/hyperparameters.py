@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import torch
 from botorch.exceptions import UnsupportedError
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
 from botorch_skewgp.fitting.importance import AdaptiveImportanceSampler, WeightedPoints, laplace_proposal
@@ -59,7 +58,6 @@ def sample_hyperparameters(
     num_draws: int = 16,
     max_evaluations: int = 4096,
     generator: torch.Generator | None = None,
-    progress: bool = False,
 ) -> HyperparameterDraws:
     r"""Draw hyperparameters from their posterior by adaptive multiple importance sampling ([Cornuet2012adaptive]_).
 
@@ -77,7 +75,6 @@ def sample_hyperparameters(
         num_draws: The number of draws.
         max_evaluations: The number of points at which rounds end; rounds are not cut short.
         generator: The source of randomness; one seeded with 0 is made if `None`.
-        progress: Whether to show a progress bar.
 
     Returns:
         The draws. A `PoorDrawsWarning` is issued if `max_evaluations` ended the rounds.
@@ -99,7 +96,7 @@ def sample_hyperparameters(
     mll = deepcopy(mll).train()
     mll.reset()
     density = UnboundedDensity(mll)
-    points = _weighted_points(density, wanted, max_evaluations, generator, progress)
+    points = _weighted_points(density, wanted, max_evaluations, generator)
     if not _is_enough(points, wanted):
         warnings.warn(
             f"Draws of {points.x.shape[-1]} hyperparameters are poor: {len(points.x)} points are worth "
@@ -123,7 +120,7 @@ def sample_hyperparameters(
 
 
 def _weighted_points(
-    density: UnboundedDensity, wanted: float, max_evaluations: int, generator: torch.Generator, progress: bool
+    density: UnboundedDensity, wanted: float, max_evaluations: int, generator: torch.Generator
 ) -> WeightedPoints:
     """Rounds of points until they are enough, or too many."""
     start = density.coordinates()
@@ -132,16 +129,14 @@ def _weighted_points(
     density(first.location)  # whose sites start later evaluations
     sampler = AdaptiveImportanceSampler(density.log_densities, first.root)
     proposals = [(first, ROUND - FROM_PRIOR), (from_prior, FROM_PRIOR)]
-    with tqdm(total=max_evaluations, desc="hyperparameters", disable=not progress, leave=False) as bar:
-        while True:
-            sampler.draw_round(proposals, generator)
-            bar.update(ROUND)
-            points = sampler.points
-            if not bool(points.log_weights.isfinite().any()):
-                raise SamplingError("The objective is infinite at all hyperparameters that were tried; fit the model.")
-            if _is_enough(points, wanted) or len(points.x) + ROUND > max_evaluations:
-                return points
-            proposals = [(sampler.fitted_proposal(), ROUND)]
+    while True:
+        sampler.draw_round(proposals, generator)
+        points = sampler.points
+        if not bool(points.log_weights.isfinite().any()):
+            raise SamplingError("The objective is infinite at all hyperparameters that were tried; fit the model.")
+        if _is_enough(points, wanted) or len(points.x) + ROUND > max_evaluations:
+            return points
+        proposals = [(sampler.fitted_proposal(), ROUND)]
 
 
 def _is_enough(points: WeightedPoints, wanted: float) -> bool:

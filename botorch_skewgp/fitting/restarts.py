@@ -63,7 +63,7 @@ def fit_skew_gp(
 
     initial = deepcopy(mll.state_dict())
     best_value, best_state = -math.inf, None
-    with _seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
+    with seeded(seed, mll.model.train_inputs[0].device), few_deviations_fixed(mll.model):
         for i in range(num_restarts):
             mll.load_state_dict(initial)
             if i > 0:
@@ -109,8 +109,8 @@ def _fit(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators, which priors use, and restore them."""
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's global generators, which priors and BoTorch's paths use, and restore them."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

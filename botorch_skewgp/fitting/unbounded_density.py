@@ -2,8 +2,7 @@ r"""An objective as a density over unbounded coordinates of the hyperparameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -80,29 +79,17 @@ class UnboundedDensity:
         model = self.mll.model
         log_density = x.new_full(x.shape[:1], -torch.inf)
         found, terms, log_volumes = [], [], []
-        with self._fixed():
-            for i, point in enumerate(x):
-                _, _, log_volume = self._write(point)
-                try:
-                    terms.append(self.mll.terms(model(*model.train_inputs), model.train_targets))
-                except NotPSDError:
-                    continue
-                found.append(i)
-                log_volumes.append(log_volume)
+        for i, point in enumerate(x):
+            _, _, log_volume = self._write(point)
+            try:
+                terms.append(self.mll.terms(model(*model.train_inputs), model.train_targets))
+            except NotPSDError:
+                continue
+            found.append(i)
+            log_volumes.append(log_volume)
         if found:
             log_density[found] = self.mll.values_of(terms).to(x) + torch.stack(log_volumes)
         return log_density
-
-    @contextmanager
-    def _fixed(self) -> Iterator[None]:
-        """Parameters without gradients, whose kernels take fewer operations."""
-        for parameter in self.parameters.values():
-            parameter.requires_grad_(False)
-        try:
-            yield
-        finally:
-            for parameter in self.parameters.values():
-                parameter.requires_grad_(True)
 
     def _write(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """Set the parameters; the coordinates as a leaf, the parameters as functions of it, and the log volume."""

@@ -16,13 +16,15 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.models.inputs import check_hyperparameters
-from botorch_skewgp.models.marginal_likelihood import Evidence
+from botorch_skewgp.models.row_model import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.state import parameters_below
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+# The parts of an objective before log normalisers are computed: of the evidence, and the log prior.
+Terms = tuple[Evidence, Tensor | float]
 BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of a line search steps far back
 
 
@@ -44,13 +46,6 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
     if not bool(inside.all()):
         return (0 * value).sum() - torch.inf
     return prior.log_prob(value).sum()
-
-
-class Terms(NamedTuple):
-    """The parts of an objective at one set of hyperparameters, before log normalisers are computed."""
-
-    evidence: Evidence
-    log_prior: Tensor | float  # log prior of the hyperparameters
 
 
 class _Feasible(NamedTuple):
@@ -98,14 +93,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
         After a first value, hyperparameters at which the objective cannot be evaluated have a value below all others so
         far, which falls with the distance to the last ones that could be: an optimiser steps back.
-
-        Args:
-            function_dist: The prior over the latent function at the training points, `model(*model.train_inputs)`
-                in training mode.
-            target: The observations, `model.train_targets`.
-
-        Returns:
-            A scalar tensor of `function_dist`'s dtype.
+        `function_dist` is the prior at the training points, `model(*model.train_inputs)` in training mode, and `target`
+        the observations, `model.train_targets`.
 
         Raises:
             NotPSDError: If the first hyperparameters are infeasible, or some are NaN.
@@ -131,13 +120,13 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
         Raises `NotPSDError` if it cannot be evaluated at the present hyperparameters.
         """
-        terms = self.terms(function_dist, target)
-        evidence, zero = terms.evidence, function_dist.mean.new_zeros((), dtype=torch.double)
+        evidence, prior = self.terms(function_dist, target)
+        zero = function_dist.mean.new_zeros((), dtype=torch.double)
         value = evidence.log_evidence(
             self._log_normalizer(evidence.rows) if evidence.rows.num_rows else zero,
             self._log_prior_normalizer(evidence.prior_rows) if evidence.prior_rows.num_rows else zero,
         )
-        return (value + terms.log_prior).to(function_dist.mean.dtype)
+        return (value + prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
         """The terms of `forward`, before log normalisers are computed.
@@ -147,14 +136,14 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         """
         _check_feasible(self.model, function_dist)
         evidence = self.model.evidence(function_dist, target, self.merges_equal_rows)
-        return Terms(evidence, log_prior(self.model))
+        return evidence, log_prior(self.model)
 
     @torch.no_grad()
     def values_of(self, terms: Sequence[Terms]) -> Tensor:
         """The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64."""
         values = []
-        of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
-        given = [entry.evidence.prior_rows for entry in terms]
+        of_rows = self._log_normalizers([evidence.rows for evidence, _ in terms])
+        given = [evidence.prior_rows for evidence, _ in terms]
         of_prior_rows = [self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in given]
         for (evidence, prior), rows, prior_rows in zip(terms, of_rows, of_prior_rows, strict=True):
             values.append((evidence.log_evidence(rows, prior_rows) + prior).double())

@@ -1,12 +1,9 @@
 """Models: `SkewGP`, and the steps from its observations to its posterior, a file each.
 
-`inputs` and `transforms` check and transform inputs; `defaults` and `skew_prior` are parts of the prior, `panel` has
-the columns of several judges, `latent_prior` the Gaussian prior over columns. `row_model` has rows under that prior,
-given the numbers among them; `inducing` writes rows over many points as rows over few. `marginal_likelihood` has the
-parts of the evidence. `snapshot` is a frozen copy of the model with the draws of its rows; `state` finds out whether
-the model has changed since, `contradictions` and `few_answers` warn. `latent_model` is all this in units of the latent
-function, `conditioning` adds data, `skew_gp` is the BoTorch model, `committee` has the utilities of several judges,
-`fully_bayesian` is an ensemble over hyperparameters, `moment_matched` the Gaussian of equal moments.
+`inputs` and `transforms` check and transform; `defaults`, `skew_prior` and `panel` are parts of the `latent_prior` over
+columns, `row_model` has rows under it and `inducing` rows over few columns: `prior_model` is these in one. `snapshot`
+is a frozen copy with draws, `state` finds out whether the model has changed since, `latent_model` has the posterior,
+`conditioning` adds data, `skew_gp` is the BoTorch model.
 """
 
 from botorch_skewgp.models.committee import Committee

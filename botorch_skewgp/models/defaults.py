@@ -233,24 +233,9 @@ class IntegratedConstantMean(Mean):
         """Zeros, `batch_shape x n` for `batch_shape x n x d` points."""
         return input.new_zeros(input.shape[:-1])
 
-    def added_to(self, covar_module: Kernel) -> Kernel:
-        """The kernel of the sum of the constant and a process with the given kernel."""
-        return covar_module + self.kernel
-
-    def draw(self, sample_shape: torch.Size) -> DrawnConstants:
-        """Draws of the constant."""
+    def draw(self, sample_shape: torch.Size) -> ConstantMean:
+        """Draws of the constant, a batch of means."""
         deviation = self.variance.sqrt()
-        normal = torch.randn(*sample_shape, 1, dtype=deviation.dtype, device=deviation.device)
-        return DrawnConstants(deviation * normal)
-
-
-class DrawnConstants(Mean):
-    """Constants, one for each draw of a function, `sample_shape x 1`."""
-
-    def __init__(self, constants: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("constants", constants)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The constants as `... x 1`, broadcast over points."""
-        return self.constants.to(input)
+        drawn = ConstantMean(batch_shape=sample_shape).to(deviation)
+        drawn.constant = deviation * torch.randn(sample_shape, dtype=deviation.dtype, device=deviation.device)
+        return drawn

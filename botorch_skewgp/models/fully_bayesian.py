@@ -32,6 +32,11 @@ def _are_equal(one: Sequence[Observation], other: Sequence[Observation]) -> bool
     return all(torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a == b for a, b in values)
 
 
+def _of_all(name: str, doc: str) -> property:
+    """A property that is the same for all members."""
+    return property(lambda ensemble: getattr(ensemble.members[0], name), doc=doc)
+
+
 class FullyBayesianSkewGP(Model):
     r"""An ensemble of SkewGPs whose hyperparameters are draws of their posterior.
 
@@ -48,6 +53,12 @@ class FullyBayesianSkewGP(Model):
 
     _is_fully_bayesian = True
     _is_ensemble = True
+    num_outputs = _of_all("num_outputs", "The number of outputs.")
+    dim = _of_all("dim", "The dimension of the points.")
+    datapoints = _of_all("datapoints", "The points that observations refer to, before input transforms.")
+    observations = _of_all("observations", "The observations.")
+    train_inputs = _of_all("train_inputs", "The training points.")
+    judges = _of_all("judges", "The numbers of all judges who gave answers; empty if no answer names one.")
 
     def __init__(self, models: Sequence[SkewGP]) -> None:
         r"""
@@ -80,34 +91,9 @@ class FullyBayesianSkewGP(Model):
         return list(self.models)  # type: ignore[arg-type]
 
     @property
-    def num_outputs(self) -> int:
-        """The number of outputs."""
-        return self.members[0].num_outputs
-
-    @property
     def batch_shape(self) -> torch.Size:
         """The number of members."""
         return torch.Size([len(self.models)])
-
-    @property
-    def dim(self) -> int:
-        """The dimension of the points."""
-        return self.members[0].dim
-
-    @property
-    def datapoints(self) -> Tensor:
-        """The points that observations refer to, before input transforms; the same for all members."""
-        return self.members[0].datapoints
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The observations, the same for all members."""
-        return self.members[0].observations
-
-    @property
-    def train_inputs(self) -> tuple[Tensor]:
-        """The training points, the same for all members."""
-        return self.members[0].train_inputs
 
     def posterior(
         self,
@@ -149,11 +135,6 @@ class FullyBayesianSkewGP(Model):
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
             raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
-
-    @property
-    def judges(self) -> frozenset[int]:
-        """The numbers of all judges who gave answers; empty if no answer names one."""
-        return self.members[0].judges
 
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
         r"""The ensemble of one judge's utility; it shares all modules with this one, see `SkewGP.for_judge`.

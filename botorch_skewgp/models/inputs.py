@@ -32,16 +32,11 @@ MIN_LENGTHSCALE = 1e-2  # in units of which squared distances must not overflow
 MAX_DISTANCE = 1e13  # standard deviations, beyond which a row's spread is rounding
 
 
-def move(t: Tensor, like: Tensor) -> Tensor:
-    """A tensor on the device of another, and of its dtype if it is floating point."""
-    return t.to(like) if t.is_floating_point() else t.to(like.device)
-
-
 def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observation, ...]:
     """Observations on the device of points, and of their dtype. Raises `InputDataError`."""
 
     def change(t: Tensor) -> Tensor:
-        new = move(t, like)
+        new = t.to(like) if t.is_floating_point() else t.to(like.device)
         if t.is_floating_point() and (new.isinf() & t.isfinite().to(new.device)).any():
             raise InputDataError(
                 f"Some numbers are too large for {new.dtype}, that of train_X: the largest is {t.max():g}."
@@ -182,13 +177,6 @@ def check_output_indices(indices: Any, num_outputs: int) -> list[int]:
     return outputs
 
 
-def _broadcasts(shape: torch.Size, target: torch.Size) -> bool:
-    try:
-        return torch.broadcast_shapes(shape, target) == target
-    except RuntimeError:
-        return False
-
-
 def _check_precision(X: Any, name: str) -> None:
     """Raise unless `X` is a tensor of single or double precision."""
     if not isinstance(X, Tensor) or X.dtype not in (torch.float32, torch.float64):
@@ -317,7 +305,8 @@ def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
         if noise is None:
             return
         check_class(noise, "noise", Tensor)
-        if not _broadcasts(noise.shape, Y.shape) or not noise.isfinite().all() or (noise < 0).any():
+        fits = noise.ndim <= Y.ndim and all(n in (1, m) for n, m in zip(noise.shape[::-1], Y.shape[::-1], strict=False))
+        if not fits or not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError(
                 f"noise must hold finite non-negative variances, of the shape of Y, {tuple(Y.shape)}; got "
                 f"{_shape_of(noise)}."

@@ -88,10 +88,8 @@ class MomentMatchedModel(Model):
         Raises:
             UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
         """
-        posterior = self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
-        posterior = _moment_matched(posterior)
-        if output_indices is not None and posterior._extended_shape()[-1] > len(output_indices):
-            posterior = _select(posterior, output_indices)
+        skewed = self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
+        posterior = _moment_matched(skewed)
         return posterior if posterior_transform is None else posterior_transform(posterior=posterior, X=X)
 
     def condition_on_observations(
@@ -131,7 +129,7 @@ def _condition(model: Any, X: Tensor, Y: Tensor | Observation | Sequence[Observa
 def _moment_matched(posterior: Posterior) -> GPyTorchPosterior:
     if isinstance(posterior, SkewGPPosterior):
         posterior = posterior.moment_matched()
-        return _select(posterior, list(range(posterior.mean.shape[-1]))) if posterior._is_mt else posterior
+        return _in_blocks(posterior.distribution) if posterior._is_mt else posterior
     if isinstance(posterior, PosteriorList):
         normals = [_moment_matched(entry).distribution for entry in posterior.posteriors]
         several = len(normals) > 1
@@ -141,13 +139,9 @@ def _moment_matched(posterior: Posterior) -> GPyTorchPosterior:
     raise UnsupportedError(f"A {type(posterior).__name__} cannot be matched by a Gaussian.")
 
 
-def _select(posterior: GPyTorchPosterior, outputs: list[int]) -> GPyTorchPosterior:
-    """The distribution of some of several outputs, in blocks of outputs as for lists."""
-    normal = posterior.distribution
+def _in_blocks(normal: MultitaskMultivariateNormal) -> GPyTorchPosterior:
+    """The distribution of several outputs in blocks of outputs, as for lists."""
     q, o = normal.event_shape
-    point, output = torch.arange(q), torch.tensor(outputs).unsqueeze(-1) % o
-    index = (point * o + output if normal._interleaved else output * q + point).flatten()
+    index = torch.arange(q * o).view(q, o).mT.flatten()
     covariance = normal.covariance_matrix[..., index[:, None], index]
-    if len(outputs) == 1:
-        return GPyTorchPosterior(MultivariateNormal(normal.mean[..., outputs[0]], covariance))
-    return GPyTorchPosterior(MultitaskMultivariateNormal(normal.mean[..., outputs], covariance, interleaved=False))
+    return GPyTorchPosterior(MultitaskMultivariateNormal(normal.mean, covariance, interleaved=False))

@@ -11,17 +11,20 @@ normal whose normaliser is the other factor of the evidence (Lemma 2 and Corolla
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
 from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,
     cholesky_with_noise,
@@ -37,7 +40,7 @@ from botorch_skewgp.truncated.priors import (
     WeightedPrior,
     keeps_digits,
 )
-from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**20  # of rows of draws copied at a time, which fit into a cache
@@ -48,6 +51,8 @@ MIN_EXCESS = 1e-8  # of its variance over the prior's there; less is rounding
 FEW_ROWS = 32  # up to which the rows' covariance is factored, whose noise replaces a jitter
 LITTLE_NOISE = 1e-6  # of a row, relative to its variance, below which roots are large and factors are kept
 MIN_NOISE = 1e-8  # of a number, relative to its variance, with which sums of precisions keep the prior's digits
+
+EvidenceMethod = Literal["exact", "ep"] | Callable[[TruncatedNormal], Tensor]
 
 
 class _NumberInformation(NamedTuple):
@@ -340,3 +345,36 @@ def _standard_nodes(like: Tensor) -> Tensor:
     nodes = nodes - nodes.mean(0)
     L = torch.linalg.cholesky(nodes.mT @ nodes / num)
     return torch.linalg.solve_triangular(L, nodes.mT, upper=False)
+
+
+# The evidence
+
+
+class Evidence(NamedTuple):
+    r"""The parts of the evidence ([Benavoli2021unified]_, Corollaries 1-3); that of the prior's rows divides it."""
+
+    number_log_density: Tensor  # the log density of the observations that are numbers, under the Gaussian process
+    rows: TruncatedNormal  # the interval rows given the numbers; those of the skew prior come first
+    prior_rows: TruncatedNormal  # the rows of the skew prior alone; none for a Gaussian prior
+
+    def log_evidence(self, of_rows: Tensor, of_prior_rows: Tensor) -> Tensor:
+        """The log evidence from the log normalisers of its parts."""
+        return self.number_log_density + of_rows - of_prior_rows
+
+
+def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
+    """The log normaliser of interval rows and its standard error, `None` if the method has none."""
+    if not callable(method) and method not in ("exact", "ep"):
+        raise UnsupportedError(
+            f"method must be 'exact', 'ep' or a function of interval rows, such as those of botorch_skewgp.papers; got "
+            f"{method!r}."
+        )
+    if distribution.num_rows == 0:
+        return LogNormalizer(distribution.mean.new_zeros(()), distribution.mean.new_zeros(()))
+    if callable(method):
+        return LogNormalizer(method(distribution), None)
+    if method == "exact":
+        return bridge_log_normalizer(distribution, draws)
+    approximation = expectation_propagation(distribution)
+    approximation.warn_of_competition()
+    return LogNormalizer(approximation.log_normalizer, None)

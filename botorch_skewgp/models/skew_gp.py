@@ -27,8 +27,8 @@ from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.few_answers import warn_of_sure_labels
 from botorch_skewgp.models.inputs import check_output_indices, from_dataset
-from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.panel import code_of, judge_of
+from botorch_skewgp.models.row_model import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.transforms import apply_posterior_transform
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class, check_flags

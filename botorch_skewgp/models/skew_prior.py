@@ -72,13 +72,7 @@ class SkewPrior(Module):
         return self.pseudo_points.shape[0]
 
     def rows(self, mean: Tensor, variance: Tensor, first: int) -> Rows:
-        r"""The prior's rows: noise-free, one for each pseudo-point.
-
-        Args:
-            mean: The prior mean at the pseudo-points, `s`.
-            variance: The prior variance at the pseudo-points, `s`.
-            first: The position of the first pseudo-point among the points that rows refer to.
-        """
+        """The prior's rows: noise-free, one for each pseudo-point, whose mean and variance are given, both `s`."""
         s = self.latent_dim
         coefficient = self.phases.to(mean) / variance.sqrt()
         zeros = torch.zeros_like(mean)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from gpytorch.distributions import MultivariateNormal
 from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
-from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.contradictions import check_contradictions
-from botorch_skewgp.models.inducing import InducingPoints, WhiteRows
+from botorch_skewgp.models.inducing import WhiteRows
 from botorch_skewgp.models.inputs import (
     check_digits_of_points,
     check_digits_of_rows,
@@ -24,14 +21,12 @@ from botorch_skewgp.models.inputs import (
     check_hyperparameters,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
-from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.panel import SHARED, with_code
+from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.state import ModelState
-from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_given_rows
+from botorch_skewgp.truncated.draws import Draws, draw, noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
@@ -55,47 +50,10 @@ class FantasyLevel:
         return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
 
 
-class FrozenModel(Protocol):
-    """What a snapshot asks of the model in it, which is in evaluation mode and does not change."""
-
-    likelihood: RowLikelihood
-    skew_prior: SkewPrior | None
-    inducing: InducingPoints | None
-    draw_settings: DrawSettings
-    approximation: Literal["ep"] | None
-    train_inputs: tuple[Tensor]
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The observations."""
-
-    @property
-    def outcome_scale(self) -> OutcomeScale:
-        """The units of the outcome."""
-
-    def transform_inputs(self, X: Tensor) -> Tensor:
-        """Points after input transforms."""
-
-    def forward(self, X: Tensor) -> MultivariateNormal:
-        """The prior at points after input transforms."""
-
-    def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
-        """The prior of the columns."""
-
-    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel:
-        """The rows."""
-
-    def white_rows(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> WhiteRows:
-        """The rows over white coordinates of inducing points."""
-
-    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence:
-        """The evidence of the rows."""
-
-
 class Snapshot:
     """A model in evaluation mode that does not change, the state of the model it is a copy of, and its rows' draws."""
 
-    def __init__(self, model: FrozenModel, state: ModelState) -> None:
+    def __init__(self, model: PriorModel, state: ModelState) -> None:
         self.model, self.state = model, state
         self._is_checked = False
         self._of_judges: dict[tuple[int, ...], tuple[LatentPrior, RepresenterMixture]] = {}
@@ -191,11 +149,7 @@ class Snapshot:
         return self._of_judges[codes]
 
     def posterior_at(
-        self,
-        X: Tensor,
-        judge_codes: Sequence[int],
-        num_outputs: int = 1,
-        fantasies: Sequence[FantasyLevel] = (),
+        self, X: Tensor, judge_codes: Sequence[int], num_outputs: int = 1, fantasies: Sequence[FantasyLevel] = ()
     ) -> SkewGPPosterior:
         """The posterior at `batch_shape x q x d` transformed points; judges' residuals given inducing points are
         independent.

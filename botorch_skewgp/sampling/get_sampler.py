@@ -12,18 +12,9 @@ from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
 
 @GetSampler.register(MixturePosterior)
 def get_skew_gp_sampler(
-    posterior: MixturePosterior,
-    sample_shape: torch.Size,
-    *,
-    seed: int | None = None,
+    posterior: MixturePosterior, sample_shape: torch.Size, *, seed: int | None = None
 ) -> NormalMCSampler:
-    r"""Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's.
-
-    Args:
-        posterior: The posterior to sample from.
-        sample_shape: The sample shape.
-        seed: The seed of the base samples.
-    """
+    """Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's."""
     if posterior.base_sample_shape[-1] > SobolEngine.MAXDIM:
         return IIDNormalSampler(sample_shape=sample_shape, seed=seed)
     return SobolQMCNormalSampler(sample_shape=sample_shape, seed=seed)

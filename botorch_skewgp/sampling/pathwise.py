@@ -6,8 +6,7 @@ r"""Sample paths: draws of the whole latent function, as fixed functions of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any, cast
@@ -17,7 +16,6 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
 from botorch.sampling.pathwise.features.maps import FeatureMap
-from botorch.sampling.pathwise.paths import PathList
 from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
 from botorch.sampling.pathwise.prior_samplers import (
     DrawKernelFeaturePaths,
@@ -28,13 +26,12 @@ from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
+from botorch_skewgp.fitting.restarts import seeded
 from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
-from botorch_skewgp.sampling.judge_paths import JudgePath, WithCode
 
 
 class SkewGPSamplePath(MatheronPath):
@@ -62,11 +59,7 @@ class SkewGPSamplePath(MatheronPath):
 
     @classmethod
     def draw(
-        cls,
-        model: SkewGP,
-        sample_shape: torch.Size,
-        num_features: int = 1024,
-        generator: torch.Generator | None = None,
+        cls, model: SkewGP, sample_shape: torch.Size, num_features: int = 1024, generator: torch.Generator | None = None
     ) -> SkewGPSamplePath:
         r"""Draw paths whose prior part is a sum of random Fourier features.
 
@@ -81,7 +74,8 @@ class SkewGPSamplePath(MatheronPath):
             UnsupportedError: If BoTorch has no features for the kernel.
         """
         sampler = partial(draw_kernel_feature_paths, num_features=num_features)
-        with _random_numbers_from(generator, model.train_inputs[0].device):
+        seed = 0 if generator is None else int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        with nullcontext() if generator is None else seeded(seed, model.train_inputs[0].device):
             return _draw_matheron_paths(
                 model, sample_shape=sample_shape, prior_sampler=sampler, update_strategy=gaussian_update
             )
@@ -89,20 +83,15 @@ class SkewGPSamplePath(MatheronPath):
 
 @DrawMatheronPaths.register(SkewGP)
 def _draw_matheron_paths(
-    model: SkewGP,
-    *,
-    sample_shape: torch.Size,
-    prior_sampler: TPathwisePriorSampler,
-    update_strategy: TPathwiseUpdate,
+    model: SkewGP, *, sample_shape: torch.Size, prior_sampler: TPathwisePriorSampler, update_strategy: TPathwiseUpdate
 ) -> SkewGPSamplePath:
     if update_strategy is not gaussian_update:
         raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
     if model.num_outputs != 1:
         raise UnsupportedError(f"Sample paths are for models with one output; this one has {model.num_outputs}.")
-    if model.judge_code is not None and model.inducing is not None:
+    if model.judge_code is not None:
         raise UnsupportedError(
-            "Sample paths of judges need the exact model; leave inducing_points out, or draw from the posterior of "
-            "model.for_judge(j) at points."
+            "A model of several judges has no sample paths; draw at points, model.for_judge(j).posterior(X).rsample()."
         )
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
@@ -117,7 +106,7 @@ def _draw_matheron_paths(
         columns = prior.columns()
         deviation = _read_columns(prior_paths, prior) - columns.mean
         weight = _update_weight(mixture, columns.lazy_covariance_matrix.to_dense(), deviation)
-    covariances = _ColumnCovariances(prior, _input_transform(model))
+    covariances = _ColumnCovariances(prior, get_input_transform(model))
     return SkewGPSamplePath(
         prior_paths=prior_paths,
         update_paths=GeneralizedLinearPath(feature_map=covariances, weight=weight),
@@ -128,7 +117,7 @@ def _draw_matheron_paths(
 class _ColumnCovariances(FeatureMap):
     """Covariances of the latent function at a point with all columns, as features of the point."""
 
-    def __init__(self, prior: LatentPrior, input_transform: InputTransform | WithCode | None) -> None:
+    def __init__(self, prior: LatentPrior, input_transform: InputTransform | None) -> None:
         super().__init__()
         self.prior = prior
         self.input_transform = input_transform
@@ -167,12 +156,6 @@ class _ToOutcome(TensorTransform):
         return self.scale.location + self.scale.scale * values
 
 
-def _input_transform(model: SkewGP) -> InputTransform | WithCode | None:
-    """The transform of points, with the judge's column if there are judges."""
-    transform, code = get_input_transform(model), model.judge_code
-    return transform if code is None else WithCode(code, transform)
-
-
 def _mixture(model: SkewGP) -> RepresenterMixture:
     return model.posterior(model.datapoints[..., :1, :]).mixture  # type: ignore[attr-defined]
 
@@ -204,86 +187,19 @@ def _draw_kernel_feature_paths(
     mean_module = model.mean_module
     if isinstance(mean_module, IntegratedConstantMean):
         mean_module = mean_module.draw(sample_shape)
-    input_transform, num_inputs = _input_transform(model), model.train_inputs[0].shape[-1]
-    judges = input_transform if isinstance(input_transform, WithCode) else None
     try:
-        path = _draw_kernel_feature_paths_fallback(
-            num_inputs=num_inputs,
+        return _draw_kernel_feature_paths_fallback(
+            num_inputs=model.train_inputs[0].shape[-1],
             mean_module=mean_module,
             covar_module=model.covar_module,
             sample_shape=sample_shape,
             num_features=num_features,
-            input_transform=input_transform if judges is None else None,
-            output_transform=_ToOutcome.of(model) if judges is None else None,
-            **kwargs,
-        )
-        if judges is None:
-            return path
-        return JudgePath(
-            shared=path,
-            own=model.judge_covar_module,
-            num_judges=max(model.judges) + 1,
-            sample_shape=sample_shape,
-            num_inputs=num_inputs,
-            num_features=num_features,
-            reliability=model.judge_reliability,
-            input_transform=judges,
+            input_transform=get_input_transform(model),
             output_transform=_ToOutcome.of(model),
+            **kwargs,
         )
     except NotImplementedError as error:  # from BoTorch's dispatcher
         raise UnsupportedError(
             "There are no random features for a kernel of this model (there are for RBF, Matern and arcsine kernels, "
             "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error
-
-
-@contextmanager
-def _random_numbers_from(generator: torch.Generator | None, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators from a given one, and restore them."""
-    if generator is None:
-        yield
-        return
-    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    is_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if is_cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if is_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
-
-
-class EnsemblePath(PathList):
-    """Paths of an ensemble's `E` members: `batch_shape x [E x] q x d` to `sample_shape x batch_shape x E x q`."""
-
-    ensemble_as_batch = False
-
-    def set_ensemble_as_batch(self, ensemble_as_batch: bool) -> None:
-        """Whether inputs have a dimension for the members."""
-        self.ensemble_as_batch = ensemble_as_batch
-
-    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
-        """Evaluate every member's path."""
-        if self.ensemble_as_batch:
-            values = [path(part, **kwargs) for path, part in zip(self.paths, x.unbind(-3), strict=True)]
-        else:
-            values = [path(x, **kwargs) for path in self.paths]
-        return torch.stack(values, dim=-2)
-
-
-@DrawMatheronPaths.register(FullyBayesianSkewGP)
-def _draw_ensemble_paths(
-    model: FullyBayesianSkewGP,
-    *,
-    sample_shape: torch.Size,
-    prior_sampler: TPathwisePriorSampler,
-    update_strategy: TPathwiseUpdate,
-) -> EnsemblePath:
-    return EnsemblePath(
-        [
-            DrawMatheronPaths(
-                member, sample_shape=sample_shape, prior_sampler=prior_sampler, update_strategy=update_strategy
-            )
-            for member in model.members
-        ]
-    )

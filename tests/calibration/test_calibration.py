@@ -22,11 +22,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:No grade of:botorch.exceptions.w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "Numeric"])
+@pytest.mark.parametrize("name", KINDS)
 def test_a_kind_and_a_noise_wrong_by_a_third(name):
     right, wrong = calibrate((name,), REPLICATES[name], (1.0, WRONG[name]))
     assert right.calibrated, right
     assert not wrong.calibrated, wrong
+    assert wrong.spread < 0 or name != "Numeric"
 
 
 @pytest.mark.slow
@@ -34,14 +35,6 @@ def test_a_kind_and_a_noise_wrong_by_a_third(name):
 def test_a_pair_of_kinds(names):
     found = calibrate(names, REPLICATES_OF_PAIRS)[0]
     assert found.calibrated, found
-
-
-@pytest.mark.slow
-def test_numbers_and_a_noise_wrong_by_a_third():
-    right, wrong = calibrate(("Numeric",), REPLICATES["Numeric"], (1.0, WRONG["Numeric"]))
-    assert right.calibrated, right
-    assert not wrong.calibrated
-    assert wrong.spread < 0
 
 
 def test_statistics_of_uniform_values(generator):
@@ -66,9 +59,3 @@ def test_a_truth_far_out_has_a_score():
     z, _ = normal_scores(("LabelPreference",), 63, [TRUTH.times(2 / 3)])
     assert z.isfinite().all()
     assert z.max() > 5
-
-
-def test_all_noise_variances_are_multiplied():
-    twice = vars(TRUTH.times(2.0))
-    others = ("cutpoints", "tie_width", "ties_allowed", "strengths", "threshold", "level_gap")
-    assert all(value == getattr(TRUTH, name) * (1 if name in others else 2) for name, value in twice.items())

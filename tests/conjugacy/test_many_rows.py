@@ -24,7 +24,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import SkewPrior, latent_model
+from botorch_skewgp.models import SkewPrior, prior_model
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -290,7 +290,7 @@ def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
 
     assert merged.posterior(TEST_X).mixture is merged.posterior(TEST_X).mixture
     found, first = objective(merged), log_evidence_and_loo(merged)
-    monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", 10_000)
+    monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", 10_000)
     expected, second = objective(single), log_evidence_and_loo(single)
     assert single.draws.rows.shape[-1] == 1304
     assert merged.draws.rows.shape[-1] == rows.num_rows

@@ -6,12 +6,17 @@ import gpytorch
 import pytest
 import small_cases
 import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from gradients import assert_parameter_gradient, evaluate
+from linear_operator.utils.errors import NotPSDError
 from scipy import stats
 from small_cases import TRAIN_X, skew_prior, tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
@@ -21,7 +26,9 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls.skew_gp_mll import WarmExpectationPropagation
 from botorch_skewgp.observations import Censored, Choice, LabelPreference, Numeric, Preference, Ranking, Slope, Validity
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood, StochasticMarginalLogLikelihood
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])
 
@@ -33,10 +40,7 @@ CASES = small_cases.CASES | {
     ),
     "duels": (lambda: Preference(PAIRS), lambda: PreferenceLikelihood(0.4, learn_noise=True)),
     # more duels than points: the low-rank path
-    "many duels": (
-        lambda: Preference(torch.cat([PAIRS, PAIRS])),
-        lambda: PreferenceLikelihood(0.4, learn_noise=True),
-    ),
+    "many duels": (lambda: Preference(torch.cat([PAIRS, PAIRS])), lambda: PreferenceLikelihood(0.4, learn_noise=True)),
     "rankings": (
         lambda: [Choice([[1, 0, 2]]), Ranking([[3, 4, 5]])],
         lambda: PreferenceLikelihood(0.4, learn_noise=True, noise_prior=GammaPrior(2.0, 3.0)),
@@ -58,8 +62,8 @@ CASES = small_cases.CASES | {
 
 def objective(name, skew_prior=None, priors=True):
     observations, likelihood = CASES[name]
-    covar_module = gpytorch.kernels.ScaleKernel(
-        gpytorch.kernels.RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0) if priors else None),
+    covar_module = ScaleKernel(
+        RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0) if priors else None),
         outputscale_prior=GammaPrior(2.0, 1.0) if priors else None,
     )
     covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.5
@@ -71,7 +75,7 @@ def objective(name, skew_prior=None, priors=True):
 
 @torch.no_grad()
 def value_of(mll):
-    return evaluate(mll)
+    return evaluate(mll.train())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -129,3 +133,186 @@ def test_no_observations_leave_the_priors():
     expected = kernel.outputscale_prior.log_prob(kernel.outputscale) + noise_log_prior(0.1)
     expected = expected + kernel.base_kernel.lengthscale_prior.log_prob(kernel.base_kernel.lengthscale).sum()
     assert float(value_of(mll)) == pytest.approx(float(expected.detach()), rel=1e-6)
+
+
+# Hyperparameters at which the objective cannot be evaluated: steps back, and errors where there is no way back
+
+
+def runaway(seed):
+    """Three choices of four beside a constant that is never chosen; nothing holds the kernel's parameters."""
+    options = torch.rand(12, 3, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+    never = torch.tensor([[0.0, 0.0, 0.0, 1.0]], dtype=torch.double)
+    points = torch.cat([torch.cat([options, torch.zeros(12, 1, dtype=torch.double)], dim=-1), never])
+    kernel = ScaleKernel(RBFKernel(ard_num_dims=3, active_dims=(0, 1, 2))) + LinearKernel(active_dims=(3,))
+    return SkewGP(points, Choice([[0, 1, 2, 3, 12], [4, 5, 6, 7, 12], [8, 9, 10, 11, 12]]), covar_module=kernel)
+
+
+@pytest.mark.parametrize(
+    ("seed", "fit"),
+    [
+        (0, fit_gpytorch_mll),
+        (3, fit_skew_gp),
+        *(pytest.param(seed, fit_gpytorch_mll, marks=pytest.mark.slow) for seed in (1, 2)),
+    ],
+)
+def test_a_fit_survives_steps_that_cannot_be_evaluated(seed, fit):
+    model = runaway(seed)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    before = value_of(mll)
+    fit(mll)
+    assert value_of(mll) > before + 0.3
+    assert all(bool(parameter.isfinite().all()) for parameter in mll.parameters())
+    assert bool((model.covar_module.kernels[1].variance > 0).all())
+
+
+@pytest.mark.parametrize("value", [-1e4, torch.inf, torch.nan])
+@pytest.mark.parametrize("objective", [SkewGPMarginalLogLikelihood, BatchedMarginalLogLikelihood])
+def test_an_infeasible_step_is_below_all_and_leads_back(objective, value):
+    model = runaway(0)
+    mll = objective(model.likelihood, model).train()
+    raw = model.covar_module.kernels[1].raw_variance
+    lowest = min(value_of(mll), mll(model(*model.train_inputs), model.train_targets).item())
+    good = raw.item()
+    raw.data.fill_(value)
+    if not raw.isfinite():
+        with pytest.raises(NotPSDError, match="finite"):
+            mll(model(*model.train_inputs), model.train_targets)
+        return
+    found = mll(model(*model.train_inputs), model.train_targets)
+    assert found.item() < lowest
+    found.backward()
+    assert float(raw.grad * (good - value)) > 0
+    with pytest.raises(NotPSDError, match="raw_variance"):  # a fit that starts there
+        value_of(mll)
+    with pytest.raises(NotPSDError):  # the objective itself
+        mll.evaluate(model(*model.train_inputs), model.train_targets)
+
+
+def test_a_start_that_cannot_be_evaluated_is_said():
+    model = SkewGP(torch.rand(4, 1, dtype=torch.double), Preference([[0, 1]]), covar_module=ScaleKernel(RBFKernel()))
+    model.covar_module.raw_outputscale.data.fill_(-1e4)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    with pytest.raises(ModelFittingError):
+        fit_gpytorch_mll(mll)
+
+
+# What objectives keep between evaluations changes no value, belongs to them, and can be dropped
+
+OBJECTIVES = {
+    "whole": SkewGPMarginalLogLikelihood,
+    "batches": lambda likelihood, model: BatchedMarginalLogLikelihood(likelihood, model, batch_size=2),
+}
+
+
+def rows_of(model):
+    return model.evidence(model(*model.train_inputs)).rows
+
+
+def test_goes_on_from_the_last_fixed_point():
+    model = small_cases.model_of("labels")
+    propagation = WarmExpectationPropagation()
+    first = propagation(rows_of(model))
+    again = propagation(rows_of(model))
+    assert first.num_iterations > 3
+    assert again.num_iterations == 1
+    fewer = propagation(rows_of(small_cases.model_of("many duels")))  # another number of rows: from the beginning
+    assert fewer.num_iterations > 3
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_value_is_that_of_a_cold_start(name):
+    model = small_cases.model_of("labels", skew_prior())
+    mll = OBJECTIVES[name](model.likelihood, model).train()
+    first = evaluate(mll).item()
+    assert evaluate(mll).item() == pytest.approx(first, abs=1e-9)
+    model.covar_module.outputscale = 0.5
+    warm = evaluate(mll).item()
+    mll.reset()
+    cold = evaluate(mll).item()
+    assert warm == pytest.approx(cold, abs=1e-8)
+    mll.reset()
+    assert evaluate(mll).item() == cold
+
+
+def duels_of_few_items(m):
+    """More duels than points, whose covariance has a root of low rank; equal ones are merged where they are many."""
+    pairs = torch.combinations(torch.arange(6)).repeat(m // 15 + 1, 1)[:m]
+    points = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    return SkewGP(points, Preference(pairs))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: small_cases.model_of("labels"),
+        lambda: small_cases.model_of("labels", skew_prior()),
+        lambda: small_cases.model_of("numbers and duels", skew_prior()),
+        lambda: SkewGP(torch.rand(5, 1, dtype=torch.float64), Numeric(torch.arange(5.0))),
+        lambda: duels_of_few_items(40),
+        lambda: duels_of_few_items(3000),
+    ],
+)
+def test_values_at_many_hyperparameters_are_those_of_single_evaluations(build):
+    """With covariances that are matrices, and with roots of low rank; sites for later calls stay as they are."""
+    model = build()
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    evaluate(mll)
+    sites, terms, single = mll._expectation_propagation._sites, [], []
+    for scale in (0.5, 2.0, 8.0):
+        model.covar_module.outputscale = scale
+        cold = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        single.append(evaluate(cold).item())
+        with torch.no_grad():
+            terms.append(mll.terms(model(*model.train_inputs), model.train_targets))
+    assert mll.values_of(terms).tolist() == pytest.approx(single, abs=1e-6)
+    assert mll._expectation_propagation._sites is sites
+    assert mll.values_of(terms[:1]).tolist() == pytest.approx(single[:1], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_objective_has_values_at_many_hyperparameters(name):
+    model = small_cases.model_of("labels", skew_prior())
+    mll = OBJECTIVES[name](model.likelihood, model).train()
+    with torch.no_grad():
+        terms = [mll.terms(model(*model.train_inputs), model.train_targets)] * 2
+    assert mll.values_of(terms).tolist() == pytest.approx([evaluate(mll).item()] * 2, abs=1e-6)
+
+
+def test_reset_starts_the_chains_anew():
+    model = small_cases.model_of("labels")
+    mll = StochasticMarginalLogLikelihood(model.likelihood, model).train()
+
+    def gradient():
+        return torch.autograd.grad(evaluate(mll), model.covar_module.raw_outputscale)[0]
+
+    first, second = gradient(), gradient()
+    assert not torch.equal(first, second)
+    mll.reset()
+    assert torch.equal(gradient(), first)
+
+
+def test_objectives_do_not_share_what_they_keep():
+    """Two objectives of one model: evaluating one leaves the other's values the same to the last bit."""
+    values = []
+    for disturbed in (False, True):
+        model = small_cases.model_of("labels")
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        evaluate(mll)
+        model.covar_module.outputscale = 0.5
+        if disturbed:
+            evaluate(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
+        values.append(evaluate(mll).item())
+    assert values[0] == values[1]
+
+
+def test_gradients_from_sites_nearby_are_those_of_a_cold_start():
+    model = small_cases.model_of("many duels")
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    parameter, gradients = model.covar_module.raw_outputscale, []
+    for step in (0.0, 0.1, 0.0):
+        with torch.no_grad():
+            parameter += step
+        mll.reset() if len(gradients) == 2 else None
+        gradients.append(torch.autograd.grad(evaluate(mll), parameter)[0])
+    before, warm, cold = gradients
+    assert (warm - cold).abs() < 1e-3 * (before - cold).abs()

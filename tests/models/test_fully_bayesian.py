@@ -4,10 +4,8 @@ import warnings
 
 import pytest
 import torch
-from botorch.acquisition import UpperConfidenceBound
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.sampling.pathwise import draw_matheron_paths
 from tensors import tensor
 
 from botorch_skewgp import SkewGP
@@ -21,11 +19,6 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [5, 6]])
 SMALL = DrawSettings(num_draws=64, min_effective_size=1)
-
-
-def test_needs_a_member():
-    with pytest.raises(InputDataError, match="at least one"):
-        FullyBayesianSkewGP([])
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +69,8 @@ def test_every_draw_of_every_member_knows_the_values_that_it_was_given(ensemble,
     torch.testing.assert_close(torch.cat(list(at), dim=-1), values, rtol=0, atol=1e-5)
 
 
-def test_value_is_the_average_of_the_members_values(ensemble, generator):
-    points = torch.rand(5, 1, 2, dtype=torch.float64, generator=generator)
-    own = torch.stack([UpperConfidenceBound(member, beta=2.0)(points) for member in ensemble.models])
-    assert torch.allclose(UpperConfidenceBound(ensemble, beta=2.0)(points), own.mean(0), atol=1e-10)
-
-
-def test_predictions_conditioning_and_transforms(ensemble, generator):
+def test_conditioning_and_transforms(ensemble, generator):
     points = torch.rand(2, 2, dtype=torch.float64, generator=generator)
-    own = torch.stack([member.predictive(points).probs for member in ensemble.models])
-    assert torch.allclose(ensemble.predictive(points).probs, own.mean(0))
     transform = ScalarizedPosteriorTransform(tensor(-2.0), offset=1.0)
     transformed = ensemble.posterior(points, posterior_transform=transform)
     assert torch.allclose(transformed.mean, 1 - 2 * ensemble.posterior(points).mean)
@@ -103,23 +88,6 @@ def test_predictions_of_numbers_are_not_averaged():
         FullyBayesianSkewGP([model]).predictive(X)
 
 
-def test_paths_are_those_of_the_members(ensemble, generator):
-    inputs = torch.rand(3, 2, generator=generator, dtype=torch.float64)
-    torch.manual_seed(0)  # BoTorch draws prior paths from the global generator
-    with torch.no_grad():
-        paths = draw_matheron_paths(ensemble, torch.Size([1500]))
-        values = paths(inputs)
-        members = len(ensemble.members)
-        assert values.shape == (1500, members, 3)
-        posterior = [member.posterior(inputs) for member in ensemble.members]
-        mean = torch.stack([p.mean.squeeze(-1) for p in posterior])
-        sd = torch.stack([p.variance.squeeze(-1) for p in posterior]).sqrt()
-        # four and a half standard errors, and the draws' own error
-        assert ((values.mean(0) - mean).abs() < 4.5 * sd * (1 / 1500 + 1 / 200) ** 0.5).all()
-        paths.set_ensemble_as_batch(True)
-        torch.testing.assert_close(paths(inputs.expand(members, 3, 2)), values)
-
-
 def test_answers_of_a_judge_are_averaged_over_members():
     X = torch.rand(5, 2, dtype=torch.double, generator=torch.Generator().manual_seed(5))
     panel = Preference([[0, 1], [1, 2], [3, 1], [4, 0]], judge=[0, 1, 0, 1])
@@ -135,6 +103,8 @@ def test_answers_of_a_judge_are_averaged_over_members():
         ensemble.for_judge(7)
     with pytest.raises(UnsupportedError, match="each of the members"):
         ensemble.for_judge([0, 1])
+    with pytest.raises(InputDataError, match="at least one"):
+        FullyBayesianSkewGP([])
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_everything_that_stands_on_a_posterior_works(kind):
     observations = {
         "labels": labels(X),
         "numbers": Numeric(X.sum(-1)),
-        "duels and slopes": [Preference(torch.randint(10, (30, 2)) + torch.tensor([0, 10])), Slope(0, 1, index=[2])],
+        "duels and slopes": [Preference(torch.randint(10, (8, 2)) + torch.tensor([0, 10])), Slope(0, 1, index=[2])],
     }[kind]
     model = SkewGP(X, observations, inducing_points=5, draw_settings=SETTINGS)
     q = torch.rand(4, 1, 2, dtype=torch.float64)

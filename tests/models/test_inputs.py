@@ -10,7 +10,8 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
-from botorch.models.transforms.input import Normalize
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import AppendFeatures, Log10, Normalize
 from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
@@ -18,6 +19,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import recommend
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.papers import ArcsineKernel, sun_parameters
@@ -40,24 +42,18 @@ def messages(make) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "inputs",
-    [WIDE, X - 0.1, X + 0.1, WIDE.float().double()],
-    ids=["wide", "below", "above", "rounded"],
-)
-def test_inputs_outside_the_unit_cube_are_warned_of_once(inputs):
-    (message,) = messages(lambda: SkewGP(inputs, DUELS))
-    assert f"columns [{inputs.shape[-1] - 1}]" in message
-    assert "Normalize" in message
-
-
-@pytest.mark.parametrize("values", [1e3 * Y, Y + 50, 1e-3 * Y, Y.clone().fill_(7.0)])
-def test_numbers_far_from_standard_ones_are_warned_of_once(values):
-    (message,) = messages(lambda: SkewGP(X, [Numeric(values), Numeric(values[:2]), DUELS]))
-    assert "Standardize" in message
-
-
-def test_both_are_said():
-    assert len(messages(lambda: SkewGP(WIDE, Numeric(1e3 * Y)))) == 2
+    ("make", "words"),
+    [
+        *((lambda x=x: SkewGP(x, DUELS), [rf"columns \[{x.shape[-1] - 1}\].*Normalize"])
+          for x in (WIDE, X - 0.1, X + 0.1, WIDE.float().double())),
+        *((lambda y=y: SkewGP(X, [Numeric(y), Numeric(y[:2]), DUELS]), ["Standardize"])
+          for y in (1e3 * Y, Y + 50, 1e-3 * Y, Y.clone().fill_(7.0))),
+        (lambda: SkewGP(WIDE, Numeric(1e3 * Y)), ["Normalize", "Standardize"]),
+    ],
+)  # fmt: skip
+def test_inputs_and_numbers_far_from_the_usual_scale_are_warned_of_once(make, words):
+    for word, message in zip(words, messages(make), strict=True):
+        assert re.search(word, message)
 
 
 @pytest.mark.parametrize(
@@ -179,25 +175,20 @@ BAD_PARTS = {
     ),
     "a number for observations": (lambda: SkewGP(X, 5), r"got int\. Wrap the data"),
     "a dictionary of observations": (lambda: SkewGP(X, {"duels": DUELS}), r"got dict\. Wrap the data"),
-    "another likelihood": (
-        lambda: build(likelihood=GaussianLikelihood()),
-        r"must be .*RowLikelihood object",
-    ),
-    "a list of likelihoods": (
-        lambda: build(likelihood=[PreferenceLikelihood()]),
-        r"must be .*RowLikelihood",
-    ),
+    "another likelihood": (lambda: build(likelihood=GaussianLikelihood()), r"must be .*RowLikelihood object"),
+    "a list of likelihoods": (lambda: build(likelihood=[PreferenceLikelihood()]), r"must be .*RowLikelihood"),
     "a class of likelihoods": (lambda: build(likelihood=PreferenceLikelihood), "not an instance"),
     "a class of kernels": (lambda: build(covar_module=RBFKernel), r"covar_module must be a .*Kernel object"),
     "a number for a mean": (lambda: build(mean_module=0.0), r"mean_module must be a .*Mean object"),
     "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* write Normalize"),
     "a word for a skew prior": (lambda: build(skew_prior="left"), r"skew_prior must be a .*SkewPrior object"),
     "settings in a dictionary": (lambda: build(draw_settings={"num_draws": 8}), "draw_settings must be a"),
-    "an input that is not there": (
-        lambda: SkewGP(X, Slope([1], 1)),
-        "refers to input 1, but train_X has 1",
-    ),
+    "an input that is not there": (lambda: SkewGP(X, Slope([1], 1)), "refers to input 1, but train_X has 1"),
     "a likelihood of another kind": (lambda: build(likelihood=ProbitLikelihood()), "takes Binary observations"),
+    "a standardisation of several outcomes": (
+        lambda: SkewGP(X, Numeric(Y), outcome_transform=Standardize(m=2)),
+        r"must be Standardize\(m=1\)",
+    ),
     "a mixture of nothing": (lambda: MixedLikelihood(), "needs a likelihood for each kind"),
 }
 
@@ -205,13 +196,8 @@ BAD_PARTS = {
 @pytest.mark.parametrize("name", BAD_PARTS)
 def test_bad_parts_are_named(name):
     make, message = BAD_PARTS[name]
-    with pytest.raises(InputDataError, match=message):
+    with pytest.raises((InputDataError, UnsupportedError), match=message):
         make()
-
-
-def test_standardisation_of_several_outcomes_is_refused():
-    with pytest.raises(UnsupportedError, match=r"must be Standardize\(m=1\)"):
-        SkewGP(X, Numeric(Y), outcome_transform=Standardize(m=2))
 
 
 QUERIES = {
@@ -394,7 +380,154 @@ def test_bad_bounds_are_named(bounds, message):
         as_bounds(bounds, 2)
 
 
-def test_an_argument_of_another_name_is_no_noise():
-    model = SkewGP(torch.rand(3, 1, dtype=torch.float64), Numeric([0.0, 1.0, 2.0]))
-    with pytest.raises(InputDataError, match="no argument nosie; leave it out"):
-        model.condition_on_observations(torch.rand(1, 1, dtype=torch.float64), torch.ones(1, 1).double(), nosie=0.1)
+# Once a model is made: batches, noise, weights, points
+
+PLANE = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+BATCH = PLANE[:3].unsqueeze(-2)  # 3 x 1 x 2
+PAIRED = PLANE.view(3, 2, 2)
+
+
+def model_of():
+    observations = [Preference([[0, 1], [2, 3]]), Numeric([0.1, 0.5], index=[0, 3])]
+    return SkewGP(PLANE, observations, draw_settings=DrawSettings(num_draws=64)).eval()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_of()
+
+
+def numbers(value=0.0, shape=(3, 1, 1)):
+    return torch.full(shape, value, dtype=torch.float64)
+
+
+def duels(*pair):
+    return torch.tensor([[list(pair)]] * 3)
+
+
+BATCHES = {
+    "NaN": (BATCH, numbers(math.nan), None, "Y contains NaN or infinite"),
+    "infinite": (BATCH, numbers(math.inf), None, "Y contains NaN or infinite"),
+    "too few numbers": (
+        PAIRED,
+        numbers(),
+        None,
+        r"Y must hold a number for each of the 2 points.*got shape \(3, 1, 1\)",
+    ),
+    "two outcomes": (BATCH, numbers(shape=(3, 1, 2)), None, r"Y must hold a number for each of the 1 points"),
+    "negative noise": (BATCH, numbers(), numbers(-1.0), "noise must hold finite non-negative variances"),
+    "noise of NaN": (BATCH, numbers(), numbers(math.nan), "noise must hold finite non-negative variances"),
+    "noise of another shape": (BATCH, numbers(), numbers(1.0, (5, 1, 1)), r"of the shape of Y, \(3, 1, 1\); got"),
+    "a flag": (BATCH, numbers().bool(), None, r"winner first; got shape \(3, 1, 1\), torch\.bool"),
+    "a third point": (PAIRED, duels(0, 2), None, "pairs of different rows of X, from 0 to 1"),
+    "a negative index": (PAIRED, duels(0, -1), None, "pairs of different rows of X"),
+    "a duel with itself": (PAIRED, duels(1, 1), None, "pairs of different rows of X"),
+    "three of a duel": (PAIRED, duels(0, 1, 1), None, r"m x 2 integers, winner first; got shape \(3, 1, 3\)"),
+    "points of NaN": (BATCH * math.nan, numbers(), None, r"NaN or infinite.*rows \["),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_bad_batches_are_refused_in_words(name, model):
+    points, Y, noise, message = BATCHES[name]
+    before = model.posterior(PLANE).mean
+    with pytest.raises(InputDataError, match=message):
+        model.condition_on_observations(points, Y, noise=noise)
+    assert torch.equal(model.posterior(PLANE).mean, before)
+
+
+@torch.no_grad()
+def test_noise_of_a_batch_is_broadcast(model):
+    full = model.condition_on_observations(BATCH, numbers(), noise=numbers(0.3)).posterior(PLANE).mean
+    short = (
+        model.condition_on_observations(BATCH, numbers(), noise=torch.tensor([0.3], dtype=torch.float64))
+        .posterior(PLANE)
+        .mean
+    )
+    assert torch.equal(full, short)
+
+
+REQUESTS = {
+    "negative noise": (
+        lambda model: model.posterior(PLANE, observation_noise=torch.tensor(-1.0)),
+        InputDataError,
+        "noise must hold finite variances",
+    ),
+    "noise of NaN": (
+        lambda model: model.posterior(PLANE).add_noise(torch.tensor(math.nan)),
+        InputDataError,
+        "noise must hold finite variances",
+    ),
+    "a map of other values": (
+        lambda model: model.posterior(PLANE).affine(torch.ones(1, 2)),
+        BotorchTensorDimensionError,
+        r"weight must be e' x 6; got shape \(1, 2\)",
+    ),
+    "no points to draw at": (
+        lambda model: model.condition_on_draws(PLANE[:0]),
+        InputDataError,
+        "X must hold at least one point",
+    ),
+    "no draws": (
+        lambda model: model.condition_on_draws(PLANE, samples_per_draw=0),
+        InputDataError,
+        "samples_per_draw must be an integer of at least 1; got 0",
+    ),
+    "an argument of another name": (
+        lambda model: model.condition_on_observations(PLANE[:1], numbers(1.0, (1, 1)), nosie=0.1),
+        InputDataError,
+        "no argument nosie; leave it out",
+    ),
+    "data of other columns": (
+        lambda model: model.set_train_data(PLANE[:, :1], Preference([[0, 1]]), strict=False),
+        InputDataError,
+        "must have 2 columns like the old ones; got 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_what_cannot_be_asked_is_refused_in_words(name, model):
+    ask, error, message = REQUESTS[name]
+    before = model.posterior(PLANE).mean
+    with pytest.raises(error, match=message):
+        ask(model)
+    assert torch.equal(model.posterior(PLANE).mean, before)
+
+
+def test_points_that_a_transform_makes_NaN_are_refused():
+    model = SkewGP(-PLANE, Preference([[0, 1]]), input_transform=Log10(indices=[0]))
+    with pytest.raises(InputDataError, match="train_X, after input transforms, contains NaN"):
+        model.posterior(PLANE)
+
+
+def test_columns_that_a_transform_appends_are_left_out_of_queries():
+    model = SkewGP(PLANE, Preference([[0, 1]]), input_transform=AppendFeatures(torch.ones(1, 1, dtype=torch.float64)))
+    with pytest.raises(BotorchTensorDimensionError, match="must have 1 columns like train_X, without the 1 that"):
+        model.posterior(PLANE)
+
+
+def test_base_samples_of_another_dtype_are_taken(model):
+    posterior, normal = model.posterior(PLANE[:2]), torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    samples = posterior.rsample_from_base_samples(torch.Size([4]), normal)
+    assert torch.equal(samples, posterior.rsample_from_base_samples(torch.Size([4]), normal.double()))
+
+
+@torch.no_grad()
+def test_a_model_without_points_is_the_prior():
+    model = SkewGP(PLANE[:0], [])
+    posterior = model.posterior(PLANE)
+    assert (posterior.mean == 0).all()
+    model.train()
+    torch.testing.assert_close(posterior.covariance_matrix, model.covar_module(PLANE).to_dense())
+    assert float(model.log_marginal_likelihood().value) == 0.0
+
+
+def test_an_ensemble_is_of_models_of_the_same_data(model):
+    with pytest.raises(InputDataError, match=r"list of SkewGP models; write \[model\]"):
+        FullyBayesianSkewGP(model)
+    with pytest.raises(InputDataError, match="number 1 is a SingleTaskGP"):
+        FullyBayesianSkewGP([model, SingleTaskGP(PLANE, PLANE[:, :1])])
+    for points in (PLANE[:5], PLANE.flip(0), PLANE[:, :1]):
+        with pytest.raises(InputDataError, match="must have the same data; number 1"):
+            FullyBayesianSkewGP([model, SkewGP(points, Preference([[0, 1], [2, 3]]))])

@@ -3,28 +3,29 @@
 import numpy as np
 import pytest
 import torch
-from botorch.acquisition import qLogExpectedImprovement
+from botorch.acquisition import qKnowledgeGradient, qLogExpectedImprovement
+from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
+from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
+from judge_cases import X as FEW
+from judge_cases import model_of, own_kernel, wants
 from torch.distributions import Bernoulli
 
-from benchmarks._kinds import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import latent_model
+from botorch_skewgp.models import Committee, prior_model
 from botorch_skewgp.observations import (
     Binary,
-    Censored,
     Choice,
     LabelPreference,
     Numeric,
@@ -40,10 +41,6 @@ from botorch_skewgp.papers import sun_parameters
 double = torch.double
 X = torch.rand(10, 2, dtype=double, generator=torch.Generator().manual_seed(0))
 Q = torch.rand(3, 2, dtype=double, generator=torch.Generator().manual_seed(1))
-
-
-def own_kernel(scale=3.0):
-    return rbf_kernel(scale, 0.4)
 
 
 def duels(num_judges, each=12, seed=0):
@@ -169,7 +166,7 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
     observation = [Preference(pairs, judge=j, count=torch.arange(3, 10).roll(j)) for j in (0, 1)]
     points, found = X[:num_inducing], []
     for limit in (0, 10_000):
-        monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", limit)
+        monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", limit)
         model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
         terms = [term.flatten() for term in value_and_gradients(model) if term is not None]
         rows = model.row_model(model.forward(X), merge_equal=True).intervals
@@ -218,21 +215,6 @@ def test_slopes_of_judges_who_differ_may_come_later():
         before.condition_on_observations(Q[:1], Slope(dims=0, signs=[1, -1], index=[0, 0], judge=1))
 
 
-def test_numbers_and_bounds_of_judges_together():
-    """The Gaussian posterior by hand, where a wide interval says nothing."""
-    numbers = Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
-    wide = Censored([-1e6], [1e6], index=[0], judge=[1])
-    own = own_kernel()
-    model = SkewGP(X, [numbers, wide], judge_covar_module=own, approximation="ep")
-    K = model.covar_module(torch.cat([X[:4], Q])).to_dense() + own(torch.cat([X[:4], Q])).to_dense() * (
-        torch.tensor([0, 1, 1, 0, 1, 1, 1]).unsqueeze(-1) == torch.tensor([0, 1, 1, 0, 1, 1, 1])
-    )
-    gain = torch.linalg.solve(K[:4, :4] + 0.1 * torch.eye(4, dtype=double), K[:4, 4:]).mT
-    posterior = model.posterior(Q, judge=1)
-    assert torch.allclose(posterior.mean.squeeze(-1), gain @ numbers.values, atol=1e-6)
-    assert torch.allclose(posterior.variance.squeeze(-1), (K[4:, 4:] - gain @ K[:4, 4:]).diagonal(), atol=1e-6)
-
-
 def test_one_judge_or_none_is_the_model_without():
     pairs = duels(1).pairs
     plain, named = SkewGP(X, Preference(pairs)), SkewGP(X, Preference(pairs, judge=3))
@@ -240,17 +222,6 @@ def test_one_judge_or_none_is_the_model_without():
     assert torch.equal(plain.posterior(Q).mean, named.posterior(Q).mean)
     assert torch.equal(plain.posterior(Q).mean, named.posterior(Q, judge=3).mean)
     assert named.judges == {3}
-
-
-def test_model_for_a_judge_is_a_botorch_model():
-    model = SkewGP(X, duels(3), approximation="ep").for_judge(2)
-    assert torch.equal(model.posterior(Q).mean, model.posterior(Q, judge=2).mean)
-    acquisition = qLogExpectedImprovement(model, best_f=0.0, sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0))
-    point = Q[:1].clone().requires_grad_()
-    acquisition(point).backward()
-    assert bool(point.grad.isfinite().all())
-    fantasy = model.fantasize(Q[:2], SobolQMCNormalSampler(torch.Size([4]), seed=0))
-    assert fantasy.posterior(Q).mean.shape == (4, 3, 1)
 
 
 @pytest.mark.parametrize("inducing", [False, True])
@@ -264,14 +235,6 @@ def test_fantasies_of_a_judge_are_more_answers_of_his(inducing):
     assert more.observations[-1].judge.tolist() == [1]
     expected = more.posterior(Q)
     assert torch.allclose(fantasy.posterior(Q).mean.squeeze(0), expected.mean, atol=0.15)
-
-
-def test_a_second_judge_may_come_later():
-    model = SkewGP(X, Preference([[0, 1], [2, 1]], judge=0))
-    more = model.condition_on_observations(X[:2], Preference([[1, 0]], judge=1))
-    assert more.judges == {0, 1}
-    assert not torch.allclose(more.posterior(Q, judge=0).mean, more.posterior(Q, judge=1).mean)
-    more.posterior(Q, judge="new")
 
 
 def test_judges_may_be_others_in_new_data():
@@ -326,26 +289,6 @@ def test_reliability_scales_a_judges_utility():
     assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
     assert torch.allclose(model.latent_prior().mean_at(points), 0.7 * r)
     assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
-
-
-def test_answers_of_a_judge_without_reliability_tell_nothing():
-    """The posterior of all others is that of a model that was not given them."""
-    observation, own = duels(3), own_kernel()
-    kept = observation.judge < 2
-    with_him = SkewGP(X, observation, judge_covar_module=own, approximation="ep", learn_judge_reliability=True)
-    with_him = with_reliability(with_him, 1.0, 1.0, 1e-9)
-    without = SkewGP(
-        X,
-        Preference(observation.pairs[kept], judge=observation.judge[kept]),
-        judge_covar_module=own,
-        approximation="ep",
-    )
-    without.judge_reliability = with_him.judge_reliability
-    for judge in (None, 0, 1, "new"):
-        one, other = with_him.posterior(Q, judge=judge), without.posterior(Q, judge=judge)
-        assert torch.allclose(one.mean, other.mean, atol=1e-5)
-        assert torch.allclose(one.variance, other.variance, atol=1e-5)
-    assert torch.allclose(with_him.predictive(Q[:2], judge=2).probs, torch.full((1,), 0.5, dtype=double))
 
 
 def test_a_new_judges_answers_are_an_average_over_reliabilities():
@@ -418,99 +361,74 @@ def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability(
     assert model.judges == {0, 1, 3}
 
 
-def test_tastes_are_wider_where_there_are_comparisons_alone():
-    """Both priors lose mass beyond ten times the noise, the one of grades more of it."""
-    large = torch.tensor(10.0, dtype=double)
-    densities = []
-    for observations in (duels(2), Ordinal([0, 2, 1], num_grades=3, judge=[0, 1, 1])):
-        tastes = SkewGP(X[:10] if observations.points_per_observation > 1 else X[:3], observations).judge_covar_module
-        densities.append(tastes.kernels[0].root_prior.log_prob(large).exp())
-    assert densities[0] > 2 * densities[1]
-
-
-def test_judges_are_numbered_in_order_of_their_names():
-    judge, names = number_judges(["bob", "ann", "bob"])
+@pytest.mark.parametrize(
+    ("given", "wanted"), [(["bob", "ann", "bob"], ["ann", "bob"]), (torch.tensor([40, 7, 40]), [7, 40])]
+)
+def test_judges_are_numbered_in_order_of_their_names(given, wanted):
+    judge, names = number_judges(given)
     assert judge.tolist() == [1, 0, 1]
-    assert names == ["ann", "bob"]
-    judge, names = number_judges(torch.tensor([40, 7, 40]))
-    assert judge.tolist() == [1, 0, 1]
-    assert names == [7, 40]
-    with pytest.raises(InputDataError, match="one type"):
-        number_judges(["ann", 3, None])
+    assert names == wanted
 
 
 def test_judges_survive_what_happens_to_observations():
     choice = Choice([[0, 1, 2], [2, 1, -1]], judge=[4, 5])
-    for entry in (
-        choice.as_ranking(),
-        choice.reversed(),
-        choice.shift(3),
-        choice.as_ranking().reversed(),
-        choice.by(4),
-    ):
-        assert entry.judge.tolist() in ([4, 5], [4, 4])
-    model = SkewGP(X, duels(2)).float()
-    assert model.observations[0].judge.dtype == torch.long
+    for entry in (choice.as_ranking(), choice.reversed(), choice.shift(3), choice.as_ranking().reversed()):
+        assert entry.judge.tolist() == [4, 5]
+    assert choice.by(4).judge.tolist() == [4, 4]
+    assert two().float().observations[0].judge.dtype == torch.long
 
 
-@pytest.mark.parametrize("judge", [[0], [0, -1], [0.5, 1.0], [[0, 1]], "ann", [True, False], [0, 2**24]])
-def test_judges_that_do_not_fit_are_refused_in_words(judge):
-    with pytest.raises(InputDataError, match="judge"):
-        Preference([[0, 1], [1, 0]], judge=judge)
+def two():
+    return SkewGP(X, duels(2), approximation="ep")
 
 
-@pytest.mark.parametrize("judge", ["ann", ["ann", "bob"], np.array(["ann", "bob"]), ("ann", None)])
-def test_names_of_judges_are_refused_with_what_makes_numbers_of_them(judge):
-    with pytest.raises(InputDataError, match=r"^judge must .*judge, names = number_judges\(names\)"):
-        Preference([[0, 1], [1, 0]], judge=judge)
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match=r"got 'ann'. A judge's number is .* number_judges"):
-        model.posterior(Q, judge="ann")
-    with pytest.raises(InputDataError, match=r"got 7\.$"):
-        model.posterior(Q, judge=7)
+MEAN = ScalarizedPosteriorTransform(torch.tensor([0.5, 0.5], dtype=double))
+WON = torch.tensor([[[0, 1]]])
+NUMBERS = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
+BAD_JUDGES = [
+    *((lambda judge=judge: Preference([[0, 1], [1, 0]], judge=judge), "judge") for judge in
+      ([0], [0, -1], [0.5, 1.0], [[0, 1]], [True, False], [0, 2**24])),
+    *((lambda judge=judge: Preference([[0, 1], [1, 0]], judge=judge),
+       r"^judge must .*judge, names = number_judges\(names\)")
+      for judge in ("ann", ["ann", "bob"], np.array(["ann", "bob"]), ("ann", None))),
+    *((lambda judge=judge: two().posterior(Q, judge=judge), "must be the number of a judge who gave answers")
+      for judge in (7, -1, "ann", 0.0, True, torch.tensor([0, 1]))),
+    (lambda: two().posterior(Q, judge="ann"), r"got 'ann'. A judge's number is .* number_judges"),
+    (lambda: two().posterior(Q, judge=7), r"got 7\.$"),
+    *((lambda judges=judges: two().latent_posterior(Q[:2], judges=judges), "one for each of the 2 points")
+      for judges in ([0], [0, 1, 0], 1)),
+    (lambda: SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q), "dim=3"),
+    (lambda: two().predictive(Q[:2], judge=[0, 1]), "one judge"),
+    (lambda: SkewGP(X, Preference([[0, 1]])).for_judge("new"), "two judges or more"),
+    (lambda: SkewGP(X, Preference([[0, 1]])).for_judge(0), "gave answers"),
+    (lambda: two().for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]])), "need judge="),
+    (lambda: SkewGP(X, [duels(2), NUMBERS], inducing_points=X[:4]).posterior(Q), "inducing_points"),
+    (lambda: LinearTastesKernel(2, rank=4), "rank"),
+    (lambda: SkewGP(X, duels(2), approximation="laplace"), "approximation"),
+    (lambda: SkewGP(X, duels(2), approximation="ep").draws, "has no draws"),
+    (lambda: number_judges(["ann", 3, None]), "one type"),
+    (lambda: two().for_judge([]), "must name at least one judge"),
+    (lambda: two().posterior(Q, judge=[0, 7]), "gave answers"),
+    (lambda: SkewGP(X, Preference([[0, 1]])).for_judge([0]), "two judges"),
+    (lambda: two().posterior(Q, judge=[0, 1], output_indices=[5]), r"must name outputs 0 to 1; got \[5\]"),
+    (lambda: two().posterior(Q, judge=[0, 1], observation_noise=True), "one judge"),
+    (lambda: qKnowledgeGradient(two().for_judge([0, 1]), num_fantasies=2, posterior_transform=MEAN)(Q.unsqueeze(0)),
+     r"committee has no fantasies.*model.for_judge\(j\)"),
+    (lambda: two().for_judge(0).condition_on_observations(X[:2].unsqueeze(0), WON).posterior(Q, judge=[0, 1]),
+     "model of data"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("build", "message"), BAD_JUDGES)
+def test_judges_that_do_not_fit_are_refused_in_words(build, message):
+    with pytest.raises((InputDataError, UnsupportedError), match=message):
+        build()
 
 
 def test_a_judge_may_be_named_by_an_entry_of_a_tensor():
-    observations = duels(2)
-    model = SkewGP(X, observations)
-    for judge in observations.judge.unique():
+    model = two()
+    for judge in model.observations[0].judge.unique():
         assert torch.equal(model.posterior(Q, judge=judge).mean, model.posterior(Q, judge=int(judge)).mean)
-
-
-@pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True, torch.tensor([0, 1])])
-def test_unknown_judges_are_refused_in_words(judge):
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="judge must be the number of a judge who gave answers"):
-        model.posterior(Q, judge=judge)
-
-
-@pytest.mark.parametrize("judges", [[0], [0, 1, 0], 1])
-def test_judges_of_points_that_do_not_fit_are_refused_in_words(judges):
-    with pytest.raises(InputDataError, match="one for each of the 2 points"):
-        SkewGP(X, duels(2)).latent_posterior(Q[:2], judges=judges)
-
-
-def test_what_cannot_be_is_refused_in_words():
-    with pytest.raises(InputDataError, match="dim=3"):
-        SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q)
-    with pytest.raises(InputDataError, match="one judge"):
-        SkewGP(X, duels(2)).predictive(Q[:2], judge=[0, 1])
-    with pytest.raises(InputDataError, match="two judges or more"):
-        SkewGP(X, Preference([[0, 1]])).for_judge("new")
-    with pytest.raises(InputDataError, match="gave answers"):
-        SkewGP(X, Preference([[0, 1]])).for_judge(0)
-    model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="need judge="):
-        model.for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]]))
-    numbers = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
-    with pytest.raises(UnsupportedError, match="inducing_points"):
-        SkewGP(X, [duels(2), numbers], inducing_points=X[:4]).posterior(Q)
-    with pytest.raises(InputDataError, match="rank"):
-        LinearTastesKernel(2, rank=4)
-    with pytest.raises(InputDataError, match="approximation"):
-        SkewGP(X, duels(2), approximation="laplace")
-    with pytest.raises(UnsupportedError, match="has no draws"):
-        _ = SkewGP(X, duels(2), approximation="ep").draws
 
 
 def test_questions_and_recommendations_are_a_judges_own():
@@ -531,3 +449,84 @@ def test_questions_and_recommendations_are_a_judges_own():
     assert options.shape == (3, 2)
     with pytest.raises(UnsupportedError, match="has no judges"):
         recommend(SingleTaskGP(X, X[:, :1]), judge=0)
+
+
+# Several judges at once: their joint posterior, and what a committee chooses
+
+WHO = [0, 2, "new"]
+
+
+@pytest.mark.parametrize("inducing", [None, FEW[:3]])
+def test_each_output_is_the_posterior_of_its_judge(inducing):
+    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+    joint = model.posterior(Q, judge=WHO)
+    assert joint.mean.shape == (3, 3)
+    for place, judge in enumerate(WHO):
+        one = model.posterior(Q, judge=judge)
+        assert torch.allclose(joint.mean[..., place : place + 1], one.mean, atol=1e-8)
+        assert torch.allclose(joint.variance[..., place : place + 1], one.variance, atol=1e-8)
+    assert float(torch.linalg.eigvalsh(joint.covariance_matrix)[0]) > -1e-8
+    assert torch.allclose(model.posterior(Q, judge=WHO, output_indices=[1]).mean, joint.mean[..., 1:2])
+
+
+@pytest.mark.parametrize("inducing", [None, FEW[:3]])
+def test_every_judge_at_every_point_is_a_list_of_judges_at_points(inducing):
+    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+    crossed = model.latent_posterior(Q, judges=WHO, crossed=True)
+    listed = model.latent_posterior(Q.repeat_interleave(3, dim=0), judges=3 * WHO)
+    assert torch.allclose(crossed.mean.flatten(), listed.mean.flatten(), atol=1e-10)
+    assert torch.allclose(crossed.covariance_matrix, listed.covariance_matrix, atol=1e-10)
+
+
+def test_a_committee_does_not_depend_on_whom_its_model_is_for():
+    model = model_of(wants([1, 1, -1]))
+    expected, found = (Committee(one, [None, 0]).posterior(Q) for one in (model, model.for_judge(1)))
+    assert torch.equal(found.mean, expected.mean)
+    assert torch.allclose(found.mean[..., :1], model.posterior(Q).mean)
+
+
+def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
+    """By hand, from the kernel of what is shared and of each judge's own."""
+    numbers = Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
+    own = own_kernel()
+    model = SkewGP(FEW, numbers, judge_covar_module=own)
+    points = torch.cat([FEW[:4], Q[:2].repeat_interleave(2, dim=0)])  # each point of two judges, judges fastest
+    by = torch.tensor([0, 1, 1, 0, 0, 1, 0, 1])
+    K = model.covar_module(points).to_dense() + own(points).to_dense() * (by.unsqueeze(-1) == by)
+    gain = torch.linalg.solve(K[:4, :4] + 0.1 * torch.eye(4, dtype=double), K[:4, 4:]).mT
+    joint = model.posterior(Q[:2], judge=[0, 1])
+    assert torch.allclose(joint.mean.flatten(), gain @ numbers.values, atol=1e-6)
+    assert torch.allclose(joint.covariance_matrix, K[4:, 4:] - gain @ K[:4, 4:], atol=1e-6)
+
+
+def test_exact_draws_have_a_joint_posterior_too():
+    model = SkewGP(FEW, wants([1, -1]), judge_covar_module=own_kernel())
+    joint = model.posterior(Q, judge=[0, 1])
+    assert torch.allclose(joint.mean[..., :1], model.posterior(Q, judge=0).mean)
+    samples = joint.rsample(torch.Size([4096]))
+    assert samples.shape == (4096, 3, 2)
+    assert bool(((samples.mean(0) - joint.mean).abs() < 5 * (joint.variance / 4096).sqrt()).all())
+
+
+def test_outcome_scale_is_that_of_one_judge():
+    numbers = Numeric([10.0, 50.0, -30.0, 80.0], noise=1.0, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
+    model = SkewGP(FEW, numbers, judge_covar_module=own_kernel(), outcome_transform=Standardize(m=1))
+    joint, one = model.posterior(Q, judge=[0, 1]), model.posterior(Q, judge=1)
+    assert torch.allclose(joint.mean[..., 1:], one.mean)
+    assert torch.allclose(joint.variance[..., 1:], one.variance)
+
+
+def test_weighted_utilities_are_botorchs():
+    committee = model_of(wants([1, 1, -1])).for_judge([0, 1, 2])
+    weights = torch.tensor([0.5, 0.3, 0.2], dtype=double)
+    weighted = committee.posterior(Q, posterior_transform=ScalarizedPosteriorTransform(weights))
+    assert torch.allclose(weighted.mean.squeeze(-1), committee.posterior(Q).mean @ weights)
+    acquisition = qLogExpectedImprovement(
+        committee,
+        best_f=0.0,
+        sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0),
+        objective=LinearMCObjective(weights),
+    )
+    point = Q[:1].clone().requires_grad_()
+    acquisition(point).backward()
+    assert bool(point.grad.isfinite().all())

@@ -56,28 +56,24 @@ def test_one_number_without_a_variance_leaves_it_to_the_likelihood():
     assert_close(_added(model), model.likelihood.noise.expand(3, 1) * model.outcome_scale.scale**2)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_fantasies_have_the_known_variance(noise):
+NUMBERS = VALUES[:3].unsqueeze(-1)
+STEPS = {
+    "fantasies": lambda model, **noise: model.fantasize(NEW, SAMPLER, *(n[:1] for n in noise.values())),
+    "a tensor": lambda model, **noise: model.condition_on_observations(NEW, NUMBERS, **noise),
+    "moments": lambda model, **noise: MomentMatchedModel(model).condition_on_observations(NEW, NUMBERS, **noise),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "noise"), [("fantasies", 0.0), ("fantasies", 0.3), ("a tensor", 0.3), ("moments", 0.3)]
+)
+def test_further_numbers_have_the_known_variance(name, noise):
     model = _model(Numeric(VALUES, noise=noise), DUELS)
-    ours, told = model.fantasize(NEW, SAMPLER), model.fantasize(NEW, SAMPLER, observation_noise=torch.tensor([[noise]]))
+    ours, told = STEPS[name](model), STEPS[name](model, noise=torch.full_like(NUMBERS, noise))
     assert_close(ours.posterior(X).mean, told.posterior(X).mean)
     assert_close(ours.posterior(X).variance, told.posterior(X).variance)
-
-
-def test_numbers_in_a_tensor_have_the_known_variance():
-    model, Y = _model(Numeric(VALUES, noise=0.3), DUELS), VALUES[:3].unsqueeze(-1)
-    ours = model.condition_on_observations(NEW, Y)
-    told = model.condition_on_observations(NEW, Y, noise=torch.full_like(Y, 0.3))
-    assert_close(ours.posterior(X).variance, told.posterior(X).variance)
-    assert_close(_added(ours), torch.full((3, 1), 0.3, dtype=torch.float64))
-
-
-def test_a_moment_matched_model_conditions_with_the_known_variance():
-    model = MomentMatchedModel(_model(Numeric(VALUES, noise=0.3)))
-    Y = VALUES[:3].unsqueeze(-1)
-    ours = model.condition_on_observations(NEW, Y).posterior(X)
-    told = model.condition_on_observations(NEW, Y, noise=torch.full_like(Y, 0.3)).posterior(X)
-    assert_close(ours.variance, told.variance)
+    if name == "a tensor":
+        assert_close(_added(ours), torch.full((3, 1), noise, dtype=torch.float64))
 
 
 def test_questions_look_ahead_to_numbers_with_the_known_variance():

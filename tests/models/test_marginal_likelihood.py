@@ -10,7 +10,7 @@ from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.models.marginal_likelihood import log_normalizer
+from botorch_skewgp.models.row_model import log_normalizer
 from botorch_skewgp.observations import Binary, Numeric
 from botorch_skewgp.papers import bivariate_log_normalizer, corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer

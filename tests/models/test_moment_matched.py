@@ -6,11 +6,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from botorch.acquisition.analytic import qAnalyticProbabilityOfImprovement
-from botorch.acquisition.joint_entropy_search import qJointEntropySearch
-from botorch.acquisition.max_value_entropy_search import qMaxValueEntropy
-from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
-from botorch.acquisition.predictive_entropy_search import qPredictiveEntropySearch
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
@@ -113,26 +109,17 @@ def test_moments_are_those_of_draws_of_the_skewed_posterior(name):
     assert torch.allclose(stacked(posterior.variance), covariance_of(posterior).diagonal(), rtol=1e-6)
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("name", ["preference", "labels", "list"])
-def test_batches_equal_their_members(name):
-    model = MomentMatchedModel(MODELS[name]())
-    X = torch.stack([TEST_X, TRAIN_X[:3], 0.5 * TEST_X])
-    together = model.posterior(X)
-    for i in range(3):
-        alone = model.posterior(X[i])
-        assert torch.allclose(together.mean[i], alone.mean)
-        assert torch.allclose(covariance_of(together)[i], covariance_of(alone))
-
-
-@pytest.mark.parametrize("name", ["preference", "labels", "list"])
-def test_gradients(name):
+def test_batches_equal_their_members_and_have_gradients(name):
     model = MomentMatchedModel(MODELS[name]())
 
     def moments(X):
         posterior = model.posterior(X)
         return posterior.mean, covariance_of(posterior)
 
+    X = torch.stack([TEST_X, TRAIN_X[:3], 0.5 * TEST_X])
+    for together, *alone in zip(moments(X), *map(moments, X), strict=True):
+        assert torch.allclose(together, torch.stack(alone))
     assert torch.autograd.gradcheck(moments, (TEST_X[:2].clone().requires_grad_(),), eps=1e-6, atol=1e-6, rtol=1e-4)
 
 
@@ -141,10 +128,7 @@ def test_noise_is_added_on_the_diagonal():
     matched = MomentMatchedModel(model)
     without = matched.posterior(TEST_X)
     noise = torch.tensor([[0.1], [0.2], [0.3]], dtype=DOUBLE)
-    for given, expected in (
-        (noise, noise.squeeze(-1)),
-        (True, model.likelihood.latent_noise(TEST_X).expand(3, 1)[:, 0]),
-    ):
+    for given, expected in ((noise, noise.squeeze(-1)), (True, model.likelihood.latent_noise(TEST_X).expand(3))):
         found = matched.posterior(TEST_X, observation_noise=given)
         assert torch.allclose(found.mean, without.mean)
         assert torch.allclose(covariance_of(found) - covariance_of(without), expected.diag())
@@ -167,57 +151,21 @@ def test_scalarised_posterior(name):
 
 
 @torch.no_grad()
-def test_other_transforms_see_the_gaussian():
-    model, transform = preference(), ExpectationPosteriorTransform(n_w=3).double()
-    found = MomentMatchedModel(model).posterior(TEST_X, posterior_transform=transform)
-    expected = model.posterior(TEST_X)
-    assert torch.allclose(found.mean, expected.mean.mean())
-    assert torch.allclose(found.variance, expected.covariance_matrix.mean())
-
-
-@torch.no_grad()
 @pytest.mark.parametrize(
-    ("name", "outputs"),
-    [*itertools.product(["labels", "list"], [[1], [2, 0], [0, 1, 2]]), ("labels", [-1])],
+    ("name", "outputs"), [*itertools.product(["labels", "list"], [[1], [2, 0], [0, 1, 2]]), ("labels", [-1])]
 )
-def test_output_indices(name, outputs):
+def test_outputs_are_those_of_the_whole(name, outputs):
     model = MomentMatchedModel(MODELS[name]())
-    found, plain = model.posterior(TEST_X, output_indices=outputs), model.posterior(TEST_X)
+    plain, found = model.posterior(TEST_X), [model.posterior(TEST_X, output_indices=outputs)]
+    if name == "list":
+        found.append(model.subset_output(outputs).posterior(TEST_X))
     index = torch.cat([3 * (i % 3) + torch.arange(3) for i in outputs])
-    assert torch.allclose(found.mean, plain.mean[..., outputs])
-    assert torch.allclose(covariance_of(found), covariance_of(plain)[index][:, index])
-
-
-def test_number_of_outputs_and_subsets():
-    model = MomentMatchedModel(several())
-    assert (model.num_outputs, model.batch_shape) == (3, ())
-    for outputs in ([1], [2, 0]):
-        subset = model.subset_output(outputs)
-        assert isinstance(subset, MomentMatchedModel)
-        assert subset.num_outputs == len(outputs)
-        assert torch.allclose(subset.posterior(TEST_X).mean, model.posterior(TEST_X).mean[..., outputs])
+    for posterior in found:
+        assert torch.allclose(posterior.mean, plain.mean[..., outputs])
+        assert torch.allclose(covariance_of(posterior), covariance_of(plain)[index][:, index])
 
 
 # More data
-
-
-@torch.no_grad()
-@pytest.mark.parametrize(
-    "data",
-    [
-        torch.tensor([[0, 1]]),
-        Preference([[0, 1]]),
-        [Preference([[0, 1]]), Preference([[2, 1]])],
-    ],
-    ids=["pairs", "an observation", "observations"],
-)
-def test_conditioning_is_that_of_the_skewed_model(data):
-    model = preference()
-    found = MomentMatchedModel(model).condition_on_observations(TEST_X, data)
-    assert isinstance(found, MomentMatchedModel)
-    expected = model.condition_on_observations(TEST_X, data)
-    assert torch.allclose(found.posterior(TRAIN_X).mean, expected.posterior(TRAIN_X).mean)
-    assert not torch.allclose(found.posterior(TRAIN_X).mean, model.posterior(TRAIN_X).mean)
 
 
 @torch.no_grad()
@@ -241,6 +189,22 @@ def test_numbers_are_noisy_readings_of_the_latent_function(name):
 
 
 @torch.no_grad()
+def test_conditioning_and_fantasies_are_those_of_the_skewed_model():
+    model = preference()
+    steps = (
+        lambda model: model.condition_on_observations(TEST_X, torch.tensor([[0, 1]])),
+        lambda model: model.condition_on_observations(TEST_X, [Preference([[0, 1]]), Preference([[2, 1]])]),
+        lambda model: model.fantasize(TEST_X, SobolQMCNormalSampler(torch.Size([4]), seed=0)),
+    )
+    for step in steps:
+        found, expected = step(MomentMatchedModel(model)), step(model)
+        assert isinstance(found, MomentMatchedModel)
+        assert found.batch_shape == expected.batch_shape
+        assert torch.allclose(found.posterior(TRAIN_X).mean, expected.posterior(TRAIN_X).mean)
+        assert torch.allclose(covariance_of(found.posterior(TRAIN_X)), expected.posterior(TRAIN_X).covariance_matrix)
+
+
+@torch.no_grad()
 def test_lists_are_conditioned_column_by_column():
     model = several()
     model.posterior(TEST_X)  # GPyTorch conditions models that have predicted
@@ -249,17 +213,6 @@ def test_lists_are_conditioned_column_by_column():
     for i, entry in enumerate(model.models):
         expected = MomentMatchedModel(entry).condition_on_observations(X, Y[..., i : i + 1]).posterior(TRAIN_X)
         assert torch.allclose(found.mean[..., i : i + 1], expected.mean)
-
-
-@torch.no_grad()
-def test_fantasies_are_those_of_the_skewed_model():
-    model, sampler = preference(), SobolQMCNormalSampler(torch.Size([4]), seed=0)
-    fantasies = MomentMatchedModel(model).fantasize(TEST_X, sampler)
-    assert isinstance(fantasies, MomentMatchedModel)
-    assert fantasies.batch_shape == (4,)
-    expected = model.fantasize(TEST_X, SobolQMCNormalSampler(torch.Size([4]), seed=0)).posterior(TRAIN_X)
-    assert torch.allclose(fantasies.posterior(TRAIN_X).mean, expected.mean)
-    assert torch.allclose(covariance_of(fantasies.posterior(TRAIN_X)), expected.covariance_matrix)
 
 
 # As a model
@@ -276,26 +229,6 @@ def test_training_points_are_those_before_the_input_transform():
     with torch.no_grad():
         reference = MomentMatchedModel(skewed)(X)
         assert torch.allclose(reference.mean, skewed.posterior(X).mean.squeeze(-1))
-
-
-GAUSSIAN_ONLY = {
-    "qMaxValueEntropy": lambda model: qMaxValueEntropy(model, points(16, 2)),
-    "qJointEntropySearch": lambda model: qJointEntropySearch(model, points(2, 3), torch.ones(2, 1, dtype=DOUBLE)),
-    "qPredictiveEntropySearch": lambda model: qPredictiveEntropySearch(model, points(2, 3)),
-    "qAnalyticProbabilityOfImprovement": lambda model: qAnalyticProbabilityOfImprovement(model, 0.1),
-}
-NEED_MVN = ("qJointEntropySearch", "qPredictiveEntropySearch")  # the others ask for the distribution
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("name", GAUSSIAN_ONLY)
-def test_functions_that_need_a_gaussian_refuse_the_skewed_model(name):
-    value = GAUSSIAN_ONLY[name](MomentMatchedModel(preference()))(TEST_X.unsqueeze(-2))
-    assert value.shape == (3,)
-    assert (value > 0).all()
-    missing = "'SkewGPPosterior' object has no attribute" if name in NEED_MVN else "SkewGPPosterior has no distribution"
-    with pytest.raises(AttributeError, match=missing):
-        GAUSSIAN_ONLY[name](preference())(TEST_X.unsqueeze(-2))
 
 
 # What is refused

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from scipy import stats
 
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 pytestmark = pytest.mark.rounding
 
@@ -81,16 +79,6 @@ def joint(model):
     return torch.cat([model.mean, mean]), covariance
 
 
-def test_log_density_of_numbers(generator):
-    model = make(generator, 6, 3)
-    _, mean, Gamma = dense(model)
-    which = model.rows.is_equality
-    reference = stats.multivariate_normal(mean[which].numpy(), Gamma[which][:, which].numpy())
-    assert float(model.number_log_density) == pytest.approx(
-        reference.logpdf(model.rows.lower[which].numpy()), rel=1e-10
-    )
-
-
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3)])
 def test_truncated_normal_of_the_interval_rows(m, num_numbers, shared, generator):
@@ -143,17 +131,6 @@ def test_noise_free_rows_over_few_points_fix_the_values(generator):
     assert torch.allclose((A @ means).T + rows.bias, draws.rows, atol=1e-8)
 
 
-@pytest.mark.parametrize("noise", [1e-4, 1e-6, 1e-8])
-def test_duels_of_equal_points_are_thrown_dice(noise):
-    """Three duels between two equal points: only the independent noise decides, each with probability 1/2."""
-    index, one = torch.tensor([[0, 1], [1, 0], [0, 1]]), torch.ones(3, dtype=torch.float64)
-    rows = Rows(index, torch.stack([one, -one], -1), 0 * one, 0 * one, INF * one, noise * one)
-    model = RowModel(torch.zeros(2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64), rows)
-    assert model.truncated_normal.prior.is_low_rank
-    value = float(expectation_propagation(model.truncated_normal).log_normalizer)  # exact for independent rows
-    assert value == pytest.approx(math.log(1 / 8), abs=2e-12 / noise)
-
-
 @pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-8])
 def test_equal_points_by_points_and_by_rows(noise, generator):
     """Conditioning on the same rows through the values at equal points and through the rows themselves."""
@@ -201,19 +178,6 @@ def test_no_rows():
     mixture = model.representer_mixture(draw(model.truncated_normal, DrawSettings(num_draws=64)))
     assert mixture.weights.shape == (N, 1)
     assert torch.equal(values_of(model, mixture)[1], covariance)
-
-
-def test_gradients_reach_the_prior(generator):
-    model = make(generator, 5, 2)
-    mean, root = model.mean.requires_grad_(), torch.linalg.cholesky(model.covariance).requires_grad_()
-    rows = model.rows
-
-    def value(mean, root):
-        model = RowModel(mean, root @ root.T, rows)
-        distribution = model.truncated_normal
-        return model.number_log_density, distribution.mean, distribution.gamma
-
-    assert torch.autograd.gradcheck(value, (mean, root))
 
 
 def test_weights_of_numbers_that_pull_apart_points_that_nearly_coincide():

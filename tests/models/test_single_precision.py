@@ -96,8 +96,7 @@ def test_paths_hold_what_the_skew_prior_asks(models):
 
 
 @pytest.mark.parametrize(
-    "modules",
-    [{"mean_module": gpytorch.means.LinearMean(1)}, {"covar_module": gpytorch.kernels.PolynomialKernel(2)}],
+    "modules", [{"mean_module": gpytorch.means.LinearMean(1)}, {"covar_module": gpytorch.kernels.PolynomialKernel(2)}]
 )
 def test_modules_that_take_no_double_precision_are_refused_in_words(modules):
     model = SkewGP(X, Preference([[0, 2]]), **{name: module.float() for name, module in modules.items()})

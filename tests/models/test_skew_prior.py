@@ -53,43 +53,6 @@ def log_evidence(model: SkewGP) -> torch.Tensor:
     return model.log_marginal_likelihood("ep").value
 
 
-def by_rejection(phases: torch.Tensor, truncation: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Draws of the prior at the new points: Gaussian draws whose values at the pseudo-points have the right signs."""
-    s = len(phases)
-    Z = torch.cat([NEW_X, POINTS[:s]])
-    K = 1.5 * torch.exp(-0.5 * (Z - Z.mT).square() / 0.49)
-    f = 0.4 + torch.randn(400_000, len(Z), dtype=Z.dtype, generator=generator) @ torch.linalg.cholesky(K).mT
-    standardised = (f[:, 4:] - 0.4) / 1.5**0.5
-    return f[(phases * standardised + truncation > 0).all(-1), :4]
-
-
-@pytest.mark.parametrize(
-    ("phases", "truncation"),
-    [
-        ([1.0], [0.0]),
-        ([-1.0], [-0.8]),
-        ([1.0, -1.0], [0.3, -0.5]),
-        ([-1.0, -1.0], [0.0, 1.0]),
-    ],
-)
-def test_prior_against_rejection(phases, truncation, generator):
-    phases, truncation = t(*phases), t(*truncation)
-    model = build(prior=SkewPrior(POINTS[: len(phases)], phases, truncation), num_draws=4096)
-    f = by_rejection(phases, truncation, generator)
-    posterior = model.posterior(NEW_X)
-    means = posterior.component_means.detach()
-    size, sd = float(model.draws.effective_size.min()), f.std(0)
-    error = (means.var(-1) / size + sd.square() / len(f)).sqrt()
-    assert ((posterior.mean.squeeze(-1) - f.mean(0)).abs() < LIMIT * error + 1e-9).all()
-    # moments beyond the second: errors of a normal sample's, which these nearly are, at the least effective size
-    least = 1 / size + 1 / len(f)
-    assert ((posterior.variance.squeeze(-1).sqrt() / sd - 1).abs() < LIMIT * (0.5 * least) ** 0.5).all()
-    skewness = ((f - f.mean(0)) / sd).pow(3).mean(0)
-    assert ((posterior.skewness.squeeze(-1) - skewness).abs() < LIMIT * (10 * least) ** 0.5).all()
-    cdf = (f <= 0.9).double().mean(0)
-    assert ((posterior.cdf(0.9).squeeze(-1) - cdf).abs() < LIMIT * (0.25 * least) ** 0.5).all()
-
-
 def test_a_truncation_far_away_leaves_numbers_and_slopes_as_they_are():
     told = [Numeric([0.3, -0.2], index=[0, 3]), Slope(dims=[0, 0], signs=[1, -1], index=[1, 2])]
     alone, beside = (build(told, prior) for prior in (None, SkewPrior(POINTS, [1, -1], 30.0)))
@@ -123,29 +86,13 @@ def test_without_pseudo_points_it_is_the_gaussian_process():
         assert log_evidence(skewed).item() == pytest.approx(log_evidence(plain).item(), abs=1e-9)
 
 
-def test_evidence_is_divided_by_the_normaliser_of_the_prior(generator):
-    """The evidence of labels is a ratio of two orthant probabilities, here counted."""
-    phases, truncation = t(1.0, -1.0), t(0.3, -0.5)
-    model = build(Binary([1, 0, 1, 1]), SkewPrior(POINTS, phases, truncation))
-    Z = torch.cat([X, POINTS])
-    K = 1.5 * torch.exp(-0.5 * (Z - Z.mT).square() / 0.49)
-    root = torch.linalg.cholesky(K)
-    f = 0.4 + torch.randn(1_000_000, 6, dtype=Z.dtype, generator=generator) @ root.mT
-    allowed = (phases * (f[:, 4:] - 0.4) / 1.5**0.5 + truncation > 0).all(-1)
-    sign = t(1.0, -1.0, 1.0, 1.0)
-    likelihood = torch.special.ndtr(sign * f[allowed, :4]).prod(-1)
-    expected = likelihood.mean().log()
-    error = likelihood.std() / likelihood.mean() / len(likelihood) ** 0.5
-    assert abs(log_evidence(model).item() - expected) < 0.05 + 4 * error
-
-
-def test_the_callers_tensors_are_copied():
+def test_lists_will_do_and_the_callers_tensors_are_copied():
     points, truncation = POINTS.clone(), t(0.1, 0.2)
-    prior = SkewPrior(points, t(1.0, -1.0), truncation)
+    prior, same = SkewPrior(points, t(1.0, -1.0), truncation), SkewPrior(POINTS.tolist(), [1, -1], [0.1, 0.2])
     points += 1
     truncation += 1
-    assert torch.equal(prior.pseudo_points, POINTS)
-    assert torch.equal(prior.truncation, t(0.1, 0.2))
+    for name, value in same.state_dict().items():
+        assert torch.equal(prior.state_dict()[name], value)
 
 
 @pytest.mark.parametrize(
@@ -158,23 +105,12 @@ def test_the_callers_tensors_are_copied():
         ((POINTS, t(1.0, 0.5)), "phases must hold -1 or 1"),
         ((POINTS, t(1.0, 1.0), t(0.1)), "truncation must hold a finite number for each of the 2 pseudo-points"),
         ((POINTS, t(1.0, 1.0), math.inf), "truncation must hold a finite number"),
+        ((torch.rand(2, 3, dtype=torch.float64), t(1.0, 1.0)), "pseudo_points have 3 columns"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(InputDataError, match=message):
-        SkewPrior(*arguments)
-
-
-def test_lists_will_do():
-    prior = SkewPrior(POINTS.tolist(), [1, -1], [0.1, 0.2])
-    same = SkewPrior(POINTS, t(1.0, -1.0), t(0.1, 0.2))
-    for name, value in same.state_dict().items():
-        assert torch.equal(prior.state_dict()[name], value)
-
-
-def test_pseudo_points_of_another_dimension():
-    with pytest.raises(InputDataError, match="pseudo_points"):
-        build(prior=SkewPrior(torch.rand(2, 3, dtype=torch.float64), t(1.0, 1.0))).posterior(NEW_X)
+        build(prior=SkewPrior(*arguments))
 
 
 def test_a_prior_that_contradicts_itself_is_named_whatever_is_beside_it():

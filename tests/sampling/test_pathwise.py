@@ -21,7 +21,6 @@ from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, Prefe
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Numeric, Preference, Slope
 from botorch_skewgp.sampling import SkewGPSamplePath
-from botorch_skewgp.sampling.pathwise import _update_weight
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
@@ -175,21 +174,6 @@ def test_feature_paths_rise_where_they_must():
     assert error.abs().max() < 4.5 / math.sqrt(50)
 
 
-def test_a_planted_fault_is_seen(monkeypatch, generator):
-    """Without the noise of the rows, paths pass too close to their draws."""
-    monkeypatch.setattr("botorch_skewgp.sampling.pathwise._noise_root", lambda root, K: 0 * root.mT @ root)
-    with pytest.raises(AssertionError, match="standard errors"):
-        test_law_over_exact_prior_paths(make_model, generator)
-
-
-def test_without_observations_paths_are_those_of_the_prior(generator):
-    model = SkewGP(training_points(), draw_settings=SETTINGS).eval()
-    deviation = torch.randn(5, 7, generator=generator, dtype=torch.float64)
-    mixture = model.posterior(training_points()).mixture
-    covariance = model.covar_module(training_points()).to_dense()
-    assert (_update_weight(mixture, covariance, deviation) == 0).all()
-
-
 @pytest.mark.parametrize("kernel", ["rbf", "matern"])
 def test_law_over_feature_paths(kernel, generator):
     """With random features, up to their error, which the tolerance allows for."""
@@ -256,44 +240,11 @@ def test_within_botorch():
     assert outputs.shape == (3, 1)
 
 
-def judged_model(**options) -> SkewGP:
-    """Two judges who differ in level, tastes and a smooth part."""
-    observations = Preference(PAIRS, judge=[0, 0, 1, 1, 0, 1])
-    likelihood = PreferenceLikelihood(noise=0.5)
-    model = SkewGP(training_points(), observations, likelihood, draw_settings=SETTINGS, **options)
-    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = 0.6, 0.6
-    tastes, smooth = model.judge_covar_module.kernels
-    tastes.raw_root.data = torch.tensor([[0.5, 0, 0], [0.3, 2.0, 0], [-0.4, 0.2, 1.5]], dtype=torch.float64)
-    smooth.outputscale, smooth.base_kernel.lengthscale = 2.0, 0.4
-    if model.judge_reliability is not None:
-        model.judge_reliability.logarithm.data = torch.tensor([0.2, -0.5], dtype=torch.float64)
-    return model.eval()
-
-
-@pytest.mark.parametrize("judge", [None, 1, "new"])
-def test_law_of_a_judge(judge, generator):
-    model = judged_model(input_transform=Normalize(2), learn_judge_reliability=True).for_judge(judge)
-    paths = SkewGPSamplePath.draw(model, torch.Size([8_000]), num_features=512, generator=generator)
-    X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
-    check_law(paths(X), model.posterior(X))
-
-
-def test_paths_of_a_judge_take_batches_and_have_gradients(generator):
-    model = judged_model().for_judge(1)
-    path = SkewGPSamplePath.draw(model, torch.Size([3]), generator=generator)
-    X = torch.rand(4, 1, 2, 2, generator=generator, dtype=torch.float64, requires_grad=True)
-    values = path(X)  # batches are broadcast against the sample's shape
-    assert values.shape == (4, 3, 2)
-    (gradient,) = torch.autograd.grad(values.sum(), X)
-    assert bool((gradient != 0).any(-1).all())
-    torch.testing.assert_close(values, torch.stack([path(part) for part in X[:, 0]]))
-    assert PathwiseThompsonSampling(model)(X.detach()[:, 0]).shape == (4,)
-
-
 def test_what_is_refused():
     with pytest.raises(UnsupportedError, match="update_strategy"):
         draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
     with pytest.raises(UnsupportedError, match="random features"):
         draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())
-    with pytest.raises(UnsupportedError, match="exact model"):
-        SkewGPSamplePath.draw(judged_model(inducing_points=4).for_judge(0), torch.Size([]))
+    judged = make_model(observations=Preference(PAIRS, judge=[0, 0, 1, 1, 0, 1]))
+    with pytest.raises(UnsupportedError, match=r"draw at points, model.for_judge\(j\)"):
+        SkewGPSamplePath.draw(judged.for_judge(0), torch.Size([]))

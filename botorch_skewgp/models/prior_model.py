@@ -1,0 +1,450 @@
+"""Data and prior of a model, and the rows under that prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import OutcomeTransform
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from gpytorch.models.gp import GP
+from torch import Tensor
+
+from botorch_skewgp.kernels.items import categorical_inputs
+from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
+from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.models import defaults, inducing, transforms
+from botorch_skewgp.models.inputs import (
+    as_sequence,
+    check_observations,
+    check_query,
+    check_skew_prior,
+    check_train_X,
+    count_outputs,
+    move_priors,
+    moved,
+    warn_of_scaling,
+)
+from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with_code
+from botorch_skewgp.models.row_model import Evidence, RowModel
+from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
+from botorch_skewgp.observations.numeric import mean_known_noise
+from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
+from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+MIN_NOISE = 1e-4  # of rows that are merged, over the largest variance of a column
+MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
+
+
+class PriorModel(transforms.TransformedInputsMixin, Model, GP):
+    """A `SkewGP` without its posterior: points, observations, the prior of their columns, and their rows."""
+
+    train_inputs: tuple[Tensor]
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        observations: Observation | Sequence[Observation] | None = None,
+        likelihood: RowLikelihood | None = None,
+        covar_module: Kernel | None = None,
+        mean_module: Mean | None = None,
+        skew_prior: SkewPrior | None = None,
+        input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+        draw_settings: DrawSettings | None = None,
+        inducing_points: Tensor | int | None = None,
+        learn_inducing_points: bool = False,
+        judge_covar_module: Kernel | None = None,
+        approximation: Literal["ep"] | None = None,
+        learn_judge_reliability: bool = False,
+    ) -> None:
+        check_train_X(train_X)
+        observations = as_sequence(observations)
+        check_observations(observations, train_X)
+        check_parts(
+            likelihood=(likelihood, RowLikelihood),
+            covar_module=(covar_module, Kernel),
+            mean_module=(mean_module, Mean),
+            skew_prior=(skew_prior, SkewPrior),
+            input_transform=(input_transform, InputTransform),
+            draw_settings=(draw_settings, DrawSettings),
+            judge_covar_module=(judge_covar_module, Kernel),
+        )
+        check_flags(learn_inducing_points=learn_inducing_points, learn_judge_reliability=learn_judge_reliability)
+        if approximation not in (None, "ep"):
+            raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
+        if inducing_points is not None:
+            inducing.check_given_points(inducing_points, train_X)
+        observations = moved(observations, train_X)
+        num_outputs = count_outputs(observations, likelihood)
+        likelihood = default_likelihood(observations, given=likelihood)
+        outcome_scale = transforms.learn_outcome_scale(observations, outcome_transform)
+        d = train_X.shape[-1] if input_transform is None else transforms.transformed_dim(input_transform, train_X)
+        if covar_module is None:
+            covar_module = defaults.default_covar_module(d, observations)
+            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
+        check_skew_prior(skew_prior, d, num_outputs)
+        super().__init__()
+        self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
+        self._num_outputs, self._outcome_scale = num_outputs, outcome_scale
+        self.likelihood, self.covar_module = likelihood, covar_module
+        self.mean_module = defaults.default_mean_module(observations) if mean_module is None else mean_module
+        self.skew_prior, self.judge_covar_module = skew_prior, judge_covar_module
+        self.inducing: inducing.InducingPoints | None = None
+        if isinstance(inducing_points, Tensor):
+            self.inducing = inducing.InducingPoints(inducing_points, learn_inducing_points)
+        if input_transform is not None:
+            self.input_transform = input_transform
+        self.approximation = approximation
+        self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
+        self.judge_reliability: Reliability | None = None
+        self._learns_reliability = learn_judge_reliability
+        self._set_data(train_X, observations)
+        self.to(train_X)
+        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
+        if isinstance(inducing_points, int):
+            self.choose_inducing_points(inducing_points, learn_inducing_points)
+
+    # Data
+
+    def choose_inducing_points(self, num_points: int | None = None, learn: bool | None = None) -> None:
+        r"""Choose inducing points among the training points by greedy variance reduction under the present kernel.
+
+        A fit may shorten lengthscales until the points are too sparse in some places; then choose again and refit.
+
+        Args:
+            num_points: The number of points, at most that of distinct training points; the present number if `None`.
+            learn: Whether the points are fitted with the hyperparameters; as before if `None`.
+
+        Raises:
+            InputDataError: If the number is not between 1 and that of the training points, or missing for a model
+                without inducing points.
+        """
+        if num_points is None:
+            if self.inducing is None:
+                raise InputDataError("The model has no inducing points yet; give num_points.")
+            num_points = len(self.inducing.points)
+        inducing.check_given_points(num_points, self._points)
+        if learn is None:
+            learn = self.inducing is not None and self.inducing.points.requires_grad
+        check_flags(learn=learn)
+        with torch.no_grad():
+            transformed = self.transform_inputs(self._points)
+        points = inducing.choose_inducing_points(self._points, transformed, self.covar_module, num_points)
+        self.inducing = inducing.InducingPoints(points, learn)
+
+    def _set_data(self, X: Tensor, observations: Sequence[Observation]) -> None:
+        """Set points and observations; an error leaves the model unchanged."""
+        judges = judges_of(observations)
+        for entry in [] if judges else observations:
+            by_judge = self.likelihood.for_kind(type(entry)).parameters_by_judge
+            if by_judge and entry.num_answers:
+                raise InputDataError(
+                    f"The likelihood has {by_judge[0]} for each judge, and no answer names one; name judges with "
+                    "judge= in observations, or give one value."
+                )
+        if len(judges) > 1 and self._learns_reliability and any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
+        panel = Panel.of(observations, X.device)
+        resolved = observations if panel is None else panel.resolve(observations)
+        like = torch.empty(0, dtype=torch.float64, device=X.device)
+        # raises for kinds that the likelihood does not take
+        slopes = slope_columns([self.likelihood.rows(entry, like, self._outcome_scale) for entry in resolved])
+        self._start_judges(X, observations)
+        self._points, self._observations = X, tuple(observations)
+        self._panel, self._slopes = panel, slopes
+
+    def _start_judges(self, X: Tensor, observations: Sequence[Observation]) -> None:
+        """Add a kernel of each judge's own part, and reliabilities, if they are needed and missing."""
+        if len(judges_of(observations)) < 2:
+            return
+        if self.judge_covar_module is None:
+            transform = getattr(self, "input_transform", None)
+            dim = X.shape[-1] if transform is None else transforms.transformed_dim(deepcopy(transform).train(), X)
+            self.judge_covar_module = defaults.default_judge_covar_module(
+                dim, observations, categorical_inputs(self.covar_module, dim)
+            ).to(X)
+        if not self._learns_reliability:
+            return
+        num_judges = max(judges_of(observations)) + 1
+        if self.judge_reliability is None:
+            self.judge_reliability = Reliability(num_judges).to(X)
+        elif len(self.judge_reliability.logarithm) < num_judges:
+            self.judge_reliability = self.judge_reliability.extended(num_judges)
+
+    @property
+    def judges(self) -> frozenset[int]:
+        """The numbers of all judges who gave answers."""
+        return frozenset(judges_of(self._observations))
+
+    @property
+    def answering_likelihood(self) -> RowLikelihood:
+        """The likelihood of new answers of the model's judge, and of new numbers with the mean of known variances."""
+        return self._answering(self.likelihood)
+
+    def _answering(self, likelihood: RowLikelihood) -> RowLikelihood:
+        """The same of a copy of the model's likelihood."""
+        likelihood, noise = likelihood.for_judge(judge_of(self._judge)), mean_known_noise(self._observations)
+        return likelihood if noise is None else likelihood.with_noise_of_numbers(noise / self._outcome_scale.scale**2)
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The observations, as a tuple."""
+        return self._observations
+
+    train_targets = observations  # the name that BoTorch's fitting functions use
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs."""
+        return self._num_outputs
+
+    @property
+    def outcome_scale(self) -> OutcomeScale:
+        """The location and scale that an outcome transform has learned."""
+        return self._outcome_scale
+
+    @property
+    def inducing_points(self) -> Tensor | None:
+        """The inducing points in the units of the training points, `M x d`; `None` for the exact model."""
+        return None if self.inducing is None else self.inducing.points
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The training points, by the name that BoTorch's preference acquisition functions use."""
+        return self._points
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the input space, by the name that BoTorch's preference acquisition functions use."""
+        return self.datapoints.shape[-1]
+
+    def set_train_data(
+        self,
+        inputs: Tensor | tuple[Tensor] | None = None,
+        targets: Observation | Sequence[Observation] | None = None,
+        strict: bool = True,
+    ) -> None:
+        r"""Replace points, observations or both, without refitting.
+
+        Args:
+            inputs: An `n x d` tensor.
+            targets: The observations.
+            strict: Whether new points must have the shape, dtype and device of the old ones.
+
+        Raises:
+            RuntimeError: If `strict` and new points differ from the old ones in one of these.
+            InputDataError: If points are not a tensor or have another number of columns, observations do not fit them,
+                or the likelihood has a parameter for each judge and no answer names one.
+        """
+        old = self._points
+        X = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
+        X = old if X is None else X
+        check_class(X, "inputs", Tensor)
+        if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
+            raise RuntimeError(
+                f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
+                f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
+            )
+        check_train_X(X, warn=False)
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"New points must have {old.shape[-1]} columns like the old ones; got {X.shape[-1]}.")
+        observations = self._observations if targets is None else as_sequence(targets)
+        check_observations(observations, X)
+        new = moved(observations, X)
+        self._set_data(X, new)
+        self._clear_cache()
+        self.restore_inputs()
+        if not self.training:
+            self._set_transformed_inputs()
+
+    def _clear_cache(self) -> None:
+        """Drop what was computed from data and prior; GPyTorch calls this when the mode or the state changes."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
+        points = fn(self._points)
+        if points.dtype not in (torch.float32, torch.float64):
+            raise InputDataError(f"A SkewGP has single or double precision; got {points.dtype}.")
+        if points is not self._points:  # BoTorch's analytic functions call `to` without a change
+            self._points = points
+            self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
+            if self._original_train_inputs is not None:
+                self._original_train_inputs = points
+            self._observations = tuple(entry.apply(fn) for entry in self._observations)
+            self._clear_cache()
+        result = super()._apply(fn, *args, **kwargs)
+        move_priors(self, fn)
+        return result
+
+    @property
+    def draw_settings(self) -> DrawSettings:
+        """How draws are made. Raises `InputDataError` if set to something else."""
+        return self._draw_settings
+
+    @draw_settings.setter
+    def draw_settings(self, settings: DrawSettings) -> None:
+        check_class(settings, "draw_settings", DrawSettings)
+        self._draw_settings = settings
+
+    # Prior and rows
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        """The Gaussian prior of all columns, before any skewness; points are transformed here in training mode, as in
+        BoTorch.
+        """
+        if self.training:
+            X = self.transform_inputs(X)
+        try:  # nearly equal points have a covariance in double precision only
+            return self.latent_prior(X.double()).columns()
+        except RuntimeError as error:  # torch's, of a product of matrices
+            if self.train_inputs[0].dtype == torch.float64 or "dtype" not in str(error):
+                raise
+            raise UnsupportedError(
+                "The mean or the kernel of a model in single precision must take points of double precision, which "
+                "products with matrices of weights do not. Build the model from train_X.double()."
+            ) from error
+
+    @property
+    def prior_kernel(self) -> Kernel:
+        """The kernel of the prior, with the constant of an integrated mean, and each judge's own part."""
+        shared = self.covar_module
+        if isinstance(self.mean_module, defaults.IntegratedConstantMean):
+            shared = self.covar_module + self.mean_module.kernel
+        if self._panel is None:
+            return shared
+        assert self.judge_covar_module is not None
+        return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
+
+    def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
+        """The prior over all columns, before any skewness; `points` are other transformed training points, `n x d`."""
+        training_points = self.train_inputs[0] if points is None else points
+        points = training_points
+        if self.inducing is not None:
+            points = self.inducing.points.to(training_points)
+            if hasattr(self, "input_transform"):  # without learning from them
+                points = self.input_transform.preprocess_transform(points)
+        pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
+        if self._panel is not None:
+            training_points = self._panel.points(training_points)
+            points = training_points if self.inducing is None else with_code(points, SHARED)
+            pseudo_points = None if pseudo_points is None else with_code(pseudo_points, SHARED)
+        return LatentPrior(
+            self.mean_module,
+            self.prior_kernel,
+            points,
+            pseudo_points,
+            self._column_layout(points.shape[-2]),
+            None if self.inducing is None else training_points,
+            self._panel is not None,
+        )
+
+    @property
+    def _column_points(self) -> Tensor:
+        """The points of value columns of the data, after input transforms in evaluation mode."""
+        return self.train_inputs[0] if self._panel is None else self._panel.points(self.train_inputs[0])
+
+    def _column_layout(self, num_points: int) -> ColumnLayout:
+        num_pseudo_points = 0 if self.skew_prior is None else self.skew_prior.latent_dim
+        return ColumnLayout(num_points, self._num_outputs, num_pseudo_points, *self._slopes)
+
+    def row_model(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> RowModel:
+        """Rows of the observations under a prior at the training points, differentiable; many equal rows merge if
+        allowed.
+        """
+        if self.inducing is not None:
+            return self.white_rows(prior, observations, merge_equal).for_judges()[0]
+        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
+        return RowModel(mean=mean, covariance=covariance, rows=self._rows(prior, observations, merge_equal))
+
+    def white_rows(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> inducing.WhiteRows:
+        """The rows of the observations over the white coordinates of the inducing points' columns."""
+        rows = self._rows(prior, observations, merge_equal)
+        if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
+            raise UnsupportedError(
+                "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
+            )
+        points = self.train_inputs[0]
+        points = self.transform_inputs(points) if self.training else points
+        layout = self._column_layout(self._column_points.shape[-2])
+        return inducing.over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
+
+    def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
+        """The rows of observations over columns of the training points."""
+        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
+        observations = self._observations if observations is None else observations
+        observations = observations if self._panel is None else self._panel.resolve(observations)
+        column_points = self._column_points
+        layout = self._column_layout(column_points.shape[-2])
+        prior_rows = self._prior_rows(mean, covariance, layout)
+        blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
+        for entry, block in zip(observations, blocks, strict=True):
+            if entry.weights is not None and block.count is None:
+                raise UnsupportedError(
+                    f"The rows of {type(entry).__name__} observations ignore weights; let the likelihood's `rows` "
+                    "return rows.weighted(observation.weights)."
+                )
+        blocks = [block if block.heights is None else block.with_own_noise() for block in blocks]
+        if blocks and self.inducing is None:
+            first = layout.first_equal(column_points)
+            blocks = [replace(block, index=first[block.index]) for block in blocks]
+        if merge_equal and self._merges([prior_rows, *blocks], covariance):
+            blocks = [block.with_own_noise() for block in blocks]
+            blocks = [block.merged() if block.can_merge else block for block in blocks]
+        return Rows.cat([prior_rows, *blocks])
+
+    def _merges(self, blocks: Sequence[Rows], covariance: Tensor) -> bool:
+        """Whether equal rows are merged: if they are many more than columns, and their noise is not small."""
+        if self.draw_settings.sampler not in (None, "hamiltonian"):
+            return False
+        if sum(block.num_rows for block in blocks) <= max(MAX_SINGLE_ROWS, len(covariance)):
+            return False
+        noise = torch.cat([block.noise[~block.is_equality] for block in blocks])
+        return not bool(((noise > 0) & (noise < MIN_NOISE * covariance.diagonal().max())).any())
+
+    def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
+        """The rows of the skew prior."""
+        if self.skew_prior is None:
+            return Rows.empty(mean)
+        first = layout.first_pseudo_point
+        start = len(mean) - layout.num_columns + first  # inducing points have other value columns
+        which = slice(start, start + layout.num_pseudo_points)
+        return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
+
+    def evidence(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> Evidence:
+        """The parts of the evidence under a prior at the training points, in float64 and differentiable."""
+        row_model = self.row_model(prior, observations, merge_equal)
+        prior_rows = TruncatedNormal.empty(row_model.mean)
+        if self.skew_prior is not None:
+            prior_rows = self.row_model(prior, observations=()).truncated_normal
+        seen = self._observations if observations is None else observations
+        jacobians = [self.likelihood.log_jacobian(entry, row_model.mean, self._outcome_scale).sum() for entry in seen]
+        number_log_density = sum(jacobians, row_model.number_log_density)
+        return Evidence(number_log_density, row_model.truncated_normal, prior_rows)
+
+    def checked_query(self, X: Tensor) -> Tensor:
+        """Points of a query before input transforms, in double precision if the model's are."""
+        transform = getattr(self, "input_transform", None)
+        return check_query(X, self._points, transforms.num_appended_columns(transform, self._points))
+
+    @property
+    def judge_code(self) -> int | None:
+        """The code of the model's judge, the last input of points; `None` without several judges."""
+        return None if self._panel is None else self._judge
