@@ -1,10 +1,6 @@
 """Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows.
 
-`base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `preference`,
-`votes`, `label_preference`, `slope` and `affine_probit` state readings of their kinds, `mixed` combines several.
-`registry` holds the default of each kind, `defaults` its numbers, `judged` what has a value for all judges or for each,
-`parameters` positive parameters and rates, `outcome_scale` the map between outcomes and the latent function.
-`predictions` has distributions of outcomes, `best_of` the probabilities of choices.
+`base` derives rows, predictions and fantasies from a reading, which the module of each kind states.
 """
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood

@@ -7,15 +7,13 @@ r"""The general affine probit likelihood.
 from __future__ import annotations
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.observations import AffineProbit, Observation
-from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.rows import Reading, Rows
+from botorch_skewgp.rows import Rows
 
 
 class ProbitAffineLikelihood(RowLikelihood):
@@ -53,7 +51,6 @@ class ProbitAffineLikelihood(RowLikelihood):
         keep = shared > rounding
         root = vectors[:, keep] * shared[keep].sqrt()
         m = weight.shape[0]
-        slips = self._slips(2, like, observation.judge)
         return Rows(
             index=observation.index.to(like.device).expand(m, -1),
             coefficient=weight,
@@ -62,9 +59,5 @@ class ProbitAffineLikelihood(RowLikelihood):
             upper=observation.upper.to(like),
             noise=own.expand(m),
             noise_root=root if root.shape[-1] else None,
-            heights=None if slips is None else self._heights(slips, torch.zeros(m, dtype=torch.long)),
+            heights=self._heights(observation.judge, like.new_full((m,), 2), like),
         )
-
-    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
-        """Not defined: a new affine observation needs its own weights; raises `UnsupportedError`."""
-        raise UnsupportedError("Use SkewGPPosterior.affine(weight, bias) and its probability functions instead.")

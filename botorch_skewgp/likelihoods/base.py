@@ -13,13 +13,14 @@ from torch import Tensor
 from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.judged import JudgedLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
+from botorch_skewgp.likelihoods.parameters import JudgedLikelihood
 from botorch_skewgp.likelihoods.predictions import averaged, outcome_distribution
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
+from botorch_skewgp.truncated.step_factor import Heights
 
 NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcomes
 
@@ -53,11 +54,7 @@ class RowLikelihood(JudgedLikelihood):
 
     @property
     def kind_of_duels(self) -> Kind:
-        r"""The kind of observation for new duels.
-
-        Raises:
-            InputDataError: If there is none.
-        """
+        """The kind of observation for new duels; raises `InputDataError` if there is none."""
         kinds = (kind for kind in self.kinds_of_outcomes if kind.points_per_observation == 2)
         kind = next((kind for kind in kinds if self.for_kind(kind).num_outputs == 1), None)
         if kind is None:
@@ -76,12 +73,7 @@ class RowLikelihood(JudgedLikelihood):
         return rows.heights.answer.long()
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
-        r"""The share of slips among slips and guesses.
-
-        Args:
-            observation: The observations.
-            rows: Their rows.
-        """
+        """The share of slips among slips and guesses: one number, or one for each row."""
         return 1.0
 
     def _check_type(self, observation: Observation) -> None:
@@ -100,14 +92,7 @@ class RowLikelihood(JudgedLikelihood):
         return f"{type(self).__name__} takes {names} observations"
 
     def for_kind(self, kind: Kind) -> RowLikelihood:
-        r"""The likelihood that takes observations of a kind: this one, or a part of it.
-
-        Args:
-            kind: A class of observations.
-
-        Raises:
-            InputDataError: If no part takes them, or `kind` is no class of observations.
-        """
+        """The likelihood that takes observations of a kind: this one, or a part of it; else raises `InputDataError`."""
         if not (isinstance(kind, type) and issubclass(kind, Observation)):
             raise InputDataError(
                 f"kind must be a class of observations such as Preference; got a {type(kind).__name__}."
@@ -131,49 +116,36 @@ class RowLikelihood(JudgedLikelihood):
             UnsupportedError: If observations of the kind have no fixed set of outcomes.
         """
         raise UnsupportedError(
-            f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels "
-            "or duels instead."
+            f"{kind.__name__} observations have no fixed set of outcomes and cannot be predicted or drawn; ask for "
+            "another kind of the same model, or for a map of the function, SkewGPPosterior.affine(weight, bias)."
         )
 
     def answers(self, observation: Observation) -> tuple[Tensor, Tensor]:
-        r"""The points of each observation, `m x k`, and its outcome, `m`.
-
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-        """
+        """The points of each observation, `m x k`, and its outcome, `m`."""
         raise NotImplementedError  # likelihoods that override `rows` need no answers
 
     # Derived from the reading
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        r"""Turn observations into rows, differentiable in this likelihood's parameters.
+        """The rows of observations, of the dtype and device of `like`, differentiable in this likelihood's parameters.
 
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-            like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function.
-
-        Raises:
-            InputDataError: If the observations are of another kind.
+        Raises `InputDataError` if the observations are of another kind.
         """
         self._check_type(observation)
         reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
-        slips = reading.slips
+        rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
-        rows = reading.rows(index, outcome).weighted(observation.weights)
-        return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
+        if slips is None:
+            return rows
+        slips = slips.expand(len(outcome), slips.shape[-1])
+        outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
+        return replace(rows, heights=Heights(outside, 1 - slips.sum(-1)))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
-        r"""The log density of every observation less that of its row, which may be a warped number.
+        """The log density of every observation less that of its row, which may be a warped number; `m`, or one zero.
 
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-            like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function; its own derivative is not included.
-
-        Returns:
-            A tensor with a number for each observation, or one zero for all.
+        The derivative of the scale is not included.
         """
         return like.new_zeros(1)
 
@@ -226,14 +198,7 @@ class RowLikelihood(JudgedLikelihood):
         return self._predict(function_dist, scale)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        r"""The distribution of new observations under minimisation.
-
-        It differs from `marginal` for kinds whose outcomes flip, see `Observation.reversed`.
-
-        Args:
-            posterior: A skewed posterior of the latent function at new points.
-            scale: How outcomes relate to the latent function.
-        """
+        """As `marginal` under minimisation, where the outcomes of some kinds flip, see `Observation.reversed`."""
         return self._predict(posterior, scale)
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
@@ -266,65 +231,37 @@ class RowLikelihood(JudgedLikelihood):
         return super().__call__(input, *args, **kwargs)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
-        r"""The rows of a new observation, given noisy values of the latent function.
+        """The rows of a new observation, given noisy values `f(x) + v`, `batch_shape x q`, and the seed of slips.
 
-        Args:
-            noisy: A `batch_shape x q` tensor of values of `f(x) + v`.
-            scale: How outcomes relate to the latent function.
-            seed: The seed of slips.
-
-        Raises:
-            UnsupportedError: If there are fewer points than an observation needs, or the likelihood's observations
-                have no fixed set of outcomes.
+        Raises `UnsupportedError` if there are fewer points than an observation needs, or its outcomes are no fixed set.
         """
         kind, q = self.observation_types[0], noisy.shape[-1]
+        generator = torch.Generator().manual_seed(seed)
         if kind.points_per_observation == 1:
             reading = self.reading(kind, noisy, scale)
-            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), torch.Generator().manual_seed(seed))
-            return reading.fantasy_rows_at_points(outcome)
+            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), generator)
+            return reading.rows_over(torch.arange(q, device=noisy.device).unsqueeze(-1), outcome, q)
         if q < kind.points_per_observation:
             raise UnsupportedError(
                 "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
             )
         reading = self.reading(kind, noisy, scale, q)
-        outcome = reading.slipped(reading.outcome_of(noisy), torch.Generator().manual_seed(seed))
-        return reading.fantasy_rows(outcome)
+        return reading.fantasy_rows(reading.slipped(reading.outcome_of(noisy), generator))
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:
-        r"""The variance of the noise of numbers at new points, for likelihoods that take numbers; see `latent_noise`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-
-        Raises:
-            InputDataError: If new observations are not numbers.
-        """
+        """The `latent_noise` of likelihoods that take numbers; raises `InputDataError` for others."""
         if not self.takes_numbers:
             raise InputDataError(f"{self._name_and_kinds} and no numbers; give a NumericLikelihood for them.")
         return self.latent_noise(X)
 
     def with_noise_of_numbers(self, noise: Tensor) -> Self:
-        r"""The likelihood of new answers where the noise variance of new numbers is known.
-
-        Args:
-            noise: The variance, a single number, in squared units of the latent function.
-
-        Returns:
-            A likelihood that shares its parameters with this one; itself if it takes no numbers.
-        """
+        """The likelihood, with the same parameters, where the noise variance of new numbers is a known one."""
         return self
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        r"""The noise variance of a reading of the latent function at new points.
+        """The noise variance of values of the latent function, in its squared units, at `batch_shape x q x d` points.
 
-        Args:
-            X: A `batch_shape x q x d` tensor.
-
-        Returns:
-            A tensor that broadcasts to `batch_shape x q x num_outputs`, in squared units of the latent function.
-
-        Raises:
-            UnsupportedError: If the likelihood has no single noise level.
+        It broadcasts to `batch_shape x q x num_outputs`. Raises `UnsupportedError` if there is no single noise level.
         """
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."

@@ -69,7 +69,7 @@ class VoteLikelihood(PreferenceLikelihood):
         super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed, threshold=threshold)
         self.buttons = page
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
-        self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
+        self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None)
 
     @property
     def kinds_of_outcomes(self) -> tuple[Kind, ...]:
@@ -139,11 +139,11 @@ class VoteLikelihood(PreferenceLikelihood):
             lower=lower[answer, which],
             upper=upper[answer, which],
             noise=reading.variance[which],
-            heights=self._heights_of_answers(
+            heights=self._heights(
                 None if observation.judge is None else observation.judge.to(answer)[answer],
-                answer,
                 answer.new_full(answer.shape, len(self.buttons)),
                 like,
+                answer,
             ),
         )
         return rows.weighted(None if count is None else count.to(answer.device)[answer])

@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
+from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values, check_length
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -57,8 +57,7 @@ class AffineProbit(Observation):
         for name in ("bias", "lower", "upper"):
             value = as_tensor(getattr(self, name), name)
             value = as_values(value.expand(m) if value.ndim == 0 else value, name).to(weight)
-            if value.shape[0] != m:
-                raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
+            check_length(value, m, name, "rows of weight")
             self._set(**{name: value})
         if not self.bias.isfinite().all():
             raise InputDataError("bias must be finite.")

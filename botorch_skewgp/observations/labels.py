@@ -18,6 +18,7 @@ from botorch_skewgp.observations.checks import (
     as_index,
     as_point_index,
     as_values,
+    check_length,
     check_pairs,
 )
 from botorch_skewgp.observations.observation import Countable, Mark, Observation, as_judge
@@ -135,8 +136,7 @@ class Ordinal(Countable):
         self._set(grades=grades.long(), index=as_point_index(self.index, grades.shape[0], "grades"))
         if self.item is not None:
             item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
-            if len(item) != len(grades):
-                raise InputDataError(f"item must hold a number for each of the {len(grades)} grades; got {len(item)}.")
+            check_length(item, len(grades), "item", "grades")
             self._set(item=item)
         super().__post_init__()
 
@@ -182,8 +182,7 @@ class LabelPreference(Observation):
         m = labels.shape[0]
         self._set(labels=labels, index=as_point_index(self.index, m, "labels"))
         event = torch.arange(m) if self.event is None else as_index(self.event, "event", "m-dim", 1, what="numbers")
-        if event.shape[0] != m:
-            raise InputDataError(f"event must have one entry for each of the {m} rows of labels; got {event.shape[0]}.")
+        check_length(event, m, "event", "rows of labels")
         self._set(event=event)
         super().__post_init__()
 

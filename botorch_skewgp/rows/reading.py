@@ -8,7 +8,7 @@ observations, fantasies, the information of an observation, and the knowledge gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -240,14 +240,12 @@ class Reading:
 
         `... x O` for readings without noise and the variance of their normal error.
         """
-        scale = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1)
-        lower, upper = (bound.squeeze(-1) for bound in self.bounds(torch.arange(self.num_outcomes)))
-        value = value.unsqueeze(-1)
+        scale, value = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1), value.unsqueeze(-1)
         if self.num_outcomes == 2:
             margin = (value - self.cutpoints[0]) / scale
             up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
             return self._with_slips(torch.special.log_ndtr(margin * up))
-        bounds = standardise(lower, value, scale), standardise(upper, value, scale)
+        bounds = (standardise(bound.squeeze(-1), value, scale) for bound in self._all_bounds)
         return self._with_slips(log_interval_probability(*bounds))
 
     def _with_slips(self, log_attentive: Tensor) -> Tensor:
@@ -282,9 +280,9 @@ class Reading:
         return Categorical(logits=log_probabilities)
 
     def outcome_of(self, noisy: Tensor) -> Tensor:
-        """The outcomes of noisy values of the latent function. From values `... x k` of `f + v` at the items."""
+        """The outcomes of noisy values of the latent function, `... x k` of `f + v` at the items."""
         readings = (noisy @ self.weight.mT).unsqueeze(-2)
-        lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
+        lower, upper = self._all_bounds
         return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
 
     def slipped(self, outcome: Tensor, generator: torch.Generator) -> Tensor:
@@ -304,20 +302,8 @@ class Reading:
         slip = None if self.slips is None else self.slip_of(outcome).unsqueeze(-1)
         return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT), slip, self.attention)
 
-    def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
-        """The rows that a new observation at each of several points would add, for readings of one item.
-
-        For outcomes `batch_shape x q`.
-        """
-        lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
-        slip = None if self.slips is None else self.slip_of(outcome)
-        return replace(FantasyRows.at_points(lower, upper, self.noise), slip=slip, attention=self.attention)
-
     def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
-        """The rows of single readings with known outcomes over the points of a fantasy.
-
-        Points `batch_shape x m x k` of the fantasy's are the items; outcomes are `batch_shape x m`.
-        """
+        """The rows of single readings of known outcomes, `batch_shape x m`, at points of a fantasy, `... x m x k`."""
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
         weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)

@@ -50,7 +50,7 @@ def test_cutpoints_of_items_are_found_again():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: Ordinal([0, 1], 3, item=[0]), "item must hold a number for each of the 2 grades"),
+        (lambda: Ordinal([0, 1], 3, item=[0]), "item must have one entry for each of the 2 grades"),
         (lambda: OrdinalLikelihood(3, cutpoints=[0.0, 1.0], num_items=2), "leave num_items out"),
         (lambda: OrdinalLikelihood(3, num_items=2).for_item(2), "item must be a number from 0 to 1"),
         (lambda: rows_of(Ordinal([0, 1], 3)), r"name the item of each grade, Ordinal\(item=\)"),

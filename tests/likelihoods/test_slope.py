@@ -154,9 +154,9 @@ def test_what_is_refused():
     alone = SkewGP(X, slope, draw_settings=FEW)
     with pytest.raises(UnsupportedError, match="cannot be predicted or drawn"):
         alone.predictive(X)
-    with pytest.raises(UnsupportedError, match="cannot be predicted or drawn"):
+    with pytest.raises(UnsupportedError, match="no single noise level"):
         alone.posterior(X, observation_noise=True)
-    with pytest.raises(UnsupportedError, match="cannot be predicted or drawn"):
+    with pytest.raises(UnsupportedError, match="no single noise level"):
         alone.fantasize(X, SobolQMCNormalSampler(torch.Size([2])))
 
 

@@ -194,7 +194,7 @@ BAD = {
     "a broken count": (lambda: Choice([[0, 1]], count=[1.5]), "count must hold whole numbers for Choice"),
     "counts too few": (
         lambda: Ordinal([0, 1], 2, count=[3]),
-        "count must be a number for each of the 2 answers; got 1",
+        "count must have one entry for each of the 2 answers; got 1",
     ),
     "a count of nothing": (lambda: Ranking([[0, 1]], count=0), "count must be positive and finite"),
     "a count of a thousand million": (lambda: Preference([[0, 1]], count=10**9), "count adds up to 1e.09 answers"),
