@@ -16,7 +16,6 @@ from gpytorch.means import ConstantMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import NormalPrior
 from torch import Tensor
-from torch.nn import Module
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -140,38 +139,29 @@ def observations(kind: str, objective: int) -> Observation | list[Observation]:
     return Numeric(y)
 
 
-def _modules(kind: str) -> dict[str, Module]:
-    """A kernel and a mean whose hyperparameters stay moderate: functions are checked, not defaults."""
-    prior = NormalPrior(0.0, 10.0**0.5) if kind in ("preference", "binary") else None
-    return {"covar_module": default_covar_module(DIM), "mean_module": ConstantMean(prior)}
-
-
-def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> SkewGP:
+def _skew_gp(kind: str, objective: int, transform: InputTransform | None, fitted: bool = True) -> SkewGP:
     prior = None
     if kind == "skew prior":
         prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-
-    def build(transform: InputTransform | None) -> SkewGP:
-        return SkewGP(
-            points(),
-            observations(kind, objective),
-            skew_prior=prior,
-            input_transform=transform,
-            draw_settings=DRAWS,
-            **_modules(kind),
-        )
-
-    model = build(transform)
-    model.load_state_dict(_fitted_state(kind, objective), strict=False)
+    # a kernel and a mean whose hyperparameters stay moderate: functions are checked, not defaults
+    of_mean = NormalPrior(0.0, 10.0**0.5) if kind in ("preference", "binary") else None
+    model = SkewGP(
+        points(),
+        observations(kind, objective),
+        covar_module=default_covar_module(DIM),
+        mean_module=ConstantMean(of_mean),
+        skew_prior=prior,
+        input_transform=transform,
+        draw_settings=DRAWS,
+    )
+    if fitted:
+        model.load_state_dict(_fitted_state(kind, objective), strict=False)
     return model
 
 
 @cache
 def _fitted_state(kind: str, objective: int) -> dict[str, Tensor]:
-    prior = None
-    if kind == "skew prior":
-        prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS, **_modules(kind))
+    model = _skew_gp(kind, objective, None, fitted=False)
     _fit(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.state_dict()
 

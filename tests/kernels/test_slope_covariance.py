@@ -114,36 +114,25 @@ def test_variances_of_slopes_against_finite_differences(kernel, num, generator):
 
 @pytest.mark.parametrize("name", smooth_kernels())
 def test_against_finite_differences(name, generator):
-    """Of values of the kernel as GPyTorch computes them, at points apart."""
+    """Of values of the kernel as GPyTorch computes them, along a direction at points and at others apart."""
     kernel = smooth_kernels()[name].double()
-    X, Z = points(3, generator), points(4, generator)
-    h = 1e-3
-    step = h * torch.eye(D, dtype=torch.float64)
-
-    def moved(i, j, a, b):
-        return kernel(X + a * step[i], Z + b * step[j]).to_dense()
+    X, Z, h = points(3, generator), points(4, generator), 1e-3
+    u, v = (torch.randn(D, generator=generator, dtype=torch.float64) for _ in range(2))
 
     def central(stencil):  # fourth order
         return (8 * (stencil(1) - stencil(-1)) - (stencil(2) - stencil(-2))) / (12 * h)
 
+    def moved(a, b=0):
+        return kernel(X + a * h * u, Z + b * h * v).to_dense()
+
     with torch.no_grad():
-        for i in range(D):
-            in_x = torch.full((3,), i)
-            found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), VALUE))
-            expected = central(lambda a, i=i: moved(i, 0, a, 0))
-            torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
-            for j in range(D):
-                found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), j))
-                expected = central(lambda a, i=i, j=j: central(lambda b, a=a, i=i, j=j: moved(i, j, a, b)))
-                torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_values_alone_are_those_of_the_kernel(generator):
-    X, Z = points(3, generator), points(4, generator)
-    for name, kernel in smooth_kernels().items():
-        kernel.double()
-        found = slope_covariance(kernel, X, torch.full((3,), VALUE), Z, torch.full((4,), VALUE))
-        torch.testing.assert_close(found, kernel(X, Z).to_dense(), rtol=1e-12, atol=1e-12, msg=name)
+        found = values_and_all_slopes(kernel, X, Z).view(3, D + 1, 4, D + 1)
+        torch.testing.assert_close(found[:, 0, :, 0], moved(0), rtol=1e-12, atol=1e-12)
+        slopes = torch.einsum("ndm,d->nm", found[:, 1:, :, 0], u)
+        torch.testing.assert_close(slopes, central(moved), rtol=1e-7, atol=1e-8)
+        slopes = torch.einsum("nimj,i,j->nm", found[:, 1:, :, 1:], u, v)
+        expected = central(lambda a: central(lambda b: moved(a, b)))
+        torch.testing.assert_close(slopes, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # linear_operator's products

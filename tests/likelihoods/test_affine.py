@@ -70,14 +70,6 @@ def test_rows_refer_to_the_points_named():
     assert torch.allclose(rows.weight(5) @ f, WEIGHT @ f[[4, 0, 2]])
 
 
-def test_wide_rows_agree_with_narrow_ones(generator):
-    """Rows of many points multiply with a dense matrix."""
-    weight = torch.randn(3, 12, dtype=torch.float64, generator=generator)
-    matrix = torch.randn(12, 2, dtype=torch.float64, generator=generator)
-    rows = ProbitAffineLikelihood().rows(AffineProbit(weight, 0.0, torch.eye(3)), matrix)
-    assert torch.allclose(rows.times(matrix), weight @ matrix)
-
-
 def test_new_affine_observations_have_no_law_of_their_own():
     model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
     with pytest.raises(UnsupportedError, match="affine"):
@@ -87,17 +79,6 @@ def test_new_affine_observations_have_no_law_of_their_own():
 
 
 # labels
-
-
-def test_labels_in_another_order_are_the_same_labels():
-    """Renaming the labels renames the outputs; only the draws differ."""
-    rename = torch.tensor([2, 0, 1])
-    classes = torch.tensor([0, 2, 1, 2, 0])
-    first = SkewGP(X, LabelPreference.from_classes(classes, 3))
-    second = SkewGP(X, LabelPreference.from_classes(rename[classes], 3))
-    assert torch.allclose(first.posterior(X).mean, second.posterior(X).mean[..., rename], rtol=0, atol=0.15)
-    evidences = [model.log_marginal_likelihood("ep").value.item() for model in (first, second)]
-    assert evidences[0] == pytest.approx(evidences[1], abs=1e-8)
 
 
 def test_number_of_labels_must_agree():

@@ -1,15 +1,12 @@
-"""Choices with the answer "none of these": against importance sampling, a known utility, and simulated people."""
-
-import math
+"""Choices with the answer "none of these": against an option of known utility, and simulated people."""
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
-from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import LinearKernel
 from gpytorch.means import ConstantMean
-from numpy.polynomial.hermite_e import hermegauss
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, recommend
@@ -18,101 +15,39 @@ from botorch_skewgp.likelihoods import PreferenceLikelihood, VoteLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.observations import Binary, Choice, ChoiceOrNone, Numeric, Preference, Vote
-from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
 X = torch.rand(6, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(3))
 OPTIONS = [[1, 0, 2], [4, 3, -1], [5, -1, -1], [0, 3, 5]]
 NONE = [False, True, True, False]
 THRESHOLD, NOISE = 0.4, 0.6
-NODES, WEIGHTS = (torch.from_numpy(x) for x in hermegauss(30))
-
-
-def kernel():
-    module = ScaleKernel(RBFKernel(active_dims=(0, 1))).double()
-    module.outputscale, module.base_kernel.lengthscale = 2.0, 0.5
-    return module
-
-
-def log_likelihood(f, options, none, threshold, noise):
-    """Of answers given utilities `N x n`: quadrature over the noise of the answer, whose rivals must be below."""
-    total = torch.zeros(len(f), dtype=DOUBLE)
-    for row, refused in zip(options, none, strict=True):
-        items = [i for i in row if i >= 0]
-        utilities = torch.cat([f[:, items], torch.full((len(f), 1), threshold, dtype=DOUBLE)], dim=-1)
-        first = len(items) if refused else 0
-        rivals = utilities[:, [i for i in range(len(items) + 1) if i != first]]
-        margin = (utilities[:, first, None, None] + noise**0.5 * NODES[:, None] - rivals[:, None]) / noise**0.5
-        total += ((torch.special.log_ndtr(margin).sum(-1)).exp() @ (WEIGHTS / WEIGHTS.sum())).log()
-    return total
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_posterior_and_evidence_are_those_of_importance_sampling(turned, generator):
-    answers = ChoiceOrNone(OPTIONS, NONE)
-    likelihood = PreferenceLikelihood(noise=NOISE, threshold=THRESHOLD)
-    model = SkewGP(
-        X,
-        answers.reversed() if turned else answers,
-        likelihood=likelihood,
-        covar_module=kernel(),
-        mean_module=ConstantMean().double(),
-        draw_settings=DrawSettings(num_draws=2048, seed=0),
-    )
-    with torch.no_grad():
-        covariance = kernel()(X).to_dense() + 1e-9 * torch.eye(6)
-        f = torch.randn(60_000, 6, dtype=DOUBLE, generator=generator) @ torch.linalg.cholesky(covariance).mT
-        sign = -1 if turned else 1
-        log_weight = log_likelihood(sign * f, OPTIONS, NONE, sign * THRESHOLD, NOISE)
-    weight = torch.softmax(log_weight, 0)
-    mean = weight @ f
-    error = (weight.square() @ (f - mean).square()).sqrt() + model.posterior(X).variance.squeeze(-1).div(1500).sqrt()
-    assert ((model.posterior(X).mean.squeeze(-1) - mean).abs() / error).max() < 4
-    evidence = log_weight.logsumexp(0) - math.log(len(f))
-    relative = (log_weight - log_weight.max()).exp()
-    its_error = float(relative.std() / relative.mean()) / math.sqrt(len(f))
-    found = model.log_marginal_likelihood()
-    assert abs(float(found.value) - evidence) < 4 * math.hypot(its_error, float(found.standard_error))
-
-
-def test_none_is_an_option_of_known_utility():
-    """A choice beside a point at which the function is zero for certain."""
-    zero = torch.zeros(1, 2, dtype=DOUBLE)
-    linear = LinearKernel().double()
-    points = torch.cat([X - 0.5, zero])
+def test_none_is_an_option_of_known_utility(turned):
+    """As a choice beside a point at which the function is the threshold for certain."""
+    points = torch.cat([X - 0.5, torch.zeros(1, 2, dtype=DOUBLE)])
+    mean = ConstantMean().double()
+    mean.initialize(constant=THRESHOLD)
     chosen = Choice([[1, 0, 2, 6], [6, 4, 3, -1], [6, 5, -1, -1], [0, 3, 5, 6]])
-    values = []
-    for observations in (ChoiceOrNone(OPTIONS, NONE), chosen):
-        model = SkewGP(
-            points,
-            observations,
-            likelihood=PreferenceLikelihood(noise=NOISE, slip=0.1),
-            covar_module=linear,
-            mean_module=ConstantMean().double(),
-        )
-        values.append((model.log_marginal_likelihood("ep").value, model.predictive(points[[1, 3, 4, 6]]).probs))
-        own = SkewGP(points, observations, model.likelihood, linear, ConstantMean().double(), approximation="ep")
-        question = points[[1, 3, 4]] if observations is not chosen else points[[1, 3, 4, 6]]
-        values.append(own.predictive(question, none=observations is not chosen).probs)
-    assert float(values[0][0]) == pytest.approx(float(values[2][0]), abs=1e-4)
-    torch.testing.assert_close(values[1], values[3], atol=2e-3, rtol=0)
+    found = []
+    for answers in (ChoiceOrNone(OPTIONS, NONE), chosen):
+        likelihood = PreferenceLikelihood(noise=NOISE, slip=0.1, threshold=THRESHOLD)
+        seen = answers.reversed() if turned else answers
+        model = SkewGP(points, seen, likelihood, LinearKernel().double(), mean, approximation="ep")
+        none = answers is not chosen
+        predicted = model.predictive(points[[1, 3, 4] if none else [1, 3, 4, 6]], none=none).probs
+        found.append((model.log_marginal_likelihood("ep").value, predicted, model.posterior(points).mean))
+    for one, other, tolerance in zip(*found, (1e-4, 2e-3, 1e-4), strict=True):
+        torch.testing.assert_close(one, other, atol=tolerance, rtol=0)
 
 
-def test_probabilities_of_answers_add_up_and_are_those_of_given_utilities():
+def test_unavailable_options_and_none():
     model = SkewGP(X, ChoiceOrNone(OPTIONS, NONE), approximation="ep")
-    for q in (1, 2, 4):
+    for q in (1, 4):
         found = model.predictive(X[:q], none=True).probs
         assert found.shape == (q + 1,)
         assert float(found.sum()) == pytest.approx(1)
-        posterior = model.posterior(X[:q])
-        f = posterior.rsample(torch.Size([20_000])).squeeze(-1)
-        expected = []
-        for first in range(q + 1):
-            row = [*range(q)] if first == q else [first, *(i for i in range(q) if i != first)]
-            expected.append(log_likelihood(f, [row], [first == q], 0.0, 1.0).exp())
-        expected = torch.stack(expected, dim=-1)
-        error = expected.std(0) / math.sqrt(len(f)) + 1e-3
-        assert ((found - expected.mean(0)).abs() / error).max() < 4
     available = torch.tensor([[True, False, True], [False, False, True]])
     found = model.predictive(X[:3].expand(2, 3, 2), available=available, none=True).probs
     assert found[0, 1] == 0
@@ -145,7 +80,7 @@ def test_the_level_is_learned_by_the_mean_or_beside_numbers():
 
 @pytest.mark.parametrize(
     "none",
-    [[False, False, False], [True, True, True], [True], [False], [True, False, True]],
+    [[False, False, False], [True, True, True], [True]],
     ids=lambda none: "".join("n" if one else "c" for one in none),
 )
 def test_from_the_first_round_on(none):
@@ -165,10 +100,10 @@ def test_from_the_first_round_on(none):
     assert bool(new.mean.isfinite().all())
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_after_refusals_proposals_find_what_is_good(seed):
+@pytest.mark.slow
+def test_after_refusals_proposals_find_what_is_good():
     """Two questions whose options are all bad, and five proposed ones; "good" is a tenth of the box."""
-    g = torch.Generator().manual_seed(seed)
+    g = torch.Generator().manual_seed(0)
     best = 0.2 + 0.6 * torch.rand(3, dtype=DOUBLE, generator=g)
     bounds = torch.tensor([[0.0] * 3, [1.0] * 3], dtype=DOUBLE)
 
@@ -190,16 +125,6 @@ def test_after_refusals_proposals_find_what_is_good(seed):
     model = SkewGP(points, ChoiceOrNone(options, none), approximation="ep")
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     assert float(utility(recommend(model, bounds)[0])) > 2
-
-
-def test_marginal_over_all_answers_is_one():
-    """The probabilities of all data sets of one question add up to one."""
-    total = 0.0
-    for first in range(4):
-        row = [0, 1, 2] if first == 3 else [first, *(i for i in range(3) if i != first)]
-        model = SkewGP(X, ChoiceOrNone([row], [first == 3]), covar_module=kernel())
-        total += math.exp(float(model.log_marginal_likelihood().value))
-    assert total == pytest.approx(1.0, abs=5e-3)
 
 
 def test_counts_judges_votes_and_conditioning():

@@ -53,14 +53,6 @@ def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
     assert torch.allclose(likelihood.rows(CENSORED, X, scale).upper, torch.tensor([-0.45, INF]).double())
 
 
-def test_setting_and_sampling_through_the_prior():
-    likelihood = NumericLikelihood()
-    likelihood.noise = 0.7
-    assert likelihood.noise.item() == pytest.approx(0.7)
-    likelihood.sample_from_prior("noise_prior")
-    assert likelihood.noise.item() > 0
-
-
 def test_bounds_without_noise_are_bounds_of_the_function(generator):
     """In units of the outcome: quantiles at the stated points end at the bound, and draws of the prior there agree."""
     X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)

@@ -31,27 +31,6 @@ def difference(n, pairs):
     return D
 
 
-# Rows
-
-
-def test_duels():
-    pairs = [(0, 2), (3, 1), (2, 0), (0, 2)]
-    rows = make().rows(Preference(pairs), LIKE)
-    assert torch.equal(rows.weight(4), difference(4, pairs))
-    assert torch.allclose(noise_covariance(rows), 2 * NOISE * torch.eye(4, dtype=torch.float64))
-    assert (rows.lower == 0).all()
-    assert (rows.upper == INF).all()
-    assert (rows.bias == 0).all()
-
-
-def test_ties():
-    rows = make(tie_width=0.7).rows(Tie([[0, 2], [1, 0]]), LIKE)
-    assert torch.equal(rows.weight(3), difference(3, [(0, 2), (1, 0)]))
-    assert torch.allclose(rows.lower, tensor(-0.7, -0.7))
-    assert torch.allclose(rows.upper, tensor(0.7, 0.7))
-    assert torch.allclose(noise_covariance(rows), 2 * NOISE * torch.eye(2, dtype=torch.float64))
-
-
 @pytest.mark.parametrize(
     ("observation", "blocks"),
     [
@@ -76,12 +55,6 @@ def test_noise_of_an_item_is_drawn_once_in_an_event(observation, blocks):
     assert (rows.upper == INF).all()
 
 
-def test_choice_among_two_is_a_duel():
-    choice, duel = (make().rows(x, LIKE) for x in (Choice([[3, 1]]), Preference([[3, 1]])))
-    assert torch.equal(choice.weight(4), duel.weight(4))
-    assert torch.allclose(noise_covariance(choice), noise_covariance(duel))
-
-
 def test_outcome_scale_leaves_comparisons_alone():
     scale = OutcomeScale(location=10.0, scale=3.0)
     rows, plain = make().rows(Tie([[0, 1]]), LIKE, scale), make().rows(Tie([[0, 1]]), LIKE)
@@ -89,46 +62,9 @@ def test_outcome_scale_leaves_comparisons_alone():
     assert torch.equal(rows.noise, plain.noise)
 
 
-def test_rows_are_differentiable_in_noise_and_width():
-    likelihood = make(learn_noise=True, learn_tie_width=True)
-    rows = likelihood.rows(Tie([[0, 1]]), LIKE)
-    shared = likelihood.rows(Choice([[0, 1, 2]]), LIKE)
-    (rows.noise.sum() + rows.upper.sum() + noise_covariance(shared).sum()).backward()
-    assert likelihood.raw_noise.grad != 0
-    assert likelihood.raw_tie_width.grad != 0
-
-
-# Parameters
-
-
-def test_a_win_is_beyond_the_margin_where_ties_are_allowed():
-    likelihood = PreferenceLikelihood(noise=0.2, tie_width=0.7, ties_allowed=True)
-    like = torch.zeros(1, dtype=torch.float64)
-    won, tied = (likelihood.rows(kind([[0, 1]]), like) for kind in (Preference, Tie))
-    assert (float(won.lower), float(won.upper)) == (pytest.approx(0.7), math.inf)
-    assert (float(tied.lower), float(tied.upper)) == (pytest.approx(-0.7), pytest.approx(0.7))
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, INF])
-@pytest.mark.parametrize("name", ["noise", "tie_width"])
-def test_parameters_must_be_positive(name, value):
-    with pytest.raises(InputDataError, match=f"{name} must be positive and finite"):
-        PreferenceLikelihood(**{name: value})
-    likelihood = PreferenceLikelihood()
-    with pytest.raises(InputDataError, match=f"{name} must be positive and finite"):
-        setattr(likelihood, name, value)
-    assert float(likelihood.noise) == pytest.approx(1.0)
-
-
-# Predictions
-
-
 def test_comparison_needs_two_items():
     with pytest.raises(InputDataError, match=r"function_samples must be .* k of at least 2.*got \(3, 1\)"):
         make()(torch.zeros(3, 1, dtype=torch.float64))
-
-
-# Fantasies
 
 
 def test_fantasy_is_that_the_best_point_beats_all_others():

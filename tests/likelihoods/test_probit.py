@@ -51,9 +51,14 @@ def test_given_cutpoints_do_not_shift():
         ProbitLikelihood(learn_shift="yes")
 
 
-@pytest.mark.parametrize("make", [lambda high, index: Binary(high.long(), index), lambda high, index: Ordinal(
-    high.long(), 2, index)], ids=["labels", "grades"])  # fmt: skip
-@pytest.mark.parametrize("level", [-0.8, 0.0, 0.8])
+@pytest.mark.parametrize(
+    ("make", "level"),
+    [
+        (lambda high, index: Binary(high.long(), index), -0.8),
+        (lambda high, index: Ordinal(high.long(), 2, index), 0.8),
+    ],
+    ids=["labels", "grades"],
+)
 def test_the_level_of_labels_is_found_beside_numbers(make, level):
     """They tell where the function crosses a level that nobody gave, and do not spoil what numbers tell."""
     X = torch.linspace(0, 1, 41, dtype=torch.float64).unsqueeze(-1)
@@ -108,10 +113,16 @@ def test_bad_threshold():
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
-@pytest.mark.parametrize("make", [NumericLikelihood, ProbitLikelihood, ValidityLikelihood])
-def test_bad_noise(make, bad):
-    with pytest.raises(InputDataError, match="noise must be positive and finite"):
-        make(noise=bad)
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(NumericLikelihood, "noise"), (ProbitLikelihood, "noise"), (PreferenceLikelihood, "tie_width")],
+)
+def test_parameters_are_positive(make, name, bad):
+    likelihood = make()
+    for act in (lambda: make(**{name: bad}), lambda: setattr(likelihood, name, bad)):
+        with pytest.raises(InputDataError, match=f"{name} must be positive and finite"):
+            act()
+    assert likelihood.noise.item() == make().noise.item()
 
 
 @pytest.mark.parametrize("make", [NumericLikelihood, ProbitLikelihood, PreferenceLikelihood, ValidityLikelihood])

@@ -1,15 +1,13 @@
-"""Rows: sparse products against dense matrices, stacking, selection."""
-
-import math
+"""Rows: sparse products against dense matrices, stacking, selection, equal points."""
 
 import pytest
 import torch
 
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Ranking
-from botorch_skewgp.rows import FantasyRows, Rows
-
-INF = math.inf
+from botorch_skewgp.rows import DenseRows, Rows
+from botorch_skewgp.rows.columns import first_of_equal
+from botorch_skewgp.truncated.step_factor import Heights
 
 
 def normal(generator, *shape):
@@ -88,35 +86,6 @@ def test_stacking_with_no_rows(generator):
     assert empty.covariance(normal(generator, 4, 4)).shape == (0, 0)
 
 
-def test_selection(generator):
-    rows = random_rows(generator, 6, 2, 4, 2)
-    assert rows.is_equality.tolist() == [True, False, False] * 2
-    for which in (rows.is_equality, torch.tensor([4, 1])):
-        some = rows.select(which)
-        assert torch.allclose(some.weight(4), weight(rows, 4)[which])
-        assert torch.equal(some.noise_root, rows.noise_root[which])
-        assert torch.equal(some.lower, rows.lower[which])
-    assert rows.select(torch.zeros(6, dtype=torch.bool)).num_rows == 0
-
-
-def test_weights_are_differentiable(generator):
-    rows, K = random_rows(generator, 3, 2, 4), normal(generator, 4, 4)
-    coefficient = rows.coefficient.requires_grad_()
-
-    def covariance(coefficient):
-        return Rows(rows.index, coefficient, rows.bias, rows.lower, rows.upper, rows.noise).covariance(K)
-
-    assert torch.autograd.gradcheck(covariance, coefficient)
-
-
-def test_fantasy_rows_at_points(generator):
-    lower = normal(generator, 5, 3)
-    rows = FantasyRows.at_points(lower, lower + INF, torch.tensor([0.3], dtype=torch.float64))
-    eye = torch.eye(3, dtype=torch.float64)
-    assert torch.equal(rows.weight, eye)
-    assert torch.allclose(rows.noise_covariance, (0.3 * eye).expand(5, 3, 3))
-
-
 @pytest.mark.parametrize("ranks", [None, [0, 0, 1, 1]])
 def test_noise_of_rankings_is_divided_where_it_can_be(ranks):
     """The covariance of the noise stays; rows of a full ranking get some of their own, those of two pairs do not."""
@@ -128,3 +97,33 @@ def test_noise_of_rankings_is_divided_where_it_can_be(ranks):
     of_lines = rows.block == 1 if ranks else rows.block >= 0
     assert bool((divided.noise[of_lines] > 0).all())
     assert bool((rows.noise == 0).any())
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [[0.1, 2.0], [0.2, 2.0], [0.3, 2.0]],
+        [[0.1, 2.0], [0.1, 3.0], [0.1, 2.0], [0.2, 3.0]],
+        [[0.1], [0.1], [-0.1], [0.1]],
+        [],
+    ],
+)
+def test_first_of_equal(items):
+    points = torch.tensor(items, dtype=torch.float64).reshape(len(items), -1 if items else 2)
+    assert first_of_equal(points).tolist() == [items.index(item) for item in items]
+
+
+@pytest.mark.parametrize("which", [torch.tensor([True, False, True]), torch.tensor([2, 0])])
+@pytest.mark.parametrize("kind", [Rows, DenseRows])
+def test_rows_are_selected_with_all_that_they_have(kind, which):
+    values = torch.arange(18, dtype=torch.float64).view(6, 3)
+    pairs, index = torch.stack([values[0], values[1]], -1), torch.tensor([[0, 1]]).expand(3, 2)
+    parts = {"noise_root": pairs + 1, "count": values[3], "block": torch.tensor([4, 5, 6])}
+    heights = Heights(values[4], values[5], values[0])
+    rows = kind(index, pairs, *values[:4], **parts, heights=heights)
+    some = rows.select(which)
+    for name in ("index", "coefficient", "bias", "lower", "upper", "noise", "noise_root", "count", "block"):
+        assert torch.equal(getattr(some, name), getattr(rows, name)[which]), name
+    assert some.reads is None
+    for name in ("outside", "gain", "answer"):
+        assert torch.equal(getattr(some.heights, name), getattr(heights, name)[which])
