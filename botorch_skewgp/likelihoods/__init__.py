@@ -10,7 +10,6 @@ from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.predictions import outcome_distribution
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
@@ -32,6 +31,5 @@ __all__ = [
     "ValidityLikelihood",
     "VoteLikelihood",
     "default_likelihood",
-    "outcome_distribution",
     "register_default_likelihood",
 ]

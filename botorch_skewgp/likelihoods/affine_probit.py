@@ -23,10 +23,7 @@ class ProbitAffineLikelihood(RowLikelihood):
     or outside its bounds: with slips `slip / 2 + (1 - slip) P(...)`.
 
     Args:
-        slip: The probability of a slip, an answer drawn uniformly from both: one for all judges, or a tensor with one
-            for each; 0 by default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        slip: The probability of a slip; as of `NoisyValueLikelihood`, like `learn_slip` and `slip_prior`.
 
     Raises:
         InputDataError: If a rate is below 0, or 1 or more.

@@ -3,6 +3,7 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import torch
@@ -10,12 +11,11 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
-from torch.distributions import Categorical
+from torch.distributions import Bernoulli, Categorical
 
-from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import JudgedLikelihood
-from botorch_skewgp.likelihoods.predictions import averaged, outcome_distribution
+from botorch_skewgp.likelihoods.predictions import averaged, best_of_probabilities
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -36,16 +36,12 @@ class RowLikelihood(JudgedLikelihood):
     observation_types: ClassVar[tuple[Kind, ...]] = ()
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
+    takes_numbers: ClassVar[bool] = False  # whether new observations, and so fantasies, may be numbers
 
     @property
     def num_outputs(self) -> int:
         """The number of latent functions."""
         return 1
-
-    @property
-    def takes_numbers(self) -> bool:
-        """Whether new observations, and so fantasies, may be numbers."""
-        return False
 
     @property
     def kinds_of_outcomes(self) -> tuple[Kind, ...]:
@@ -150,18 +146,10 @@ class RowLikelihood(JudgedLikelihood):
         return like.new_zeros(1)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        r"""The distribution of a new observation given values of the latent function.
+        """The distribution of a new observation given values of the latent function, in its own units.
 
-        Args:
-            function_samples: A tensor of values of the latent function, in its own units: of any shape for kinds that
-                read one point, `... x k` for kinds that compare `k` items.
-
-        Returns:
-            A Bernoulli distribution for two outcomes, else a categorical one; of the samples' shape for kinds that read
-            one point, of shape `...` for others.
-
-        Raises:
-            InputDataError: If there are fewer values than points of an observation.
+        Values are of any shape for kinds that read one point, as is then the distribution, and `... x k` for kinds that
+        compare `k` items; fewer raise `InputDataError`. It is Bernoulli for two outcomes, else categorical.
         """
         kind = self.observation_types[0]
         if self._reads_one_value:
@@ -222,7 +210,7 @@ class RowLikelihood(JudgedLikelihood):
             items = samples if self.num_outputs > 1 else samples.squeeze(-1)
             return Categorical(probs=reading.log_probabilities(items).exp().mean(0))
         read = posterior if at_points else posterior.affine(reading.weight)
-        return outcome_distribution(read, reading, squeeze=not at_points)
+        return _outcomes(read, reading, squeeze=not at_points)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""
@@ -266,3 +254,18 @@ class RowLikelihood(JudgedLikelihood):
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
         )
+
+
+def _outcomes(read: SkewGPPosterior, reading: Reading, squeeze: bool) -> Bernoulli | Categorical:
+    """The distribution of the outcomes of a single reading, with or without dimensions of points and outputs."""
+    noisy = read.add_noise(reading.variance)
+    above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
+    if reading.num_outcomes == 2:
+        probability = above[0] if reading.highest == 1 else noisy.cdf(reading.cutpoints[0, 0])
+        if reading.slips is not None:
+            probability = probability * (1 - reading.slips.sum()) + reading.slips[1]
+        return Bernoulli(probs=probability.squeeze(-1).squeeze(-1) if squeeze else probability)
+    below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
+    cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
+    probabilities = reading.with_slips(torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1))
+    return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

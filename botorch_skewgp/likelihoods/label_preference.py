@@ -20,7 +20,7 @@ from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count
 from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.rows import Reading, Rows, shared_noise_rows, value_of
+from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
 
 class LabelPreferenceLikelihood(NoisyValueLikelihood):
@@ -56,11 +56,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per preference of a label over another; those of one event share each label's noise.
-
-        Raises:
-            InputDataError: If the observations have another number of labels.
-        """
+        """One row per preference of a label over another; those of one event share each label's noise."""
         self._check_type(observation)
         assert isinstance(observation, LabelPreference)
         if observation.num_labels != self.num_labels:
@@ -69,7 +65,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
                 f"LabelPreferenceLikelihood({observation.num_labels})."
             )
         labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
-        rows = shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
+        rows = shared_noise_rows(labels, observation.event, self.noise, like, index, labels)
         event = observation.event.unique(return_inverse=True)[1]
         size = event.bincount()[event]
         best = torch.full_like(size, -1).scatter_reduce(0, event, labels[:, 0].to(event), "amax")[event]
@@ -83,14 +79,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return torch.arange(rows.num_rows, device=rows.noise.device)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
-        r"""The distribution of the label that wins at new points.
-
-        Args:
-            function_samples: A `... x num_labels` tensor of values of the latent functions.
-
-        Raises:
-            InputDataError: If there is not one value per label.
-        """
+        """The distribution of the label that wins, from `... x num_labels` values; others raise `InputDataError`."""
         if function_samples.shape[-1] != self.num_labels:
             raise InputDataError(
                 f"function_samples must be ... x {self.num_labels}, one value per label; got shape "

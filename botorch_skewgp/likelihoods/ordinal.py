@@ -116,13 +116,9 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         return self.shift + steps - steps[..., self._middle : self._middle + 1]
 
     def for_item(self, item: int) -> Self:
-        r"""The likelihood of grades of one item, with its own cut-points; without these the likelihood itself.
+        """The likelihood of grades of an item, by its number, which has cut-points of its own if items have these.
 
-        Args:
-            item: The number of the item.
-
-        Raises:
-            InputDataError: If there is no such item.
+        Raises `InputDataError` if there is no such item.
         """
         if self.num_items is None:
             return self

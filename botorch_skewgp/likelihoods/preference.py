@@ -21,7 +21,6 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
 
-from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR, TIE_WIDTH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
@@ -31,6 +30,7 @@ from botorch_skewgp.likelihoods.parameters import (
     ReadCommon,
     register_named_prior,
 )
+from botorch_skewgp.likelihoods.predictions import best_of_probabilities
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_flags

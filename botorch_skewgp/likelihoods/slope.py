@@ -28,10 +28,8 @@ class SlopeLikelihood(RowLikelihood):
     Args:
         noise: The variance of the noise of slopes, in squared units of the latent function over those of the inputs
             (after an input transform).
-        slip: The probability that a stated sign is random: one for all judges, or a tensor with one for each; 0 by
-            default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        slip: The probability that a stated sign is random; as of `NoisyValueLikelihood`, like `learn_slip` and
+            `slip_prior`.
 
     Raises:
         InputDataError: If the noise is negative or not finite, or a rate not in [0, 1).
@@ -52,11 +50,7 @@ class SlopeLikelihood(RowLikelihood):
         self._register_slip(slip, learn_slip, slip_prior)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per slope; repeated slopes without noise or slips count once.
-
-        Raises:
-            InputDataError: If slopes without noise contradict each other.
-        """
+        """One row per slope; without noise, repeated ones count once unless they may be slips, and may not disagree."""
         self._check_type(observation)
         assert isinstance(observation, Slope)
         index, dims, signs, judge = observation.index, observation.dims, observation.signs, observation.judge

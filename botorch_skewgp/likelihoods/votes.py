@@ -77,9 +77,7 @@ class VoteLikelihood(PreferenceLikelihood):
         return (*super().kinds_of_outcomes, Vote)
 
     def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
-        """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are the page's
-        buttons, in their order.
-        """
+        """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are buttons."""
         if not issubclass(kind, Vote) or (num_points or 2) > 2:
             return super().reading(kind, like, scale, num_points)
         if len(self.buttons) == 2:
@@ -103,12 +101,7 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """The difference of each vote, and the average where the vote bounds it.
-
-        Raises:
-            InputDataError: If an answer is not among the buttons.
-            UnsupportedError: If votes with weights may be slips.
-        """
+        """The difference of each vote, and the average where the vote bounds it."""
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
         given = {BUTTONS[code] for code in torch.as_tensor(observation.answers).unique().tolist()}

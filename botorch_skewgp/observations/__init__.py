@@ -1,8 +1,6 @@
 """Observations: small immutable classes, one for each kind, validated when built.
 
-`observation` has their base classes, `checks` the checks of arguments. `numeric`, `labels`, `duels`, `rankings`
-(choices too), `slopes` and `affine` are the kinds. Observations refer to rows of
-`train_X` by index and hold no parameters; noise levels and cut-points belong to the likelihoods.
+They refer to rows of `train_X` by index and hold no parameters; noise and cut-points belong to the likelihoods.
 """
 
 from botorch_skewgp.observations.affine import AffineProbit

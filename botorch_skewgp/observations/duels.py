@@ -109,15 +109,7 @@ class Preference(Duel):
 class GradedPreference(Preference):
     r"""Duels that always have a strength: the kind of such questions for acquisition functions.
 
-    As data the same as a `Preference` with a strength.
-
-    Args:
-        pairs: As of `Preference`.
-        strength: As of `Preference`; required.
-        num_strengths: As of `Preference`.
-
-    Raises:
-        InputDataError: As `Preference`, and without a strength.
+    As data the same as a `Preference` with a strength, of which it takes the arguments; the strength is required.
 
     Example:
         >>> GradedPreference([[0, 1]], strength=[1], num_strengths=2)  # 0 is much better than 1

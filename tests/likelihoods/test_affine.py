@@ -76,6 +76,8 @@ def test_new_affine_observations_have_no_law_of_their_own():
         model.predictive(NEW_X)
     with pytest.raises(UnsupportedError, match="affine"):
         model.likelihood(torch.zeros(3))
+    with pytest.raises(UnsupportedError, match="observation_noise"):
+        model.posterior(NEW_X, observation_noise=True)
 
 
 # labels
@@ -173,12 +175,6 @@ def test_latent_noise_is_that_of_the_numbers():
     mixed = MixedLikelihood(ProbitLikelihood(noise=0.9), NumericLikelihood(noise=0.2))
     assert mixed.latent_noise(X).item() == pytest.approx(0.2)
     assert MixedLikelihood(ProbitLikelihood(noise=0.9)).latent_noise(X).item() == pytest.approx(0.9)
-
-
-def test_a_likelihood_without_one_noise_says_so():
-    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3)))
-    with pytest.raises(UnsupportedError, match="observation_noise"):
-        model.posterior(NEW_X, observation_noise=True)
 
 
 def test_priors_of_every_part_enter_the_objective():

@@ -6,8 +6,8 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.distributions import MultivariateNormal
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.observations import Binary, Choice, Preference, Ranking
+from botorch_skewgp.likelihoods.predictions import best_of_probabilities
+from botorch_skewgp.observations import Binary, Choice
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 double = torch.double
@@ -80,13 +80,6 @@ def test_options_that_are_the_same_have_noise_of_their_own():
     assert repeated == pytest.approx(float(named.log_marginal_likelihood("exact").value), abs=0.01)
 
 
-def test_unequal_choices_learn_like_choices_of_their_size():
-    padded = model_of(Choice([[0, 1, 2, 3], [4, 5, -1, -1]]))
-    apart = model_of([Choice([[0, 1, 2, 3]]), Preference([[4, 5]])])
-    values = [model.log_marginal_likelihood("ep").value for model in (padded, apart)]
-    assert torch.allclose(*values, atol=1e-9)
-
-
 def test_what_cannot_be_is_refused_in_words():
     model = model_of(Choice(OPTIONS), approximation="ep")
     for available in (torch.tensor([True, False, False, False]), torch.ones(3, dtype=torch.bool), torch.ones(4)):
@@ -95,5 +88,3 @@ def test_what_cannot_be_is_refused_in_words():
     labels = SkewGP(X, Binary([1], index=[0]), approximation="ep")
     with pytest.raises(UnsupportedError, match="available is for choices"):
         labels.predictive(X[:4], available=torch.ones(4, dtype=torch.bool))
-    with pytest.raises(InputDataError, match="twice"):
-        Ranking([[0, 1, 0]])

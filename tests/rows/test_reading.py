@@ -6,7 +6,7 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.distributions import MultivariateNormal
 from torch.distributions import Normal
 
-from botorch_skewgp.likelihoods import outcome_distribution
+from botorch_skewgp.likelihoods.base import _outcomes
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading
 
@@ -37,7 +37,7 @@ def test_outcomes_of_a_weighted_value(weight, cutpoints):
     inside = (rows.coefficient * VALUES > rows.lower.unsqueeze(-1)) & (rows.coefficient * VALUES <= rows.upper[:, None])
     assert inside.all()
     certain = MultivariateNormal(VALUES.squeeze(-1), 1e-18 * torch.eye(4, dtype=torch.float64))
-    predicted = outcome_distribution(SkewGPPosterior.from_gaussian(certain), asked)
+    predicted = _outcomes(SkewGPPosterior.from_gaussian(certain), asked, squeeze=False)
     probabilities = predicted.probs if len(cutpoints) > 1 else torch.stack([1 - predicted.probs, predicted.probs], -1)
     torch.testing.assert_close(probabilities.reshape(expected.shape), expected)
 

@@ -5,8 +5,7 @@ import torch
 
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Ranking
-from botorch_skewgp.rows import DenseRows, Rows
-from botorch_skewgp.rows.columns import first_of_equal
+from botorch_skewgp.rows import DenseRows, Rows, first_of_equal
 from botorch_skewgp.truncated.step_factor import Heights
 
 
