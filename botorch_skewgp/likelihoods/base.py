@@ -152,21 +152,21 @@ class RowLikelihood(JudgedLikelihood):
         compare `k` items; fewer raise `InputDataError`. It is Bernoulli for two outcomes, else categorical.
         """
         kind = self.observation_types[0]
+        items, num_points = function_samples, None
         if self._reads_one_value:
-            items, num_points = function_samples.unsqueeze(-1), None
+            items = function_samples.unsqueeze(-1)
         else:
-            items, num_points = function_samples, self._check_num_items(kind, function_samples)
+            num_points = items.shape[-1] if items.ndim else 0
+            if num_points < kind.points_per_observation:
+                raise InputDataError(
+                    f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for "
+                    f"each compared item; got {tuple(items.shape)}."
+                )
         reading = self.reading(kind, function_samples, num_points=num_points)
-        return reading.distribution(reading.log_probabilities(items))
-
-    def _check_num_items(self, kind: Kind, items: Tensor) -> int:
-        k = items.shape[-1] if items.ndim else 0
-        if k < kind.points_per_observation:
-            raise InputDataError(
-                f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for each "
-                f"compared item; got {tuple(items.shape)}."
-            )
-        return k
+        logits = reading.log_probabilities(items)
+        if reading.is_single and reading.num_outcomes == 2:
+            return Bernoulli(logits=logits[..., 1] - logits[..., 0])
+        return Categorical(logits=logits)
 
     def marginal(
         self,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.rows.rows import Rows
 from botorch_skewgp.truncated.univariate import hermite, log_interval_probability, standardise
@@ -249,12 +248,6 @@ class Reading:
     def with_slips(self, attentive: Tensor) -> Tensor:
         r"""The probabilities of outcomes from those of attentive answers, both `... x O`."""
         return attentive if self.slips is None else attentive * self.attention + self.slips.to(attentive)
-
-    def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
-        """A Bernoulli distribution of outcome 1 for two outcomes of a single reading, else a categorical one."""
-        if self.is_single and self.num_outcomes == 2:
-            return Bernoulli(logits=log_probabilities[..., 1] - log_probabilities[..., 0])
-        return Categorical(logits=log_probabilities)
 
     def outcome_of(self, noisy: Tensor) -> Tensor:
         """The outcomes of noisy values of the latent function, `... x k` of `f + v` at the items."""

@@ -11,12 +11,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import botorch
-from contract_cases import KINDS, Case, case
+from contract_cases import KINDS, OTHERS, Case, case
 from contract_checks import CHECKS, run
 from contract_registry import IMPOSSIBLE, Entry, entries
 
 TARGET = Path(__file__).parents[2] / "docs" / "measurements" / "compatibility.md"
-OTHERS = ("BayesianTransformedGP", "PairwiseGP", "SingleTaskGP")
 HEAD = """# Compatibility with BoTorch, function by function
 
 Made by `python tests/contract/compatibility.py` with BoTorch {version}; `tests/contract` runs the same checks. Every

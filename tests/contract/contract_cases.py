@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -38,19 +37,24 @@ def tensor(x) -> Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of model.
-
-    Args:
-        name: The name of the kind.
-        make: Makes the model of one of two objectives, with or without an input transform.
-        fantasies_are_duels: Whether a fantasy is a comparison, which needs two points.
-        is_gaussian: Whether posteriors are Gaussian to begin with.
-    """
+    """A kind of SkewGP, or one of BoTorch's own models for comparison."""
 
     name: str
-    make: Callable[[int, InputTransform | None], Model]
-    fantasies_are_duels: bool = False
-    is_gaussian: bool = False
+
+    @property
+    def fantasies_are_duels(self) -> bool:
+        """Whether a fantasy is a comparison, which needs two points."""
+        return self.name == "preference"
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether posteriors are Gaussian to begin with."""
+        return self.name in ("SingleTaskGP", "PairwiseGP")
+
+    def make(self, objective: int, transform: InputTransform | None) -> Model:
+        """A model of one of two objectives."""
+        other = OTHERS.get(self.name)
+        return _skew_gp(self.name, objective, transform) if other is None else other(objective, transform)
 
     @cached_property
     def train_X(self) -> Tensor:
@@ -190,15 +194,5 @@ def _transformed_gp(objective: int, transform: InputTransform | None) -> Bayesia
 
 
 KINDS = ("preference", "binary", "mixed", "skew prior")
-
-
-@cache
-def case(kind: str) -> Case:
-    """The case of a kind of SkewGP, or of one of BoTorch's own models for comparison."""
-    if kind == "SingleTaskGP":
-        return Case(kind, _single_task_gp, is_gaussian=True)
-    if kind == "BayesianTransformedGP":
-        return Case(kind, _transformed_gp)
-    if kind == "PairwiseGP":
-        return Case(kind, _pairwise_gp, is_gaussian=True)
-    return Case(kind, lambda i, t: _skew_gp(kind, i, t), fantasies_are_duels=kind == "preference")
+OTHERS = {"BayesianTransformedGP": _transformed_gp, "PairwiseGP": _pairwise_gp, "SingleTaskGP": _single_task_gp}
+case = cache(Case)

@@ -23,7 +23,6 @@ from torch import Tensor
 
 SEED = 7
 STEPS = (1e-6, 1e-5, 1e-4)  # where one is spoilt by rounding or a kink, another is not
-CHECKS = ("value", "gradient", "t-batch", "repeat", "pending", "optimise")
 
 
 def build(entry: Entry, case: Case) -> AcquisitionFunction:
@@ -210,20 +209,21 @@ def _optimise(
     return X, values, torch.stack(at_start) if sequential else at_start[0]
 
 
+FUNCTIONS = {
+    "value": check_value,
+    "gradient": check_gradient,
+    "t-batch": check_t_batch,
+    "repeat": check_repeat,
+    "optimise": check_optimise,
+}
+CHECKS = ("value", "gradient", "t-batch", "repeat", "pending", "optimise")
+
+
 def run(check: str, entry: Entry, case: Case) -> None:
-    """Run a check for all numbers of candidates."""
+    """Run a check: values and gradients for all numbers of candidates, the others for the largest."""
     if check == "pending":
         check_pending(entry, case)
         return
-    functions = {
-        "value": check_value,
-        "gradient": check_gradient,
-        "t-batch": check_t_batch,
-        "repeat": check_repeat,
-        "optimise": check_optimise,
-    }
-    if check == "optimise":
-        functions[check](entry, case, entry.sizes(case)[-1])
-        return
-    for q in entry.sizes(case):
-        functions[check](entry, case, q)
+    sizes = entry.sizes(case)
+    for q in sizes if check in ("value", "gradient") else sizes[-1:]:
+        FUNCTIONS[check](entry, case, q)

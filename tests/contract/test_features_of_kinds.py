@@ -63,8 +63,9 @@ def moments(model):
 
 
 @pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
-@pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("name", [*ENTRIES, *FEATURES])
+@pytest.mark.parametrize(
+    ("name", "drawn"), [*((name, True) for name in [*ENTRIES, *FEATURES]), *((name, False) for name in FEATURES)]
+)
 def test_copies_and_moves(name, drawn):
     model = build(name)
     model.covar_module.outputscale = 1.7

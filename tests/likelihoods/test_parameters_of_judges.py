@@ -240,7 +240,8 @@ def test_derivatives_of_the_evidence_are_those_of_differences(name):
         model = on_line([*seen, Preference(pairs[9:], [0, 1, 1], 2, judge=JUDGE[9:])], learned(name, num_strengths=2))
     else:
         likelihood = MixedLikelihood(NumericLikelihood(), learned(name, learn_shift=True))
-        model = SkewGP(X, [Numeric(X.sum(-1)[:4]), GRADES], likelihood)
+        few = Ordinal(GRADES.grades[:9], 5, judge=GRADES.judge[:9])
+        model = SkewGP(X, [Numeric(X.sum(-1)[:4]), few], likelihood)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
     assert_parameter_gradient(mll, rtol=1e-3 if name == "tie_width" else 1e-4, atol=1e-5)
 

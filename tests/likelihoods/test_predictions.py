@@ -20,7 +20,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Choice, LabelPreference, Observation, Ordinal, Preference, Validity
 
-N = 200_000
+N = 50_000
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
 CUTS = torch.tensor([-0.5, 0.2, 1.0], dtype=torch.float64)
 DUELS, CHOICES = Preference([[0, 1], [2, 3], [0, 4]]), Choice([[0, 1, 2], [3, 4, -1]])

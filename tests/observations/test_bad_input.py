@@ -8,7 +8,6 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
-from observation_cases import EYE, INF
 from torch import tensor
 
 from botorch_skewgp.observations import (
@@ -28,7 +27,8 @@ from botorch_skewgp.observations import (
     Vote,
 )
 
-NAN = math.nan
+INF, NAN = math.inf, math.nan
+EYE = torch.eye(2, dtype=torch.float64)
 
 # what is built, and what the message must say
 BAD = [
