@@ -1,6 +1,8 @@
 """Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows.
 
-`base` derives rows, predictions and fantasies from a reading, which the module of each kind states.
+`base` derives rows, predictions and fantasies from a reading, which `numeric`, `probit`, `ordinal`, `preference`,
+`votes`, `label_preference`, `slope` and `affine_probit` state; `mixed` combines several kinds. `parameters` are those
+of all judges or of each, `registry` and `defaults` the defaults, `outcome_scale` units, `predictions` distributions.
 """
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood

@@ -56,7 +56,10 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per preference of a label over another; those of one event share each label's noise."""
+        """One row per preference of a label over another; those of one event share each label's noise.
+
+        Raises `InputDataError` for another number of labels.
+        """
         self._check_type(observation)
         assert isinstance(observation, LabelPreference)
         if observation.num_labels != self.num_labels:

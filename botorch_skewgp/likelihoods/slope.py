@@ -50,7 +50,7 @@ class SlopeLikelihood(RowLikelihood):
         self._register_slip(slip, learn_slip, slip_prior)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per slope; without noise, repeated ones count once unless they may be slips, and may not disagree."""
+        """One row per slope, of equal ones without noise or slips one; if these disagree it raises `InputDataError`."""
         self._check_type(observation)
         assert isinstance(observation, Slope)
         index, dims, signs, judge = observation.index, observation.dims, observation.signs, observation.judge

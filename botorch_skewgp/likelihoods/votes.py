@@ -101,7 +101,10 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """The difference of each vote, and the average where the vote bounds it."""
+        """The difference of each vote, and the average where the vote bounds it.
+
+        Raises `InputDataError` for buttons that the page lacks, `UnsupportedError` for weights of votes with slips.
+        """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
         given = {BUTTONS[code] for code in torch.as_tensor(observation.answers).unique().tolist()}

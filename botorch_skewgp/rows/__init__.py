@@ -1,4 +1,4 @@
-"""Rows, noisy linear functionals of the latent function in intervals, and the readings that make them."""
+"""`rows`, noisy linear functionals of the latent function in intervals, and each `reading` that makes them."""
 
 from botorch_skewgp.rows.reading import FantasyRows, Reading
 from botorch_skewgp.rows.rows import (
