@@ -142,51 +142,37 @@ def _check_pending_is_refused(acquisition: AcquisitionFunction, pending: Tensor)
 
 
 def check_optimise(entry: Entry, case: Case, q: int) -> None:
-    """`optimize_acqf` makes every restart better unless it starts where all is flat; in sequence, none worse.
+    """`optimize_acqf` makes every restart better unless it starts where all is flat; in sequence it ends.
 
     BoTorch runs L-BFGS-B for every restart on its own, with the value and gradient of a batch of restarts at once.
     """
     acquisition = build(entry, case)
-    X, values, at_start = _optimise(entry, case, acquisition, q)
+    start = candidates(entry, acquisition, q)
+    with torch.no_grad():
+        at_start = torch.cat([evaluate(acquisition, x) for x in start.split(1)])
+    X, values = _optimise(entry, case, acquisition, q, batch_initial_conditions=start)
     assert X.shape == (2, q, entry.dim)
-    _assert_no_worse(values, at_start)
-    start = candidates(entry, acquisition, q).requires_grad_()
+    worse = at_start - values
+    assert (worse <= 1e-8 * (1 + at_start.abs())).all(), f"started from {at_start.tolist()}, got {values.tolist()}"
+    start = start.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(evaluate(acquisition, start).sum(), start)
     flat = gradient.abs().amax((-1, -2)) < 1e-4  # L-BFGS-B stops at 1e-5
-    better = values - at_start > 1e-11 * (1 + at_start.abs())  # by more than rounding
+    better = -worse > 1e-11 * (1 + at_start.abs())  # by more than rounding
     assert (flat | better).all(), f"no better than {at_start.tolist()}"
     one_shot = isinstance(acquisition, OneShotAcquisitionFunction)
     if one_shot or entry.pending is None or 1 not in entry.sizes(case) or entry.reason("sequential", case):
         return
     acquisition = build(entry, case)
-    X, values, at_start = _optimise(entry, case, acquisition, 2, sequential=True)
+    X, _ = _optimise(entry, case, acquisition, 2, sequential=True, ic_generator=lambda f, **_: candidates(entry, f, 1))
     assert X.shape == (2, entry.dim)
     assert acquisition.X_pending is None
-    _assert_no_worse(values, at_start.amax(-1))  # of each step the best restart
-
-
-def _assert_no_worse(values: Tensor, at_start: Tensor) -> None:
-    assert values.shape == at_start.shape
-    assert values.isfinite().all()
-    worse = at_start - values
-    assert (worse <= 1e-8 * (1 + at_start.abs())).all(), f"started from {at_start.tolist()}, got {values.tolist()}"
 
 
 def _optimise(
-    entry: Entry, case: Case, acquisition: AcquisitionFunction, q: int, sequential: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Two steps from two starts: candidates and values of `optimize_acqf`, and the values that each call starts from.
-
-    One after the other, only the best restart of each call is returned, and starts come from a generator.
-    """
-    bounds, at_start = case.bounds[:, : entry.dim], []
-
-    def starts(acq_function: AcquisitionFunction, **kwargs: Any) -> Tensor:
-        X = candidates(entry, acq_function, 1 if sequential else q)
-        with torch.no_grad():
-            at_start.append(torch.cat([evaluate(acq_function, x) for x in X.split(1)]))
-        return X
-
+    entry: Entry, case: Case, acquisition: AcquisitionFunction, q: int, sequential: bool = False, **starts: Any
+) -> tuple[Tensor, Tensor]:
+    """Candidates and values after two steps from two starts; one after the other, those of the best restart."""
+    bounds = case.bounds[:, : entry.dim]
     # else BoTorch runs it for the sum over the batch, or a restart's value depends on the others
     in_batches = not get_reasons_against_fast_path("L-BFGS-B", True, {}, None) and not entry.reason("t-batch", case)
     with torch.random.fork_rng(), warnings.catch_warnings():
@@ -200,13 +186,14 @@ def _optimise(
             q=q,
             num_restarts=2,
             raw_samples=2,
-            ic_generator=starts,
             sequential=sequential,
             return_best_only=sequential,
             options={"maxiter": 2, "batch_limit": 2 if in_batches else 1},
+            **starts,
         )
     assert ((bounds[0] <= X) & (bounds[1] >= X)).all()
-    return X, values, torch.stack(at_start) if sequential else at_start[0]
+    assert values.isfinite().all()
+    return X, values
 
 
 FUNCTIONS = {

@@ -52,43 +52,24 @@ DIRECT, MOMENTS, MATCHED = "works", "works on mean and variance", "works through
 
 @dataclass(frozen=True)
 class Entry:
-    """How one acquisition function is built, and what can be expected of it.
-
-    Args:
-        target: The class that this entry is about.
-        build: Builds an acquisition function on a case.
-        variant: Tells apart several entries of one class.
-        route: Whether the function sees the skewed posterior, only mean and variance of it, or a Gaussian model.
-        qs: The numbers of candidates at once that it takes.
-        fantasies: Whether it makes fantasies, for which comparisons need two candidates.
-        pending: `"joint"` if the value with pending points is that of candidates and pending points together,
-            `"other"` if the value merely changes, and `None` if pending points are refused.
-        outputs: The number of values for each candidate set, if several.
-        dim: The dimension of the candidates.
-        may_be_flat: Whether value and gradient are zero where no draw improves.
-        pending_seed: Seeds the candidate at which pending points must count.
-        gradient_batch: The number of candidate sets that gradients are checked for at once.
-        jumps: Whether the value jumps here and there: samples of fantasies pick draws by weights, which move with the
-            candidates.
-        left_out: Checks that do not apply, with reasons.
-        left_out_for_duels: Those that do not apply where fantasies are comparisons.
-    """
+    """How one acquisition function is built, and what can be expected of it."""
 
     target: type
     build: Callable[[Case], AcquisitionFunction]
-    variant: str = ""
-    route: str = DIRECT
-    qs: tuple[int, ...] = (1, 2)
-    fantasies: bool = False
+    variant: str = ""  # tells apart several entries of one class
+    route: str = DIRECT  # whether it sees the skewed posterior, only mean and variance of it, or a Gaussian model
+    qs: tuple[int, ...] = (1, 2)  # the numbers of candidates at once that it takes
+    fantasies: bool = False  # whether it makes fantasies, for which comparisons need two candidates
+    # with pending points the value is that of all points together ("joint"), or another; `None` if they are refused
     pending: str | None = "joint"
-    outputs: int | None = None
+    outputs: int | None = None  # the number of values for each candidate set, if several
     dim: int = DIM
-    may_be_flat: bool = False
-    pending_seed: int = 21
-    gradient_batch: int = 2
-    jumps: bool = False
-    left_out: dict[str, str] = field(default_factory=dict)
-    left_out_for_duels: dict[str, str] = field(default_factory=dict)
+    may_be_flat: bool = False  # whether value and gradient are zero where no draw improves
+    pending_seed: int = 21  # seeds the candidate at which pending points must count
+    gradient_batch: int = 2  # the number of candidate sets that gradients are checked for at once
+    jumps: bool = False  # here and there: samples of fantasies pick draws by weights, which move with the candidates
+    left_out: dict[str, str] = field(default_factory=dict)  # checks that do not apply, with reasons
+    left_out_for_duels: dict[str, str] = field(default_factory=dict)  # where fantasies are comparisons
 
     def reason(self, check: str, case: Case) -> str | None:
         """Why a check does not apply; `None` if it does."""
