@@ -41,7 +41,7 @@ class AffineProbit(Observation):
     upper: Tensor = torch.inf  # type: ignore[assignment]
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         weight = as_tensor(self.weight, "weight")
         if weight.ndim != 2 or weight.dtype == torch.bool or weight.is_complex() or not weight.isfinite().all():
             raise InputDataError(f"weight must be an m x n tensor of finite numbers; got shape {tuple(weight.shape)}.")
@@ -78,7 +78,6 @@ class AffineProbit(Observation):
         if m and (torch.linalg.eigvalsh(covariance) < -m * tolerance).any():
             raise InputDataError("covariance must be positive semi-definite; it has a negative eigenvalue.")
         self._set(covariance=covariance)
-        super().__post_init__()
 
     @property
     def num_answers(self) -> int:

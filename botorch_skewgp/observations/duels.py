@@ -30,13 +30,8 @@ class Duel(Countable):
     index_field: ClassVar[str] = "pairs"
     points_per_observation: ClassVar[int] = 2
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(pairs=check_pairs(self.pairs, "pairs"))
-        self._check_answers()
-        super().__post_init__()
-
-    def _check_answers(self) -> None:
-        """Check the fields besides pairs."""
 
     def reversed(self) -> Self:
         """The lower point of each pair is the winner; ties stay ties."""
@@ -71,7 +66,8 @@ class Preference(Duel):
 
     turns_round: ClassVar[bool] = True
 
-    def _check_answers(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         if self.strength is None:
             if self.num_strengths is not None:
                 raise InputDataError("num_strengths counts the steps of strength, which is missing; give both.")
@@ -95,7 +91,7 @@ class Preference(Duel):
                 f"strength counts from 0, the smallest difference, and every answer is {int(strength.min())} or more: "
                 "subtract 1 if they count from 1. If no difference was small, give num_strengths.",
                 InputDataWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._set(strength=strength.long(), num_strengths=steps)
 
@@ -115,10 +111,10 @@ class GradedPreference(Preference):
         >>> GradedPreference([[0, 1]], strength=[1], num_strengths=2)  # 0 is much better than 1
     """
 
-    def _check_answers(self) -> None:
+    def _check(self) -> None:
         if self.strength is None:
             raise InputDataError("GradedPreference needs a strength for each pair; without one give a Preference.")
-        super()._check_answers()
+        super()._check()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +166,8 @@ class Vote(Duel):
     turns_round: ClassVar[bool] = True
     tells_level: ClassVar[bool] = True
 
-    def _check_answers(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         codes = _as_answers(self.answers)
         check_length(codes, len(self.pairs), "answers", "pairs")
         given = {BUTTONS[code] for code in codes.unique().tolist()}

@@ -142,8 +142,12 @@ class Observation:
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        self._check()
         if self.judge is not None:
             self._set(judge=as_judge(self.judge, self.num_answers))
+
+    def _check(self) -> None:
+        """Check the fields of a kind, and set those that may be left out."""
 
     @property
     def num_answers(self) -> int:

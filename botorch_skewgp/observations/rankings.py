@@ -41,11 +41,10 @@ class Choice(Order):
 
     options: Tensor
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_filled(options, "options")
         self._set(options=options)
-        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -88,13 +87,12 @@ class ChoiceOrNone(Order):
 
     tells_level: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_filled(options, "options", least=1)
         none = as_flags(self.none, "none")
         check_length(none, len(options), "none", "rows")
         self._set(options=options, none=none)
-        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -140,7 +138,7 @@ class Ranking(Order):
 
     index_field: ClassVar[str] = "items"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
         check_distinct(items, "items")
         check_filled(items, "items")
@@ -159,7 +157,6 @@ class Ranking(Order):
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         self._set(ranks=ranks)
-        super().__post_init__()
 
     @classmethod
     def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:

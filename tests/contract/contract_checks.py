@@ -163,7 +163,8 @@ def check_optimise(entry: Entry, case: Case, q: int) -> None:
     if one_shot or entry.pending is None or 1 not in entry.sizes(case) or entry.reason("sequential", case):
         return
     acquisition = build(entry, case)
-    X, _ = _optimise(entry, case, acquisition, 2, sequential=True, ic_generator=lambda f, **_: candidates(entry, f, 1))
+    generator = {"ic_generator": lambda acq_function, **_: candidates(entry, acq_function, 1)}
+    X, _ = _optimise(entry, case, acquisition, 2, sequential=True, **generator)
     assert X.shape == (2, entry.dim)
     assert acquisition.X_pending is None
 
