@@ -169,38 +169,21 @@ def test_points_that_coincide_or_nearly_do(kernel, factor, distance, generator):
     assert with_other.abs().item() < 1e-12
 
 
-def test_batches_of_points(generator):
-    kernel = with_lengthscale(RBFKernel(ard_num_dims=D))
-    X, Z = points(3, generator, 2, 1), points(4, generator, 5)
+@pytest.mark.parametrize("kernel", [RBFKernel(), MaternKernel(1.5), MaternKernel(2.5), ScaleKernel(RQKernel())])
+def test_batches_gradients_and_precision(kernel, generator):
+    X, Z, kernel = points(3, generator, 2, 1), points(4, generator, 5), kernel.double()
     dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
     found = slope_covariance(kernel, X, dims_X, Z, dims_Z)
     assert found.shape == (2, 5, 3, 4)
     torch.testing.assert_close(found[1, 3], slope_covariance(kernel, X[1, 0], dims_X, Z[3], dims_Z))
-
-
-def test_no_points(generator):
-    kernel, X = RBFKernel().double(), points(3, generator)
-    none = torch.zeros(0, dtype=torch.long)
-    assert slope_covariance(kernel, X, torch.zeros(3, dtype=torch.long), X[:0], none).shape == (3, 0)
-
-
-def test_single_precision(generator):
-    X, Z = points(3, generator), points(4, generator)
-    dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
-    for kernel in (RBFKernel(), MaternKernel(1.5), MaternKernel(2.5), ScaleKernel(RQKernel())):
-        exact = slope_covariance(kernel.double(), X, dims_X, Z, dims_Z)
-        single = slope_covariance(kernel.float(), X.float(), dims_X, Z.float(), dims_Z)
-        assert single.dtype == torch.float32
-        torch.testing.assert_close(single.double(), exact, rtol=1e-4, atol=1e-5)
-
-
-def test_without_gradients(generator):
-    kernel, X = RBFKernel().double(), points(3, generator)
-    dims = torch.tensor([VALUE, 0, 2])
+    assert slope_covariance(kernel, X, dims_X, Z[:, :0], dims_Z[:0]).shape == (2, 5, 3, 0)
     with torch.no_grad():
-        found = slope_covariance(kernel, X, dims, X, dims)
-    assert not found.requires_grad
-    torch.testing.assert_close(found, slope_covariance(kernel, X, dims, X, dims).detach())
+        without = slope_covariance(kernel, X, dims_X, Z, dims_Z)
+    assert not without.requires_grad
+    torch.testing.assert_close(without, found.detach())
+    single = slope_covariance(kernel.float(), X.float(), dims_X, Z.float(), dims_Z)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.double(), found, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +236,6 @@ def test_kernels_without_slopes_are_refused(generator):
     X, dims = points(2, generator), torch.tensor([0, 1])
     with pytest.raises(UnsupportedError, match=r"Matern kernel with nu = 0\.5 has no slopes"):
         slope_covariance(ScaleKernel(MaternKernel(nu=0.5)).double(), X, dims, X, dims)
-    with pytest.raises(
-        UnsupportedError, match="cannot be found for CosineKernel"
-    ):  # written by a distance, without slopes at zero
+    # written by a distance, without slopes at zero
+    with pytest.raises(UnsupportedError, match="cannot be found for CosineKernel"):
         slope_covariance(CosineKernel().double(), X, dims, X, dims)

@@ -70,38 +70,6 @@ def test_rows_refer_to_the_points_named():
     assert torch.allclose(rows.weight(5) @ f, WEIGHT @ f[[4, 0, 2]])
 
 
-def test_new_affine_observations_have_no_law_of_their_own():
-    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
-    with pytest.raises(UnsupportedError, match="affine"):
-        model.predictive(NEW_X)
-    with pytest.raises(UnsupportedError, match="affine"):
-        model.likelihood(torch.zeros(3))
-    with pytest.raises(UnsupportedError, match="observation_noise"):
-        model.posterior(NEW_X, observation_noise=True)
-
-
-# labels
-
-
-def test_number_of_labels_must_agree():
-    with pytest.raises(InputDataError, match=r"3 labels.* 2|another number of labels"):
-        SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2))
-
-
-def test_labels_do_not_mix_with_other_kinds():
-    with pytest.raises(InputDataError, match="LabelPreference observations have one latent function per label"):
-        SkewGP(X, [CLASSES, Binary([1])])
-
-
-def test_labels_with_a_skew_prior_are_refused():
-    prior = SkewPrior(torch.tensor([[0.5]]).double(), torch.tensor([1]), 0.0)
-    with pytest.raises(UnsupportedError, match="one latent function"):
-        SkewGP(X, CLASSES, skew_prior=prior)
-
-
-# mixtures
-
-
 def test_each_kind_goes_to_the_first_likelihood_that_takes_it():
     parts = [NumericLikelihood(), ProbitLikelihood(), PreferenceLikelihood(noise=0.3), PreferenceLikelihood(noise=0.9)]
     mixed = MixedLikelihood(*parts)
@@ -213,6 +181,27 @@ def test_keys_of_a_state_dict_name_kinds():
     assert any("Preference" in key for key in first.state_dict())
 
 
-def test_parts_are_likelihoods_of_this_package():
-    with pytest.raises(InputDataError, match="got GaussianLikelihood"):
-        MixedLikelihood(GaussianLikelihood())
+def affine_model():
+    return SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: affine_model().predictive(NEW_X), UnsupportedError, "affine"),
+        (lambda: affine_model().likelihood(torch.zeros(3)), UnsupportedError, "affine"),
+        (lambda: affine_model().posterior(NEW_X, observation_noise=True), UnsupportedError, "observation_noise"),
+        (
+            lambda: SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2)),
+            InputDataError,
+            "another number of labels",
+        ),
+        (lambda: SkewGP(X, [CLASSES, Binary([1])]), InputDataError, "LabelPreference .* one latent function per label"),
+        (lambda: SkewGP(X, CLASSES, skew_prior=SkewPrior([[0.5]], [1], 0.0)), UnsupportedError, "one latent function"),
+        (lambda: MixedLikelihood(GaussianLikelihood()), InputDataError, "got GaussianLikelihood"),
+        (lambda: MixedLikelihood(), InputDataError, "needs a likelihood for each kind"),
+    ],
+)
+def test_what_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
