@@ -23,7 +23,6 @@ from botorch_skewgp.likelihoods import (
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Ordinal
 
-INF = math.inf
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
 
 
@@ -31,7 +30,6 @@ def t(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-ORDINAL = Ordinal([3, 0, 1, 2], 4, index=torch.tensor([0, 1, 2, 4]))
 F = t(-1.2, 0.1, 0.9)
 
 
@@ -44,13 +42,6 @@ def test_learned_cutpoints_shift_as_one(num_grades):
     assert float(likelihood.cutpoints[(num_grades - 2) // 2]) == pytest.approx(0.7)
     given = OrdinalLikelihood(num_grades, likelihood.cutpoints)
     torch.testing.assert_close(given(F).probs, likelihood(F).probs)
-
-
-def test_given_cutpoints_do_not_shift():
-    with pytest.raises(InputDataError, match="Given cut-points do not shift"):
-        OrdinalLikelihood(3, t(-0.5, 0.5), learn_shift=True)
-    with pytest.raises(InputDataError, match="learn_shift must be"):
-        ProbitLikelihood(learn_shift="yes")
 
 
 @pytest.mark.parametrize(
@@ -76,9 +67,6 @@ def test_the_level_of_labels_is_found_beside_numbers(make, level):
     assert float(error.square().mean().sqrt()) < 0.5
 
 
-# parameters
-
-
 def test_cutpoints_given_are_kept():
     likelihood = OrdinalLikelihood(4, t(-0.5, 0.2, 1.0))
     assert torch.allclose(likelihood.cutpoints, t(-0.5, 0.2, 1.0), rtol=0, atol=1e-12)
@@ -96,25 +84,7 @@ def test_learned_cutpoints_have_a_middle_at_zero(num_grades, anchor):
         assert (likelihood.cutpoints.diff() > 0).all()
 
 
-@pytest.mark.parametrize("cutpoints", [[1.0, 0.0], [0.0, 0.0], [0.0], [0.0, math.nan], [0.0, INF]])
-def test_bad_cutpoints(cutpoints):
-    with pytest.raises(InputDataError, match="cutpoints must be 2 finite increasing numbers"):
-        OrdinalLikelihood(3, torch.tensor(cutpoints))
-
-
-def test_bad_number_of_grades():
-    with pytest.raises(InputDataError, match="num_grades must be an integer from 2"):
-        OrdinalLikelihood(1)
-    with pytest.raises(InputDataError, match="observations have 4 grades, the likelihood 3"):
-        OrdinalLikelihood(3).rows(ORDINAL, X)
-
-
-def test_bad_threshold():
-    with pytest.raises(InputDataError, match="threshold must be a finite number"):
-        ValidityLikelihood(threshold=INF)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize(
     ("make", "name"),
     [(NumericLikelihood, "noise"), (ProbitLikelihood, "noise"), (PreferenceLikelihood, "tie_width")],
@@ -138,14 +108,6 @@ def test_noise_outside_of_its_constraint_is_refused_in_our_words(make):
     assert make(noise=1e-9, noise_constraint=GreaterThan(1e-12)).noise.item() == pytest.approx(1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    "likelihood", [ProbitLikelihood(), ValidityLikelihood(), OrdinalLikelihood(4), PreferenceLikelihood()]
-)
-def test_other_kinds_are_refused(likelihood):
-    with pytest.raises(InputDataError, match=r"takes .* observations; got Numeric"):
-        likelihood.rows(Numeric([0.1]), X)
-
-
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_equal_labels_do_not_make_certain():
     """Five equal labels: far from them little is known; without a prior on the mean the fit runs off."""
@@ -164,9 +126,7 @@ def test_rows_are_between_the_cutpoints_of_item_and_judge():
     assert rows.lower.tolist() == pytest.approx([-torch.inf, 0.0, 0.0, 0.5])
     assert rows.upper.tolist() == pytest.approx([-1.0, 4.0, 0.25, torch.inf])
     one = likelihood.for_item(1).reading(Ordinal, torch.zeros(1, dtype=torch.float64))  # an average stretch
-    assert torch.allclose(
-        one.cutpoints[0], 1.5 * torch.tensor([-0.5, 0.0, 0.25], dtype=torch.float64)
-    )  # an average stretch
+    assert torch.allclose(one.cutpoints[0], 1.5 * torch.tensor([-0.5, 0.0, 0.25], dtype=torch.float64))
 
 
 @pytest.mark.slow
@@ -190,20 +150,30 @@ def test_cutpoints_of_items_are_found_again():
         assert torch.allclose(said.flatten(), shares.double(), atol=0.06)
 
 
-@pytest.mark.parametrize(
-    ("make", "match"),
-    [
-        (lambda: Ordinal([0, 1], 3, item=[0]), "item must have one entry for each of the 2 grades"),
-        (lambda: OrdinalLikelihood(3, cutpoints=[0.0, 1.0], num_items=2), "leave num_items out"),
-        (lambda: OrdinalLikelihood(3, num_items=2).for_item(2), "item must be a number from 0 to 1"),
-        (lambda: rows_of(Ordinal([0, 1], 3)), r"name the item of each grade, Ordinal\(item=\)"),
-        (lambda: rows_of(Ordinal([0, 1], 3, item=[0, 2])), "There are 2 items; got item 2"),
-    ],
-)
-def test_items_that_do_not_fit_are_refused_in_words(make, match):
-    with pytest.raises(InputDataError, match=match):
+def rows_of(likelihood, seen):
+    return likelihood.rows(seen, torch.zeros(2, dtype=torch.float64))
+
+
+ITEMS = OrdinalLikelihood(3, num_items=2)
+OTHERS = [ProbitLikelihood(), ValidityLikelihood(), OrdinalLikelihood(4), PreferenceLikelihood()]
+BAD_CUTS = [[1.0, 0.0], [0.0, 0.0], [0.0], [0.0, math.nan], [0.0, math.inf]]
+REFUSED = [
+    *((lambda c=cuts: OrdinalLikelihood(3, t(*c)), "cutpoints must be 2 finite increasing") for cuts in BAD_CUTS),
+    (lambda: OrdinalLikelihood(1), "num_grades must be an integer from 2"),
+    (lambda: rows_of(OrdinalLikelihood(3), Ordinal([3, 0], 4)), "observations have 4 grades, the likelihood 3"),
+    (lambda: OrdinalLikelihood(3, t(-0.5, 0.5), learn_shift=True), "Given cut-points do not shift"),
+    (lambda: ProbitLikelihood(learn_shift="yes"), "learn_shift must be"),
+    (lambda: ValidityLikelihood(threshold=math.inf), "threshold must be a finite number"),
+    *((lambda one=other: rows_of(one, Numeric([0.1])), r"takes .* observations; got Numeric") for other in OTHERS),
+    (lambda: Ordinal([0, 1], 3, item=[0]), "item must have one entry for each of the 2 grades"),
+    (lambda: OrdinalLikelihood(3, cutpoints=[0.0, 1.0], num_items=2), "leave num_items out"),
+    (lambda: ITEMS.for_item(2), "item must be a number from 0 to 1"),
+    (lambda: rows_of(ITEMS, Ordinal([0, 1], 3)), r"name the item of each grade, Ordinal\(item=\)"),
+    (lambda: rows_of(ITEMS, Ordinal([0, 1], 3, item=[0, 2])), "There are 2 items; got item 2"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_in_words(make, message):
+    with pytest.raises(InputDataError, match=message):
         make()
-
-
-def rows_of(grades):
-    return OrdinalLikelihood(3, num_items=2).rows(grades, torch.zeros(2, dtype=torch.float64))
