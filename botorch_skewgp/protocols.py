@@ -1,9 +1,4 @@
-r"""What acquisition functions and plots ask of a model: interfaces instead of classes.
-
-A single model (`SkewGP`) is a `LatentModel`. An ensemble (`FullyBayesianSkewGP`) has `members`, each of them such a
-model. Closed forms are computed for every member and averaged where the mathematics says so: `members_of` is the list
-to go over, of one entry for a single model.
-"""
+"""What acquisition functions and plots ask of a model, or of every member of an ensemble: interfaces, not classes."""
 
 from __future__ import annotations
 
@@ -20,9 +15,19 @@ from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
-@runtime_checkable
-class HasLatentPosterior(Protocol):
-    """A model of a latent function whose posterior is a mixture of normal distributions that share a covariance."""
+class LatentModel(Protocol):
+    """A model of a latent function, with a likelihood that states what new observations read.
+
+    The posterior is a mixture of normal distributions that share a covariance.
+    """
+
+    likelihood: RowLikelihood
+    minimize: bool
+    approximation: Literal["ep"] | None
+
+    @property
+    def answering_likelihood(self) -> RowLikelihood:
+        """The likelihood of new answers, of the judge whom the model is for if it is for one."""
 
     @property
     def num_outputs(self) -> int:
@@ -54,29 +59,6 @@ class HasLatentPosterior(Protocol):
         """A model whose every draw also knows values drawn at points, and these values."""
 
 
-class LatentModel(HasLatentPosterior, Protocol):
-    r"""A model of a latent function with a likelihood that states what new observations read.
-
-    `likelihood` is no part of `isinstance`, which from Python 3.12 on does not see the submodules of a module.
-    """
-
-    likelihood: RowLikelihood
-    minimize: bool
-    approximation: Literal["ep"] | None
-
-    @property
-    def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers, of the judge whom the model is for if it is for one."""
-
-
-@runtime_checkable
-class KnowsJudges(Protocol):
-    """A model that answers for one judge at a time."""
-
-    def for_judge(self, judge: int | str | Sequence[int | str]) -> Any:
-        """A model of one judge's utility, or of several."""
-
-
 @runtime_checkable
 class Ensemble(Protocol):
     """An ensemble of models of the same data."""
@@ -100,7 +82,7 @@ class MixturePosterior(Protocol):
 def is_latent_model(model: Any) -> bool:
     """Whether a model, or every member of an ensemble, is a `LatentModel`."""
     members = model.members if isinstance(model, Ensemble) else [model]
-    return all(isinstance(member, HasLatentPosterior) and hasattr(member, "likelihood") for member in members)
+    return all(hasattr(member, "latent_posterior") and hasattr(member, "likelihood") for member in members)
 
 
 def members_of(model: Model, user: str) -> list[LatentModel]:
@@ -117,9 +99,9 @@ def for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Mo
     check_class(model, "model", Model)
     if judge is None:
         return model
-    if not isinstance(model, KnowsJudges):
+    if not hasattr(model, "for_judge"):
         raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
-    return model.for_judge(judge)
+    return model.for_judge(judge)  # type: ignore[operator]
 
 
 def kind_of_duels(model: Model, user: str) -> type[Observation]:

@@ -44,11 +44,11 @@ def model(page) -> SkewGP:
     ).eval()
 
 
-@pytest.fixture
-def kept(generator) -> tuple[torch.Tensor, int]:
+@pytest.fixture(scope="module")
+def kept() -> tuple[torch.Tensor, int]:
     """Draws of the function for which simulated blends come out as they did, of so many."""
     K = torch.exp(-0.5 * ((X - X.mT) / 0.4).square()) + 1e-10 * torch.eye(6, dtype=torch.float64)
-    N = 400_000
+    N, generator = 200_000, torch.Generator().manual_seed(0)
     f = torch.randn(N, 6, generator=generator, dtype=torch.float64) @ torch.linalg.cholesky(K).mT
     noise = math.sqrt(NOISE) * torch.randn(N, 3, 3, generator=generator, dtype=torch.float64)
     found = (f[:, INDEX] + noise).mean(-1) > LIMIT

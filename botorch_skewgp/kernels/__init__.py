@@ -1,7 +1,6 @@
-"""Kernels beyond GPyTorch's, and the covariances of slopes under its kernels.
+"""Kernels of `items` and `judges`, GPyTorch's with values that are `checked`, covariances of `slopes`.
 
-`items` and `judges` are kernels, `slopes` the covariances of slopes. `checked` refuses invalid values of GPyTorch's
-kernels; `squared_exponential` computes covariances of fixed kernels fast.
+`squared_exponential` computes covariances of fixed kernels fast.
 """
 
 from botorch_skewgp.kernels.items import ItemEffectKernel

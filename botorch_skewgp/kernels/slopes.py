@@ -74,16 +74,13 @@ def _derivative(value: Tensor, points: Tensor, dims: Tensor, create_graph: bool)
     wanted = dims != VALUE
     if not bool(wanted.any()):
         return value
-    gradient = _gradient(value.sum(), points, create_graph)
+    gradient = None
+    if value.requires_grad:  # else a constant kernel
+        (gradient,) = torch.autograd.grad(value.sum(), points, create_graph=create_graph, allow_unused=True)
+    if gradient is None:
+        return torch.where(wanted, torch.zeros_like(value), value)
     slope = gradient.gather(-1, dims.clamp(min=0).unsqueeze(-1)).squeeze(-1)  # -1 is no input; not used there
     return torch.where(wanted, slope, value)
-
-
-def _gradient(total: Tensor, points: Tensor, create_graph: bool) -> Tensor:
-    if not total.requires_grad:  # a constant kernel
-        return torch.zeros_like(points)
-    (gradient,) = torch.autograd.grad(total, points, create_graph=create_graph, allow_unused=True)
-    return torch.zeros_like(points) if gradient is None else gradient
 
 
 def _of_pairs(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:

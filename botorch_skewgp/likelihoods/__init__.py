@@ -1,10 +1,8 @@
 """Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows.
 
-`base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `preference`,
-`votes`, `label_preference`, `slope` and `affine_probit` state readings of their kinds, `mixed` combines several.
-`registry` holds the default of each kind, `defaults` its numbers, `judged` what has a value for all judges or for each,
-`parameters` positive parameters and rates, `outcome_scale` the map between outcomes and the latent function.
-`predictions` has distributions of outcomes, `best_of` the probabilities of choices.
+`base` derives rows, predictions and fantasies from a reading, which `numeric`, `probit`, `ordinal`, `preference`,
+`votes`, `label_preference`, `slope` and `affine_probit` state; `mixed` combines several kinds. `parameters` are those
+of all judges or of each, `registry` and `defaults` the defaults, `outcome_scale` units, `predictions` distributions.
 """
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
@@ -14,7 +12,6 @@ from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.predictions import outcome_distribution
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
@@ -36,6 +33,5 @@ __all__ = [
     "ValidityLikelihood",
     "VoteLikelihood",
     "default_likelihood",
-    "outcome_distribution",
     "register_default_likelihood",
 ]

@@ -7,15 +7,13 @@ r"""The general affine probit likelihood.
 from __future__ import annotations
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.observations import AffineProbit, Observation
-from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.rows import Reading, Rows
+from botorch_skewgp.rows import Rows
 
 
 class ProbitAffineLikelihood(RowLikelihood):
@@ -25,10 +23,7 @@ class ProbitAffineLikelihood(RowLikelihood):
     or outside its bounds: with slips `slip / 2 + (1 - slip) P(...)`.
 
     Args:
-        slip: The probability of a slip, an answer drawn uniformly from both: one for all judges, or a tensor with one
-            for each; 0 by default.
-        learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+        slip: The probability of a slip; as of `NoisyValueLikelihood`, like `learn_slip` and `slip_prior`.
 
     Raises:
         InputDataError: If a rate is below 0, or 1 or more.
@@ -53,7 +48,6 @@ class ProbitAffineLikelihood(RowLikelihood):
         keep = shared > rounding
         root = vectors[:, keep] * shared[keep].sqrt()
         m = weight.shape[0]
-        slips = self._slips(2, like, observation.judge)
         return Rows(
             index=observation.index.to(like.device).expand(m, -1),
             coefficient=weight,
@@ -62,9 +56,5 @@ class ProbitAffineLikelihood(RowLikelihood):
             upper=observation.upper.to(like),
             noise=own.expand(m),
             noise_root=root if root.shape[-1] else None,
-            heights=None if slips is None else self._heights(slips, torch.zeros(m, dtype=torch.long)),
+            heights=self._heights(observation.judge, like.new_full((m,), 2), like),
         )
-
-    def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
-        """Not defined: a new affine observation needs its own weights; raises `UnsupportedError`."""
-        raise UnsupportedError("Use SkewGPPosterior.affine(weight, bias) and its probability functions instead.")

@@ -3,6 +3,7 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import torch
@@ -10,16 +11,16 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
-from torch.distributions import Categorical
+from torch.distributions import Bernoulli, Categorical
 
-from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.judged import JudgedLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.predictions import averaged, outcome_distribution
+from botorch_skewgp.likelihoods.parameters import JudgedLikelihood
+from botorch_skewgp.likelihoods.predictions import averaged, best_of_probabilities
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
+from botorch_skewgp.truncated.step_factor import Heights
 
 NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcomes
 
@@ -35,16 +36,12 @@ class RowLikelihood(JudgedLikelihood):
     observation_types: ClassVar[tuple[Kind, ...]] = ()
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
+    takes_numbers: ClassVar[bool] = False  # whether new observations, and so fantasies, may be numbers
 
     @property
     def num_outputs(self) -> int:
         """The number of latent functions."""
         return 1
-
-    @property
-    def takes_numbers(self) -> bool:
-        """Whether new observations, and so fantasies, may be numbers."""
-        return False
 
     @property
     def kinds_of_outcomes(self) -> tuple[Kind, ...]:
@@ -53,11 +50,7 @@ class RowLikelihood(JudgedLikelihood):
 
     @property
     def kind_of_duels(self) -> Kind:
-        r"""The kind of observation for new duels.
-
-        Raises:
-            InputDataError: If there is none.
-        """
+        """The kind of observation for new duels; raises `InputDataError` if there is none."""
         kinds = (kind for kind in self.kinds_of_outcomes if kind.points_per_observation == 2)
         kind = next((kind for kind in kinds if self.for_kind(kind).num_outputs == 1), None)
         if kind is None:
@@ -76,12 +69,7 @@ class RowLikelihood(JudgedLikelihood):
         return rows.heights.answer.long()
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
-        r"""The share of slips among slips and guesses.
-
-        Args:
-            observation: The observations.
-            rows: Their rows.
-        """
+        """The share of slips among slips and guesses: one number, or one for each row."""
         return 1.0
 
     def _check_type(self, observation: Observation) -> None:
@@ -100,14 +88,7 @@ class RowLikelihood(JudgedLikelihood):
         return f"{type(self).__name__} takes {names} observations"
 
     def for_kind(self, kind: Kind) -> RowLikelihood:
-        r"""The likelihood that takes observations of a kind: this one, or a part of it.
-
-        Args:
-            kind: A class of observations.
-
-        Raises:
-            InputDataError: If no part takes them, or `kind` is no class of observations.
-        """
+        """The likelihood that takes observations of a kind: this one, or a part of it; else raises `InputDataError`."""
         if not (isinstance(kind, type) and issubclass(kind, Observation)):
             raise InputDataError(
                 f"kind must be a class of observations such as Preference; got a {type(kind).__name__}."
@@ -131,82 +112,61 @@ class RowLikelihood(JudgedLikelihood):
             UnsupportedError: If observations of the kind have no fixed set of outcomes.
         """
         raise UnsupportedError(
-            f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels "
-            "or duels instead."
+            f"{kind.__name__} observations have no fixed set of outcomes and cannot be predicted or drawn; ask for "
+            "another kind of the same model, or for a map of the function, SkewGPPosterior.affine(weight, bias)."
         )
 
     def answers(self, observation: Observation) -> tuple[Tensor, Tensor]:
-        r"""The points of each observation, `m x k`, and its outcome, `m`.
-
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-        """
+        """The points of each observation, `m x k`, and its outcome, `m`."""
         raise NotImplementedError  # likelihoods that override `rows` need no answers
 
     # Derived from the reading
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        r"""Turn observations into rows, differentiable in this likelihood's parameters.
+        """The rows of observations, of the dtype and device of `like`, differentiable in this likelihood's parameters.
 
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-            like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function.
-
-        Raises:
-            InputDataError: If the observations are of another kind.
+        Raises `InputDataError` if the observations are of another kind.
         """
         self._check_type(observation)
         reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
-        slips = reading.slips
+        rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
-        rows = reading.rows(index, outcome).weighted(observation.weights)
-        return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
+        if slips is None:
+            return rows
+        slips = slips.expand(len(outcome), slips.shape[-1])
+        outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
+        return replace(rows, heights=Heights(outside, 1 - slips.sum(-1)))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
-        r"""The log density of every observation less that of its row, which may be a warped number.
+        """The log density of every observation less that of its row, which may be a warped number; `m`, or one zero.
 
-        Args:
-            observation: Observations of a kind that this likelihood takes.
-            like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function; its own derivative is not included.
-
-        Returns:
-            A tensor with a number for each observation, or one zero for all.
+        The derivative of the scale is not included.
         """
         return like.new_zeros(1)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        r"""The distribution of a new observation given values of the latent function.
+        """The distribution of a new observation given values of the latent function, in its own units.
 
-        Args:
-            function_samples: A tensor of values of the latent function, in its own units: of any shape for kinds that
-                read one point, `... x k` for kinds that compare `k` items.
-
-        Returns:
-            A Bernoulli distribution for two outcomes, else a categorical one; of the samples' shape for kinds that read
-            one point, of shape `...` for others.
-
-        Raises:
-            InputDataError: If there are fewer values than points of an observation.
+        Values are of any shape for kinds that read one point, as is then the distribution, and `... x k` for kinds that
+        compare `k` items; fewer raise `InputDataError`. It is Bernoulli for two outcomes, else categorical.
         """
         kind = self.observation_types[0]
+        items, num_points = function_samples, None
         if self._reads_one_value:
-            items, num_points = function_samples.unsqueeze(-1), None
+            items = function_samples.unsqueeze(-1)
         else:
-            items, num_points = function_samples, self._check_num_items(kind, function_samples)
+            num_points = items.shape[-1] if items.ndim else 0
+            if num_points < kind.points_per_observation:
+                raise InputDataError(
+                    f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for "
+                    f"each compared item; got {tuple(items.shape)}."
+                )
         reading = self.reading(kind, function_samples, num_points=num_points)
-        return reading.distribution(reading.log_probabilities(items))
-
-    def _check_num_items(self, kind: Kind, items: Tensor) -> int:
-        k = items.shape[-1] if items.ndim else 0
-        if k < kind.points_per_observation:
-            raise InputDataError(
-                f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for each "
-                f"compared item; got {tuple(items.shape)}."
-            )
-        return k
+        logits = reading.log_probabilities(items)
+        if reading.is_single and reading.num_outcomes == 2:
+            return Bernoulli(logits=logits[..., 1] - logits[..., 0])
+        return Categorical(logits=logits)
 
     def marginal(
         self,
@@ -226,14 +186,7 @@ class RowLikelihood(JudgedLikelihood):
         return self._predict(function_dist, scale)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        r"""The distribution of new observations under minimisation.
-
-        It differs from `marginal` for kinds whose outcomes flip, see `Observation.reversed`.
-
-        Args:
-            posterior: A skewed posterior of the latent function at new points.
-            scale: How outcomes relate to the latent function.
-        """
+        """As `marginal` under minimisation, where the outcomes of some kinds flip, see `Observation.reversed`."""
         return self._predict(posterior, scale)
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
@@ -257,7 +210,7 @@ class RowLikelihood(JudgedLikelihood):
             items = samples if self.num_outputs > 1 else samples.squeeze(-1)
             return Categorical(probs=reading.log_probabilities(items).exp().mean(0))
         read = posterior if at_points else posterior.affine(reading.weight)
-        return outcome_distribution(read, reading, squeeze=not at_points)
+        return _outcomes(read, reading, squeeze=not at_points)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""
@@ -266,66 +219,53 @@ class RowLikelihood(JudgedLikelihood):
         return super().__call__(input, *args, **kwargs)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
-        r"""The rows of a new observation, given noisy values of the latent function.
+        """The rows of a new observation, given noisy values `f(x) + v`, `batch_shape x q`, and the seed of slips.
 
-        Args:
-            noisy: A `batch_shape x q` tensor of values of `f(x) + v`.
-            scale: How outcomes relate to the latent function.
-            seed: The seed of slips.
-
-        Raises:
-            UnsupportedError: If there are fewer points than an observation needs, or the likelihood's observations
-                have no fixed set of outcomes.
+        Raises `UnsupportedError` if there are fewer points than an observation needs, or its outcomes are no fixed set.
         """
         kind, q = self.observation_types[0], noisy.shape[-1]
+        generator = torch.Generator().manual_seed(seed)
         if kind.points_per_observation == 1:
             reading = self.reading(kind, noisy, scale)
-            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), torch.Generator().manual_seed(seed))
-            return reading.fantasy_rows_at_points(outcome)
+            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), generator)
+            return reading.rows_over(torch.arange(q, device=noisy.device).unsqueeze(-1), outcome, q)
         if q < kind.points_per_observation:
             raise UnsupportedError(
                 "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
             )
         reading = self.reading(kind, noisy, scale, q)
-        outcome = reading.slipped(reading.outcome_of(noisy), torch.Generator().manual_seed(seed))
-        return reading.fantasy_rows(outcome)
+        return reading.fantasy_rows(reading.slipped(reading.outcome_of(noisy), generator))
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:
-        r"""The variance of the noise of numbers at new points, for likelihoods that take numbers; see `latent_noise`.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-
-        Raises:
-            InputDataError: If new observations are not numbers.
-        """
+        """The `latent_noise` of likelihoods that take numbers; raises `InputDataError` for others."""
         if not self.takes_numbers:
             raise InputDataError(f"{self._name_and_kinds} and no numbers; give a NumericLikelihood for them.")
         return self.latent_noise(X)
 
     def with_noise_of_numbers(self, noise: Tensor) -> Self:
-        r"""The likelihood of new answers where the noise variance of new numbers is known.
-
-        Args:
-            noise: The variance, a single number, in squared units of the latent function.
-
-        Returns:
-            A likelihood that shares its parameters with this one; itself if it takes no numbers.
-        """
+        """The likelihood, with the same parameters, where the noise variance of new numbers is a known one."""
         return self
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        r"""The noise variance of a reading of the latent function at new points.
+        """The noise variance of values of the latent function, in its squared units, at `batch_shape x q x d` points.
 
-        Args:
-            X: A `batch_shape x q x d` tensor.
-
-        Returns:
-            A tensor that broadcasts to `batch_shape x q x num_outputs`, in squared units of the latent function.
-
-        Raises:
-            UnsupportedError: If the likelihood has no single noise level.
+        It broadcasts to `batch_shape x q x num_outputs`. Raises `UnsupportedError` if there is no single noise level.
         """
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
         )
+
+
+def _outcomes(read: SkewGPPosterior, reading: Reading, squeeze: bool) -> Bernoulli | Categorical:
+    """The distribution of the outcomes of a single reading, with or without dimensions of points and outputs."""
+    noisy = read.add_noise(reading.variance)
+    above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
+    if reading.num_outcomes == 2:
+        probability = above[0] if reading.highest == 1 else noisy.cdf(reading.cutpoints[0, 0])
+        if reading.slips is not None:
+            probability = probability * (1 - reading.slips.sum()) + reading.slips[1]
+        return Bernoulli(probs=probability.squeeze(-1).squeeze(-1) if squeeze else probability)
+    below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
+    cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
+    probabilities = reading.with_slips(torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1))
+    return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

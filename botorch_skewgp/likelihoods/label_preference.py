@@ -20,7 +20,7 @@ from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count
 from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.rows import Reading, Rows, shared_noise_rows, value_of
+from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
 
 class LabelPreferenceLikelihood(NoisyValueLikelihood):
@@ -58,8 +58,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per preference of a label over another; those of one event share each label's noise.
 
-        Raises:
-            InputDataError: If the observations have another number of labels.
+        Raises `InputDataError` for another number of labels.
         """
         self._check_type(observation)
         assert isinstance(observation, LabelPreference)
@@ -69,28 +68,21 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
                 f"LabelPreferenceLikelihood({observation.num_labels})."
             )
         labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
-        rows = shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
+        rows = shared_noise_rows(labels, observation.event, self.noise, like, index, labels)
         event = observation.event.unique(return_inverse=True)[1]
         size = event.bincount()[event]
         best = torch.full_like(size, -1).scatter_reduce(0, event, labels[:, 0].to(event), "amax")[event]
         least = torch.full_like(size, self.num_labels).scatter_reduce(0, event, labels[:, 0].to(event), "amin")[event]
         is_class = (best == least) & (size == self.num_labels - 1)  # one label above all others
         num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
-        return replace(rows, heights=self._heights_of_answers(observation.judge, event, num_outcomes, like))
+        return replace(rows, heights=self._heights(observation.judge, num_outcomes, like, event))
 
     def answer_of_rows(self, rows: Rows) -> Tensor:
         """One for each row; rows of one event are slips together."""
         return torch.arange(rows.num_rows, device=rows.noise.device)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
-        r"""The distribution of the label that wins at new points.
-
-        Args:
-            function_samples: A `... x num_labels` tensor of values of the latent functions.
-
-        Raises:
-            InputDataError: If there is not one value per label.
-        """
+        """The distribution of the label that wins, from `... x num_labels` values; others raise `InputDataError`."""
         if function_samples.shape[-1] != self.num_labels:
             raise InputDataError(
                 f"function_samples must be ... x {self.num_labels}, one value per label; got shape "

@@ -25,18 +25,17 @@ class MixedLikelihood(RowLikelihood):
     A state dict names each part by its first kind (`likelihoods.Preference.raw_noise`), so that their order does not
     matter.
 
+    Args:
+        likelihoods: The likelihoods, in order of precedence.
+
+    Raises:
+        InputDataError: If there is no likelihood, or one is not of this package.
+
     Example:
         >>> MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(learn_noise=True))
     """
 
     def __init__(self, *likelihoods: RowLikelihood) -> None:
-        r"""
-        Args:
-            likelihoods: The likelihoods, in order of precedence.
-
-        Raises:
-            InputDataError: If there is no likelihood, or one is not of this package.
-        """
         if not likelihoods:
             raise InputDataError("MixedLikelihood needs a likelihood for each kind of observation; got none.")
         super().__init__()
@@ -67,7 +66,7 @@ class MixedLikelihood(RowLikelihood):
         return max((likelihood.num_outputs for likelihood in self.likelihoods), default=1)
 
     @property
-    def takes_numbers(self) -> bool:
+    def takes_numbers(self) -> bool:  # type: ignore[override]
         """Whether a part does."""
         return any(likelihood.takes_numbers for likelihood in self.likelihoods)
 

@@ -56,6 +56,7 @@ class NumericLikelihood(RowLikelihood):
     """
 
     observation_types = (Numeric, Censored)
+    takes_numbers = True
     noise = PositiveParameter()
     _known_noise: Tensor | None = None  # of new numbers
 
@@ -81,22 +82,11 @@ class NumericLikelihood(RowLikelihood):
         value = NUMERIC_NOISE if noise is None else noise
         self._register_positive("noise", value, learn_noise, noise_prior, noise_constraint)
 
-    @property
-    def takes_numbers(self) -> bool:
-        """Always."""
-        return True
-
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        r"""One row per reading: an equality for a number, an interval for a censored reading.
+        """One row per reading: an equality for a number, an interval for a censored reading.
 
-        Args:
-            observation: Numbers or censored readings.
-            like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function.
-
-        Raises:
-            InputDataError: If the observations are of another kind, or outside the domain of the warping.
-            UnsupportedError: If numbers with known variances have a warping.
+        Raises `InputDataError` for other kinds and values outside the domain of the warping, `UnsupportedError` for
+        known variances of warped numbers.
         """
         self._check_type(observation)
         reading = Reading.at_point(like.new_zeros(0), self.noise)
@@ -123,13 +113,11 @@ class NumericLikelihood(RowLikelihood):
             return
         least = float(self.warping.domain[0].max())
         standardised = scale != OutcomeScale()
-        leave_out = (
-            "leave outcome_transform out, or " if standardised and bool((outcome[outside] > least).all()) else ""
-        )
-        cure = f"{leave_out}give a warping of all numbers, such as SinhArcsinh or Arcsinh."
+        hint = ", or leave outcome_transform out" if standardised and bool((outcome[outside] > least).all()) else ""
         raise InputDataError(
             f"The warping needs {'standardised ' if standardised else ''}outcomes above {least:g}; those at positions "
-            f"{outside.nonzero().squeeze(-1)[:5].tolist()} are not. {cure[0].upper()}{cure[1:]}"
+            f"{outside.nonzero().squeeze(-1)[:5].tolist()} are not. Give a warping of all numbers, such as SinhArcsinh "
+            f"or Arcsinh{hint}."
         )
 
     def _warped(self, outcome: Tensor) -> Tensor:
@@ -167,11 +155,7 @@ class NumericLikelihood(RowLikelihood):
         return WarpedPosterior(posterior, self.warping, scale.location, scale.scale)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
-        r"""The distribution of a new reading.
-
-        Args:
-            function_samples: A tensor of values of the latent function.
-        """
+        """The distribution of new readings, of the shape of values of the latent function."""
         return Normal(function_samples, self._noise_of_new.sqrt().expand_as(function_samples))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior | WarpedPosterior:

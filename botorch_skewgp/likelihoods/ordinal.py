@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRETCH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, register_named_prior
+from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
@@ -97,19 +97,10 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             )
         self.register_buffer("are_given", torch.tensor(not learn))
         self._register_shift(points[middle : middle + 1], learn_shift, shift_prior, not learn)
-        self.register_parameter(
-            "raw_gaps",
-            torch.nn.Parameter(
-                torch.zeros(*([] if num_items is None else [num_items]), num_grades - 2, dtype=torch.float64),
-                requires_grad=learn,
-            ),
-        )
-        self.register_constraint("raw_gaps", Positive())
         if gap_prior is None and learn and num_grades > 2:
             gap_prior = LogNormalPrior(*GAP_PRIOR)
-        register_named_prior(self, "gaps", gap_prior)
-        if num_grades > 2:
-            self.gaps = points.diff().expand_as(self.raw_gaps)
+        gaps = points.diff() if num_items is None else points.diff().expand(num_items, -1)
+        self._register_positive("gaps", gaps, learn, gap_prior, Positive(), gaps.shape)
         self._has_stretch = stretch is not None
         if stretch is None and not learn_stretch:
             return
@@ -125,13 +116,9 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         return self.shift + steps - steps[..., self._middle : self._middle + 1]
 
     def for_item(self, item: int) -> Self:
-        r"""The likelihood of grades of one item, with its own cut-points; without these the likelihood itself.
+        """The likelihood of grades of an item, by its number, which has cut-points of its own if items have these.
 
-        Args:
-            item: The number of the item.
-
-        Raises:
-            InputDataError: If there is no such item.
+        Raises `InputDataError` if there is no such item.
         """
         if self.num_items is None:
             return self

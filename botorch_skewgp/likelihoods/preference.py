@@ -21,11 +21,16 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
 
-from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR, TIE_WIDTH_SPREAD
-from botorch_skewgp.likelihoods.judged import ROUNDING
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, ReadCommon, register_named_prior
+from botorch_skewgp.likelihoods.parameters import (
+    ROUNDING,
+    JudgeParameter,
+    PositiveParameter,
+    ReadCommon,
+    register_named_prior,
+)
+from botorch_skewgp.likelihoods.predictions import best_of_probabilities
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_flags
@@ -100,11 +105,8 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         self._register_by_judge("tie_width", width, learn, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR))
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
-            gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
-            self.register_parameter("raw_strength_gaps", gaps)
-            self.register_constraint("raw_strength_gaps", Positive())
-            register_named_prior(self, "strength_gaps", LogNormalPrior(*GAP_PRIOR))
-            self.strength_gaps = STRENGTH_GAP
+            prior, shape = LogNormalPrior(*GAP_PRIOR), (self.num_strengths - 1,)
+            self._register_positive("strength_gaps", STRENGTH_GAP, True, prior, Positive(), shape)
 
     def set_defaults_beside(self, kinds: Collection[Kind]) -> None:
         """Also of ties: where some were given they are allowed, and their width is a parameter to fit."""
@@ -182,8 +184,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
             rows = self._at_judges_widths(rows, observation).weighted(observation.weights)
             num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
-            heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
-            return replace(rows, heights=None if heights is None else replace(heights, answer=None))
+            return replace(rows, heights=self._heights(observation.judge, num_outcomes, like))
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
     def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
@@ -201,7 +202,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             lower = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
             rows = replace(rows, coefficient=coefficient, lower=lower)
         judge = None if observation.judge is None else observation.judge[event]
-        return replace(rows, heights=self._heights_of_answers(judge, event, num_outcomes[event], like))
+        return replace(rows, heights=self._heights(judge, num_outcomes[event], like, event))
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""

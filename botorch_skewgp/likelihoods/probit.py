@@ -20,13 +20,7 @@ from torch.distributions import Bernoulli
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.parameters import (
-    PositiveParameter,
-    RateParameter,
-    as_rate,
-    register_named_prior,
-    register_rate,
-)
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, register_named_prior
 from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
 from botorch_skewgp.observations.observation import Kind
@@ -121,7 +115,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         super().__init__(*args, **kwargs)
         self._register_threshold(threshold, learn_shift, shift_prior)
         if float(rate) > 0:
-            register_rate(self, "guess", rate)
+            self._register_rate("guess", rate)
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
         """Slips, plus guesses of outcome 1 by attentive answers."""

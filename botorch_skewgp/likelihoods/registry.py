@@ -24,12 +24,7 @@ from botorch_skewgp.observations.duels import BUTTONS
 
 
 class Context(NamedTuple):
-    r"""The context that a default likelihood depends on.
-
-    Args:
-        kinds: All kinds of observations of the model.
-        observations: The observations.
-    """
+    """What a default likelihood depends on: all kinds of observations of the model, and the observations."""
 
     kinds: tuple[type[Observation], ...]
     observations: tuple[Observation, ...] = ()

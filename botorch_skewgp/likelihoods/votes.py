@@ -69,7 +69,7 @@ class VoteLikelihood(PreferenceLikelihood):
         super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed, threshold=threshold)
         self.buttons = page
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
-        self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
+        self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None)
 
     @property
     def kinds_of_outcomes(self) -> tuple[Kind, ...]:
@@ -77,9 +77,7 @@ class VoteLikelihood(PreferenceLikelihood):
         return (*super().kinds_of_outcomes, Vote)
 
     def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
-        """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are the page's
-        buttons, in their order.
-        """
+        """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are buttons."""
         if not issubclass(kind, Vote) or (num_points or 2) > 2:
             return super().reading(kind, like, scale, num_points)
         if len(self.buttons) == 2:
@@ -105,9 +103,7 @@ class VoteLikelihood(PreferenceLikelihood):
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The difference of each vote, and the average where the vote bounds it.
 
-        Raises:
-            InputDataError: If an answer is not among the buttons.
-            UnsupportedError: If votes with weights may be slips.
+        Raises `InputDataError` for buttons that the page lacks, `UnsupportedError` for weights of votes with slips.
         """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
@@ -139,11 +135,11 @@ class VoteLikelihood(PreferenceLikelihood):
             lower=lower[answer, which],
             upper=upper[answer, which],
             noise=reading.variance[which],
-            heights=self._heights_of_answers(
+            heights=self._heights(
                 None if observation.judge is None else observation.judge.to(answer)[answer],
-                answer,
                 answer.new_full(answer.shape, len(self.buttons)),
                 like,
+                answer,
             ),
         )
         return rows.weighted(None if count is None else count.to(answer.device)[answer])

@@ -1,8 +1,7 @@
 """Observations: small immutable classes, one for each kind, validated when built.
 
-`observation` has their base classes, `checks` the checks of arguments. `numeric`, `labels`, `duels`, `rankings`
-(choices too), `slopes` and `affine` are the kinds. Observations refer to rows of
-`train_X` by index and hold no parameters; noise levels and cut-points belong to the likelihoods.
+`observation` has their base classes, `checks` the checks of arguments; `numeric`, `labels`, `duels`, `rankings`,
+`slopes` and `affine` are the kinds. They refer to rows of `train_X` by index; noise belongs to the likelihoods.
 """
 
 from botorch_skewgp.observations.affine import AffineProbit

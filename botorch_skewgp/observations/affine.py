@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
+from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values, check_length
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -41,7 +41,7 @@ class AffineProbit(Observation):
     upper: Tensor = torch.inf  # type: ignore[assignment]
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         weight = as_tensor(self.weight, "weight")
         if weight.ndim != 2 or weight.dtype == torch.bool or weight.is_complex() or not weight.isfinite().all():
             raise InputDataError(f"weight must be an m x n tensor of finite numbers; got shape {tuple(weight.shape)}.")
@@ -57,8 +57,7 @@ class AffineProbit(Observation):
         for name in ("bias", "lower", "upper"):
             value = as_tensor(getattr(self, name), name)
             value = as_values(value.expand(m) if value.ndim == 0 else value, name).to(weight)
-            if value.shape[0] != m:
-                raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
+            check_length(value, m, name, "rows of weight")
             self._set(**{name: value})
         if not self.bias.isfinite().all():
             raise InputDataError("bias must be finite.")
@@ -79,7 +78,6 @@ class AffineProbit(Observation):
         if m and (torch.linalg.eigvalsh(covariance) < -m * tolerance).any():
             raise InputDataError("covariance must be positive semi-definite; it has a negative eigenvalue.")
         self._set(covariance=covariance)
-        super().__post_init__()
 
     @property
     def num_answers(self) -> int:

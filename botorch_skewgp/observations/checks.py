@@ -217,9 +217,14 @@ def as_point_index(index: Any, m: int, name: str) -> Tensor:
     if index is None:
         return torch.arange(m)
     index = as_index(index, "index", "m-dim", ndim=1)
-    if index.shape[0] != m:
-        raise InputDataError(f"index must have one entry for each of the {m} entries of {name}; got {index.shape[0]}.")
+    check_length(index, m, "index", f"entries of {name}")
     return index
+
+
+def check_length(values: Tensor, m: int, name: str, what: str) -> None:
+    """Raise `InputDataError` unless there is a value for each of `m` others."""
+    if len(values) != m:
+        raise InputDataError(f"{name} must have one entry for each of the {m} {what}; got {len(values)}.")
 
 
 def as_flags(value: Any, name: str) -> Tensor:

@@ -12,16 +12,34 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_values, check_pairs
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_values, check_length, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
 FEW_ANSWERS = 3  # below, all may have a strength above 0 by chance
 BUTTONS = ("first", "second", "tie", "both bad", "both good")
 FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
+REVERSED = [SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD]  # the buttons of the same meanings under minimisation
 
 
 @dataclass(frozen=True, eq=False)
-class Preference(Countable):
+class Duel(Countable):
+    """Base class of comparisons of two points: `pairs` is an `m x 2` integer tensor of rows of `train_X`."""
+
+    pairs: Tensor
+
+    index_field: ClassVar[str] = "pairs"
+    points_per_observation: ClassVar[int] = 2
+
+    def _check(self) -> None:
+        self._set(pairs=check_pairs(self.pairs, "pairs"))
+
+    def reversed(self) -> Self:
+        """The lower point of each pair is the winner; ties stay ties."""
+        return self._with({"pairs": self.pairs.flip(-1)})
+
+
+@dataclass(frozen=True, eq=False)
+class Preference(Duel):
     r"""Duels: one point was preferred to another. A pair may occur repeatedly, also in both orders.
 
     `strength` grades the difference in ordered steps such as "a little" and "much": the noisy difference fell between
@@ -43,29 +61,19 @@ class Preference(Countable):
         >>> Preference([[0, 1], [2, 1]], strength=[0, 1])  # 0 is a little better than 1, and 2 is much better
     """
 
-    pairs: Tensor
     strength: Tensor | None = None
     num_strengths: int | None = None
 
-    index_field: ClassVar[str] = "pairs"
-    points_per_observation: ClassVar[int] = 2
     turns_round: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._set(pairs=check_pairs(self.pairs, "pairs"))
-        self._check_strength()
-        super().__post_init__()
-
-    def _check_strength(self) -> None:
+    def _check(self) -> None:
+        super()._check()
         if self.strength is None:
             if self.num_strengths is not None:
                 raise InputDataError("num_strengths counts the steps of strength, which is missing; give both.")
             return
         strength = as_values(self.strength, "strength")
-        if len(strength) != len(self.pairs):
-            raise InputDataError(
-                f"strength must have one entry for each of the {len(self.pairs)} pairs; got {len(strength)}."
-            )
+        check_length(strength, len(self.pairs), "strength", "pairs")
         whole = (strength == strength.round()) & (strength >= 0)
         if self.num_strengths is None:
             steps = max(2, int(strength[whole].max()) + 1 if whole.any() else 2)
@@ -83,7 +91,7 @@ class Preference(Countable):
                 f"strength counts from 0, the smallest difference, and every answer is {int(strength.min())} or more: "
                 "subtract 1 if they count from 1. If no difference was small, give num_strengths.",
                 InputDataWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._set(strength=strength.long(), num_strengths=steps)
 
@@ -92,37 +100,25 @@ class Preference(Countable):
         """The pairs."""
         return self.pairs
 
-    def reversed(self) -> Preference:
-        """The lower point of each pair is the winner."""
-        return self._with({"pairs": self.pairs.flip(-1)})
-
 
 @dataclass(frozen=True, eq=False)
 class GradedPreference(Preference):
     r"""Duels that always have a strength: the kind of such questions for acquisition functions.
 
-    As data the same as a `Preference` with a strength.
-
-    Args:
-        pairs: As of `Preference`.
-        strength: As of `Preference`; required.
-        num_strengths: As of `Preference`.
-
-    Raises:
-        InputDataError: As `Preference`, and without a strength.
+    As data the same as a `Preference` with a strength, of which it takes the arguments; the strength is required.
 
     Example:
         >>> GradedPreference([[0, 1]], strength=[1], num_strengths=2)  # 0 is much better than 1
     """
 
-    def _check_strength(self) -> None:
+    def _check(self) -> None:
         if self.strength is None:
             raise InputDataError("GradedPreference needs a strength for each pair; without one give a Preference.")
-        super()._check_strength()
+        super()._check()
 
 
 @dataclass(frozen=True, eq=False)
-class Tie(Countable):
+class Tie(Duel):
     r"""Duels that ended in a tie: the noisy difference was within the likelihood's width of ties.
 
     Args:
@@ -135,27 +131,14 @@ class Tie(Countable):
         >>> Tie([[0, 3]])
     """
 
-    pairs: Tensor
-
-    index_field: ClassVar[str] = "pairs"
-    points_per_observation: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        self._set(pairs=check_pairs(self.pairs, "pairs"))
-        super().__post_init__()
-
     @property
     def ties(self) -> Tensor:
         """The pairs."""
         return self.pairs
 
-    def reversed(self) -> Tie:
-        """The same ties; the difference of each pair has the other sign."""
-        return self._with({"pairs": self.pairs.flip(-1)})
-
 
 @dataclass(frozen=True, eq=False)
-class Vote(Countable):
+class Vote(Duel):
     r"""A vote on a page with two items and some buttons: one is better, or neither.
 
     A vote for an item is a noisy difference beyond the width of ties. Within that width neither is better, and
@@ -177,33 +160,27 @@ class Vote(Countable):
         >>> Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"])
     """
 
-    pairs: Tensor
     answers: Tensor | Sequence[str]
     buttons: tuple[str, ...] = None  # type: ignore[assignment]  # set when built
 
-    index_field: ClassVar[str] = "pairs"
-    points_per_observation: ClassVar[int] = 2
     turns_round: ClassVar[bool] = True
     tells_level: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._set(pairs=check_pairs(self.pairs, "pairs"))
+    def _check(self) -> None:
+        super()._check()
         codes = _as_answers(self.answers)
-        if len(codes) != len(self.pairs):
-            raise InputDataError(
-                f"answers must have one entry for each of the {len(self.pairs)} pairs; got {len(codes)}."
-            )
+        check_length(codes, len(self.pairs), "answers", "pairs")
         given = {BUTTONS[code] for code in codes.unique().tolist()}
         buttons = check_buttons({*BUTTONS[:3], *given} if self.buttons is None else self.buttons)
         if not given.issubset(buttons):
             raise InputDataError(f"answers must be among the buttons {buttons}; got {sorted(given - set(buttons))}.")
         self._set(answers=codes, buttons=buttons)
-        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
         """Pairs with a winner, winner first."""
-        return self._winner_first()[self._codes < TIE]
+        winner_first = torch.where((self._codes == SECOND).unsqueeze(-1), self.pairs.flip(-1), self.pairs)
+        return winner_first[self._codes < TIE]
 
     @property
     def ties(self) -> Tensor:
@@ -215,19 +192,16 @@ class Vote(Countable):
         assert isinstance(self.answers, Tensor)
         return self.answers
 
-    def _winner_first(self) -> Tensor:
-        return torch.where((self._codes == SECOND).unsqueeze(-1), self.pairs.flip(-1), self.pairs)
-
     def reversed(self) -> Self:
         """The other item wins, and bad becomes good."""
-        swapped = tuple(reverse_button(button) for button in self.buttons)
-        turned = torch.tensor([SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD], device=self._codes.device)
-        return self._with({"answers": turned[self._codes], "buttons": check_buttons(swapped)})
+        answers = torch.tensor(REVERSED, device=self._codes.device)[self._codes]
+        buttons = check_buttons([reverse_button(button) for button in self.buttons])
+        return self._with({"answers": answers, "buttons": buttons})
 
 
 def reverse_button(button: str) -> str:
     """The button of the same meaning under minimisation."""
-    return BUTTONS[[SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD][BUTTONS.index(button)]]
+    return BUTTONS[REVERSED[BUTTONS.index(button)]]
 
 
 def check_buttons(buttons: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from botorch_skewgp.observations.checks import (
     as_index,
     as_point_index,
     as_values,
+    check_length,
     check_pairs,
 )
 from botorch_skewgp.observations.observation import Countable, Mark, Observation, as_judge
@@ -41,10 +42,9 @@ class Binary(Countable):
     labels: Tensor
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         labels = as_flags(self.labels, "labels")
         self._set(labels=labels, index=as_point_index(self.index, labels.shape[0], "labels"))
-        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each 1 and a no for each 0."""
@@ -75,10 +75,9 @@ class Validity(Countable):
     tells_validity: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         valid = as_flags(self.valid, "valid")
         self._set(valid=valid, index=as_point_index(self.index, valid.shape[0], "valid"))
-        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each success and a no for each failure."""
@@ -114,7 +113,7 @@ class Ordinal(Countable):
     index: Tensor = None  # type: ignore[assignment]  # set when built
     item: Tensor | None = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(num_grades=as_count(self.num_grades, "num_grades", most=MAX_CATEGORIES))
         grades = as_values(self.grades, "grades")
         bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
@@ -130,15 +129,13 @@ class Ordinal(Countable):
                 f"No grade of {len(grades)} is 0, the lowest of {self.num_grades}. If they were counted from 1, as "
                 "stars are, subtract 1.",
                 InputDataWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         self._set(grades=grades.long(), index=as_point_index(self.index, grades.shape[0], "grades"))
         if self.item is not None:
             item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
-            if len(item) != len(grades):
-                raise InputDataError(f"item must hold a number for each of the {len(grades)} grades; got {len(item)}.")
+            check_length(item, len(grades), "item", "grades")
             self._set(item=item)
-        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """The number of each grade."""
@@ -174,7 +171,7 @@ class LabelPreference(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
     event: Tensor = None  # type: ignore[assignment]  # set when built
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(num_labels=as_count(self.num_labels, "num_labels", most=MAX_CATEGORIES))
         labels = check_pairs(self.labels, "labels", what="labels", item="label")
         if labels.numel() and int(labels.max()) >= self.num_labels:
@@ -182,10 +179,8 @@ class LabelPreference(Observation):
         m = labels.shape[0]
         self._set(labels=labels, index=as_point_index(self.index, m, "labels"))
         event = torch.arange(m) if self.event is None else as_index(self.event, "event", "m-dim", 1, what="numbers")
-        if event.shape[0] != m:
-            raise InputDataError(f"event must have one entry for each of the {m} rows of labels; got {event.shape[0]}.")
+        check_length(event, m, "event", "rows of labels")
         self._set(event=event)
-        super().__post_init__()
 
     @property
     def num_outputs(self) -> int:

@@ -36,14 +36,13 @@ class Numeric(Observation):
 
     anchors_scale: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         values = as_values(self.values, "values")
         if not values.isfinite().all():
             raise InputDataError("values must be finite; give readings beyond a limit as Censored observations.")
         self._set(values=values, index=as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
             self._set(noise=_as_variances(self.noise, values, "values"))
-        super().__post_init__()
 
     @property
     def numbers(self) -> Tensor:
@@ -84,7 +83,7 @@ class Censored(Countable):
 
     anchors_scale: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         lower, upper = as_tensor(self.lower, "lower"), as_tensor(self.upper, "upper")
         if lower.ndim == 0 and upper.ndim > 0:
             lower = lower.expand(upper.shape)
@@ -102,7 +101,6 @@ class Censored(Countable):
         self._set(lower=lower, upper=upper.to(lower), index=as_point_index(self.index, lower.shape[0], "lower"))
         if self.noise is not None:
             self._set(noise=_as_variances(self.noise, lower, "lower"))
-        super().__post_init__()
 
     @property
     def middles(self) -> Tensor:

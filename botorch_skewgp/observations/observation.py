@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, as_values, check_names
+from botorch_skewgp.observations.checks import as_index, as_values, check_length, check_names
 
 MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
 MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one
@@ -39,8 +39,7 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
     value = _for_each(value, num_answers)
     hint = " Number names by judge, names = number_judges(names)."
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
-    if len(judge) != num_answers:
-        raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
+    check_length(judge, num_answers, "judge", "answers")
     if len(judge) and int(judge.max()) > MAX_JUDGE:
         raise InputDataError(
             f"judge must hold numbers up to {MAX_JUDGE}; got {int(judge.max())}. number_judges renumbers them."
@@ -51,8 +50,7 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 def as_repeats(value: Any, num_answers: int) -> Tensor:
     """Check the counts of answers, one or one for each; integers, or float64 if fractions. Raises `InputDataError`."""
     count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
-    if len(count) != num_answers:
-        raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
+    check_length(count, num_answers, "count", "answers")
     bad = (~((count > 0) & count.isfinite())).nonzero().squeeze(-1)
     if bad.numel():
         raise InputDataError(
@@ -144,8 +142,12 @@ class Observation:
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        self._check()
         if self.judge is not None:
             self._set(judge=as_judge(self.judge, self.num_answers))
+
+    def _check(self) -> None:
+        """Check the fields of a kind, and set those that may be left out."""
 
     @property
     def num_answers(self) -> int:
@@ -169,11 +171,9 @@ class Observation:
         return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
 
     def at_columns(self, place: Callable[[Tensor, Tensor], Tensor]) -> Self:
-        r"""A copy whose indices are columns, pairs of a point and a judge, instead of points.
+        """A copy whose indices are columns, pairs of a point and a judge, instead of points.
 
-        Args:
-            place: Maps tensors of points and of judge codes (0 for no judge, else the judge's number plus one) to
-                columns.
+        `place` maps points and judge codes (0 for no judge, else the judge's number plus one) to columns.
         """
         index = getattr(self, self.index_field)
         by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1

@@ -9,12 +9,23 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_flags, as_index, check_distinct, check_filled
+from botorch_skewgp.observations.checks import as_flags, as_index, check_distinct, check_filled, check_length
 from botorch_skewgp.observations.observation import Countable
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Countable):
+class Order(Countable):
+    """Base class of comparisons of two or more points in one judgement."""
+
+    index_field: ClassVar[str] = "options"
+    points_per_observation: ClassVar[int] = 2
+    takes_more_points: ClassVar[bool] = True
+    turns_round: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Order):
     r"""Best of several: the first item of each row was chosen among all items of the row.
 
     Args:
@@ -30,17 +41,10 @@ class Choice(Countable):
 
     options: Tensor
 
-    index_field: ClassVar[str] = "options"
-    points_per_observation: ClassVar[int] = 2
-    takes_more_points: ClassVar[bool] = True
-    turns_round: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_filled(options, "options")
         self._set(options=options)
-        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -59,7 +63,7 @@ class Choice(Countable):
 
 
 @dataclass(frozen=True, eq=False)
-class ChoiceOrNone(Countable):
+class ChoiceOrNone(Order):
     r"""Best of several, or none of them: questions with the answer "all of these are bad".
 
     That answer competes like an option of its own, whose utility is the likelihood's threshold and whose noise is that
@@ -81,21 +85,14 @@ class ChoiceOrNone(Countable):
     none: Tensor
     turned: bool = field(default=False, init=False, repr=False)  # whether low values are good
 
-    index_field: ClassVar[str] = "options"
-    points_per_observation: ClassVar[int] = 2
-    takes_more_points: ClassVar[bool] = True
-    turns_round: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = False
     tells_level: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_filled(options, "options", least=1)
         none = as_flags(self.none, "none")
-        if len(none) != len(options):
-            raise InputDataError(f"none must have one entry for each of the {len(options)} rows; got {len(none)}.")
+        check_length(none, len(options), "none", "rows")
         self._set(options=options, none=none)
-        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -120,7 +117,7 @@ class ChoiceOrNone(Countable):
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Countable):
+class Ranking(Order):
     r"""Rankings: several items ordered in one judgement, in which each item's noise is drawn once.
 
     Args:
@@ -140,12 +137,8 @@ class Ranking(Countable):
     ranks: Tensor = None  # type: ignore[assignment]  # set when built
 
     index_field: ClassVar[str] = "items"
-    points_per_observation: ClassVar[int] = 2
-    takes_more_points: ClassVar[bool] = True
-    turns_round: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
         check_distinct(items, "items")
         check_filled(items, "items")
@@ -164,7 +157,6 @@ class Ranking(Countable):
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         self._set(ranks=ranks)
-        super().__post_init__()
 
     @classmethod
     def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:

@@ -53,7 +53,7 @@ class Slope(Observation):
     signs: Tensor
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         dims, signs = as_tensor(self.dims, "dims"), as_tensor(self.signs, "signs")
         sizes = {len(entry) for entry in (dims, signs) if entry.ndim > 0}
         if self.index is not None:
@@ -66,7 +66,6 @@ class Slope(Observation):
         if signs.ndim != 1 or signs.dtype == torch.bool or signs.dtype.is_complex or (signs.abs() != 1).any():
             raise InputDataError(f"signs must be 1 (rises) or -1 (falls) for each slope; got {signs.tolist()}.")
         self._set(dims=dims, signs=signs.long(), index=as_point_index(self.index, m, "dims"))
-        super().__post_init__()
 
     @property
     def num_inputs_needed(self) -> int:

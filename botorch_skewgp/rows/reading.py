@@ -8,12 +8,11 @@ observations, fantasies, the information of an observation, and the knowledge gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.rows.rows import Rows
 from botorch_skewgp.truncated.univariate import hermite, log_interval_probability, standardise
@@ -160,11 +159,7 @@ class Reading:
         return padded[reading, below], padded[reading, above]
 
     def asked(self, outcome: Tensor) -> Tensor:
-        """The numbers of the readings that given outcomes bound.
-
-        `outcome.shape x A`, with `A` the number of readings that each outcome bounds; all readings if outcomes bound
-        different numbers.
-        """
+        """The readings that given outcomes bound, `outcome.shape x A`; all if outcomes bound different numbers."""
         last = self.cutpoints.shape[-1] + 1
         below, above = self.outcomes.unbind(-1)
         bounded = (below > 0) | (above < last)
@@ -177,21 +172,14 @@ class Reading:
     # Data
 
     def rows(self, index: Tensor, outcome: Tensor, reads: Tensor | None = None) -> Rows:
-        """The rows of observations whose outcomes are known, by a single reading.
-
-        `index` has the points that are the items of each observation, and `reads` the quantities there, `m x k`, see
-        `botorch_skewgp.rows.columns`.
-        """
+        """The rows of single readings of known outcomes; points and quantities (see `rows`) of items are `m x k`."""
         lower, upper = self.bounds(outcome.to(self.weight.device))
         return self.rows_between(index, lower.squeeze(-1), upper.squeeze(-1), reads=reads)
 
     def rows_between(
         self, index: Tensor, lower: Tensor, upper: Tensor, noise: Tensor | None = None, reads: Tensor | None = None
     ) -> Rows:
-        """The rows of single readings that lie in given intervals.
-
-        Bounds and noise variances are `m`, the latter this reading's own if `None`; they are equal for numbers.
-        """
+        """The rows of single readings in given intervals, `m`, with equal bounds for numbers, and given variances."""
         m, device = index.shape[0], self.weight.device
         return Rows(
             index=index.to(device),
@@ -206,10 +194,9 @@ class Reading:
     # New observations
 
     def log_probabilities(self, items: Tensor) -> Tensor:
-        """The log probabilities of all outcomes given the latent function.
+        """The log probabilities of all outcomes, `... x O`, given the latent function at the items, `... x k`.
 
-        `... x O` for values `... x k` at the items. Raises `UnsupportedError` if outcomes are joint with correlated
-        noise, and not those of a choice.
+        Raises `UnsupportedError` if outcomes are joint with correlated noise, and not those of a choice.
         """
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
@@ -222,12 +209,7 @@ class Reading:
 
     @torch.no_grad()
     def probabilities(self, items: Tensor) -> Tensor:
-        """The probabilities of all outcomes, for averages over many values.
-
-        Several times as fast as `log_probabilities`, without derivatives or relative digits in the tails.
-
-        As `log_probabilities`.
-        """
+        """As `log_probabilities`, several times as fast, without derivatives or relative digits in the tails."""
         if self.is_single or self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
             attentive = cell_probabilities(*self._all_bounds, value, self.variance.sqrt()).prod(-1)
@@ -236,18 +218,13 @@ class Reading:
         return self.with_slips(_best_of(items / self.noise.sqrt()))
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
-        """The log probabilities of all outcomes of a single reading with a normal error besides its noise.
-
-        `... x O` for readings without noise and the variance of their normal error.
-        """
-        scale = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1)
-        lower, upper = (bound.squeeze(-1) for bound in self.bounds(torch.arange(self.num_outcomes)))
-        value = value.unsqueeze(-1)
+        """The log probabilities of outcomes, `... x O`, of readings without noise, with a variance besides its own."""
+        scale, value = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1), value.unsqueeze(-1)
         if self.num_outcomes == 2:
             margin = (value - self.cutpoints[0]) / scale
             up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
             return self._with_slips(torch.special.log_ndtr(margin * up))
-        bounds = standardise(lower, value, scale), standardise(upper, value, scale)
+        bounds = (standardise(bound.squeeze(-1), value, scale) for bound in self._all_bounds)
         return self._with_slips(log_interval_probability(*bounds))
 
     def _with_slips(self, log_attentive: Tensor) -> Tensor:
@@ -272,19 +249,10 @@ class Reading:
         r"""The probabilities of outcomes from those of attentive answers, both `... x O`."""
         return attentive if self.slips is None else attentive * self.attention + self.slips.to(attentive)
 
-    def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
-        """The distribution of a new observation from the log probabilities of its outcomes.
-
-        A Bernoulli distribution of outcome 1 for two outcomes of a single reading, else a categorical one.
-        """
-        if self.is_single and self.num_outcomes == 2:
-            return Bernoulli(logits=log_probabilities[..., 1] - log_probabilities[..., 0])
-        return Categorical(logits=log_probabilities)
-
     def outcome_of(self, noisy: Tensor) -> Tensor:
-        """The outcomes of noisy values of the latent function. From values `... x k` of `f + v` at the items."""
+        """The outcomes of noisy values of the latent function, `... x k` of `f + v` at the items."""
         readings = (noisy @ self.weight.mT).unsqueeze(-2)
-        lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
+        lower, upper = self._all_bounds
         return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
 
     def slipped(self, outcome: Tensor, generator: torch.Generator) -> Tensor:
@@ -304,20 +272,8 @@ class Reading:
         slip = None if self.slips is None else self.slip_of(outcome).unsqueeze(-1)
         return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT), slip, self.attention)
 
-    def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
-        """The rows that a new observation at each of several points would add, for readings of one item.
-
-        For outcomes `batch_shape x q`.
-        """
-        lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
-        slip = None if self.slips is None else self.slip_of(outcome)
-        return replace(FantasyRows.at_points(lower, upper, self.noise), slip=slip, attention=self.attention)
-
     def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
-        """The rows of single readings with known outcomes over the points of a fantasy.
-
-        Points `batch_shape x m x k` of the fantasy's are the items; outcomes are `batch_shape x m`.
-        """
+        """The rows of single readings of known outcomes, `batch_shape x m`, at points of a fantasy, `... x m x k`."""
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
         weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import botorch
-from contract_cases import KINDS, Case, case
+from contract_cases import KINDS, OTHERS, Case, case
 from contract_checks import CHECKS, run
 from contract_registry import IMPOSSIBLE, Entry, entries
 
 TARGET = Path(__file__).parents[2] / "docs" / "measurements" / "compatibility.md"
-OTHERS = ("BayesianTransformedGP", "PairwiseGP", "SingleTaskGP")
 HEAD = """# Compatibility with BoTorch, function by function
 
 Made by `python tests/contract/compatibility.py` with BoTorch {version}; `tests/contract` runs the same checks. Every
@@ -47,36 +44,24 @@ def failures(entry: Entry, of: Case, checks: tuple[str, ...]) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class Row:
-    """What was found for an entry: failures of SkewGP by kind, and of the other models."""
-
-    entry: Entry
-    own: dict[str, list[str]]
-    others: dict[str, list[str]]
-
-    @classmethod
-    def of(cls, entry: Entry) -> Row:
-        own = {kind: failures(entry, case(kind), CHECKS) for kind in KINDS}
-        others = {name: failures(entry, case(name), ("value", "gradient")) for name in OTHERS}
-        return cls(entry, {kind: found for kind, found in own.items() if found}, others)
-
-    def __str__(self) -> str:
-        bad = "; ".join(f"{kind}: {', '.join(found)}" for kind, found in self.own.items())
-        notes = sorted({f"{check} not checked: {reason}" for check, reason in self.entry.left_out.items()})
-        own = "; ".join([bad or self.entry.route, *notes])
-        others = " | ".join("; ".join(found) or "yes" for found in self.others.values())
-        return f"| {self.entry.name} | {own} | {others} |"
+def row(entry: Entry) -> tuple[str, dict[str, bool]]:
+    """The line of an entry, and which models pass: SkewGP with all checks and kinds."""
+    own = {kind: failures(entry, case(kind), CHECKS) for kind in KINDS}
+    bad = "; ".join(f"{kind}: {', '.join(found)}" for kind, found in own.items() if found)
+    notes = sorted({f"{check} not checked: {reason}" for check, reason in entry.left_out.items()})
+    others = {name: failures(entry, case(name), ("value", "gradient")) for name in OTHERS}
+    cells = ["; ".join([bad or entry.route, *notes]), *("; ".join(found) or "yes" for found in others.values())]
+    passed = {"SkewGP": not bad} | {name: not found for name, found in others.items()}
+    return f"| {entry.name} | {' | '.join(cells)} |", passed
 
 
-def counts(rows: Sequence[Row]) -> str:
+def counts(rows: dict[str, dict[str, bool]]) -> str:
     """How many of the rows each model passes."""
-    passed = {name: [row for row in rows if not row.others[name]] for name in OTHERS}
+    passed = {name: {row for row, by in rows.items() if by[name]} for name in ("SkewGP", *OTHERS)}
     number = ", ".join(f"{name} passes {len(passed[name])}" for name in OTHERS)
-    of_ours = sum(not row.own for row in rows)
-    behind = sorted({row.entry.name for found in passed.values() for row in found if row.own})
+    behind = sorted(set().union(*(passed[name] for name in OTHERS)) - passed["SkewGP"])
     return (
-        f"Of {len(rows)} rows that were run, SkewGP passes {of_ours} with all checks and kinds, "
+        f"Of {len(rows)} rows that were run, SkewGP passes {len(passed['SkewGP'])} with all checks and kinds, "
         f"{number}.\nRows that another model passes and SkewGP does not: {', '.join(behind) or 'none'}."
     )
 
@@ -84,11 +69,12 @@ def counts(rows: Sequence[Row]) -> str:
 def main() -> None:
     """Write the table."""
     warnings.simplefilter("ignore")
-    rows = [Row.of(entry) for entry in entries()]
-    lines = [str(row) for row in rows]
+    found = {entry.name: row(entry) for entry in entries()}
+    lines = [line for line, _ in found.values()]
     lines += [f"| {target.__name__} | {reason} | | | |" for target, reason in IMPOSSIBLE.items()]
+    of_models = counts({name: passed for name, (_, passed) in found.items()})
     TARGET.parent.mkdir(exist_ok=True)
-    head = HEAD.format(version=botorch.__version__, checks=", ".join(CHECKS), counts=counts(rows))
+    head = HEAD.format(version=botorch.__version__, checks=", ".join(CHECKS), counts=of_models)
     TARGET.write_text(head + "\n".join(sorted(lines)) + "\n", encoding="utf-8")
 
 

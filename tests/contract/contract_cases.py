@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -16,7 +15,6 @@ from gpytorch.means import ConstantMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import NormalPrior
 from torch import Tensor
-from torch.nn import Module
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -39,19 +37,24 @@ def tensor(x) -> Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of model.
-
-    Args:
-        name: The name of the kind.
-        make: Makes the model of one of two objectives, with or without an input transform.
-        fantasies_are_duels: Whether a fantasy is a comparison, which needs two points.
-        is_gaussian: Whether posteriors are Gaussian to begin with.
-    """
+    """A kind of SkewGP, or one of BoTorch's own models for comparison."""
 
     name: str
-    make: Callable[[int, InputTransform | None], Model]
-    fantasies_are_duels: bool = False
-    is_gaussian: bool = False
+
+    @property
+    def fantasies_are_duels(self) -> bool:
+        """Whether a fantasy is a comparison, which needs two points."""
+        return self.name == "preference"
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether posteriors are Gaussian to begin with."""
+        return self.name in ("SingleTaskGP", "PairwiseGP")
+
+    def make(self, objective: int, transform: InputTransform | None) -> Model:
+        """A model of one of two objectives."""
+        other = OTHERS.get(self.name)
+        return _skew_gp(self.name, objective, transform) if other is None else other(objective, transform)
 
     @cached_property
     def train_X(self) -> Tensor:
@@ -140,38 +143,29 @@ def observations(kind: str, objective: int) -> Observation | list[Observation]:
     return Numeric(y)
 
 
-def _modules(kind: str) -> dict[str, Module]:
-    """A kernel and a mean whose hyperparameters stay moderate: functions are checked, not defaults."""
-    prior = NormalPrior(0.0, 10.0**0.5) if kind in ("preference", "binary") else None
-    return {"covar_module": default_covar_module(DIM), "mean_module": ConstantMean(prior)}
-
-
-def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> SkewGP:
+def _skew_gp(kind: str, objective: int, transform: InputTransform | None, fitted: bool = True) -> SkewGP:
     prior = None
     if kind == "skew prior":
         prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-
-    def build(transform: InputTransform | None) -> SkewGP:
-        return SkewGP(
-            points(),
-            observations(kind, objective),
-            skew_prior=prior,
-            input_transform=transform,
-            draw_settings=DRAWS,
-            **_modules(kind),
-        )
-
-    model = build(transform)
-    model.load_state_dict(_fitted_state(kind, objective), strict=False)
+    # a kernel and a mean whose hyperparameters stay moderate: functions are checked, not defaults
+    of_mean = NormalPrior(0.0, 10.0**0.5) if kind in ("preference", "binary") else None
+    model = SkewGP(
+        points(),
+        observations(kind, objective),
+        covar_module=default_covar_module(DIM),
+        mean_module=ConstantMean(of_mean),
+        skew_prior=prior,
+        input_transform=transform,
+        draw_settings=DRAWS,
+    )
+    if fitted:
+        model.load_state_dict(_fitted_state(kind, objective), strict=False)
     return model
 
 
 @cache
 def _fitted_state(kind: str, objective: int) -> dict[str, Tensor]:
-    prior = None
-    if kind == "skew prior":
-        prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS, **_modules(kind))
+    model = _skew_gp(kind, objective, None, fitted=False)
     _fit(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.state_dict()
 
@@ -200,15 +194,5 @@ def _transformed_gp(objective: int, transform: InputTransform | None) -> Bayesia
 
 
 KINDS = ("preference", "binary", "mixed", "skew prior")
-
-
-@cache
-def case(kind: str) -> Case:
-    """The case of a kind of SkewGP, or of one of BoTorch's own models for comparison."""
-    if kind == "SingleTaskGP":
-        return Case(kind, _single_task_gp, is_gaussian=True)
-    if kind == "BayesianTransformedGP":
-        return Case(kind, _transformed_gp)
-    if kind == "PairwiseGP":
-        return Case(kind, _pairwise_gp, is_gaussian=True)
-    return Case(kind, lambda i, t: _skew_gp(kind, i, t), fantasies_are_duels=kind == "preference")
+OTHERS = {"BayesianTransformedGP": _transformed_gp, "PairwiseGP": _pairwise_gp, "SingleTaskGP": _single_task_gp}
+case = cache(Case)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 import torch
@@ -19,7 +20,18 @@ from botorch_skewgp.likelihoods import (
     default_likelihood,
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
-from botorch_skewgp.observations import AffineProbit, Binary, ChoiceOrNone
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Choice,
+    ChoiceOrNone,
+    LabelPreference,
+    Preference,
+    Ranking,
+    Slope,
+    Vote,
+)
+from botorch_skewgp.observations.duels import BUTTONS
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
@@ -63,8 +75,9 @@ def moments(model):
 
 
 @pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
-@pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("name", [*ENTRIES, *FEATURES])
+@pytest.mark.parametrize(
+    ("name", "drawn"), [*((name, True) for name in [*ENTRIES, *FEATURES]), *((name, False) for name in FEATURES)]
+)
 def test_copies_and_moves(name, drawn):
     model = build(name)
     model.covar_module.outputscale = 1.7
@@ -125,3 +138,28 @@ def test_slips(name):
         assert slips.shape == (ENTRIES[name].num_answers,)
         assert bool(((slips > 0) & (slips < 1)).all())
         assert bool(moments(model).isfinite().all())
+
+
+HALVES = ((0.0, torch.inf), (-torch.inf, 0.0))
+QUESTIONS = {  # with all of their answers
+    "choice": [Choice([[i, (i + 1) % 3, (i + 2) % 3]]) for i in range(3)],
+    "ranking": [Ranking([order]) for order in permutations(range(3))],
+    "vote": [Vote([[0, 1]], [button], BUTTONS) for button in BUTTONS],
+    "graded duels": [Preference([pair], [step], 2) for pair in ([0, 1], [1, 0]) for step in (0, 1)],
+    "slope": [Slope(0, sign, index=[0]) for sign in (1, -1)],
+    "classes": [LabelPreference.from_classes([label], 3) for label in range(3)],
+    "affine": [AffineProbit([[1.0]], 0.0, [[1.0]], *bounds) for bounds in HALVES],
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_evidences_of_all_answers_add_up_to_one_with_slips(name):
+    likelihood = default_likelihood(QUESTIONS[name])
+    likelihood.start_slips()
+    likelihood.slip = 0.3
+    settings = {"likelihood": likelihood, "draw_settings": DrawSettings(num_draws=1024)}
+    evidence = [model_of(answer, **settings).log_marginal_likelihood() for answer in QUESTIONS[name]]
+    values = torch.stack([entry.value for entry in evidence]).exp()
+    error = (values * torch.stack([entry.standard_error for entry in evidence])).norm()
+    assert abs(float(values.sum() - 1)) < 4.5 * error + 1e-3
+    assert bool((values > 0.3 / len(values)).all())

@@ -114,36 +114,25 @@ def test_variances_of_slopes_against_finite_differences(kernel, num, generator):
 
 @pytest.mark.parametrize("name", smooth_kernels())
 def test_against_finite_differences(name, generator):
-    """Of values of the kernel as GPyTorch computes them, at points apart."""
+    """Of values of the kernel as GPyTorch computes them, along a direction at points and at others apart."""
     kernel = smooth_kernels()[name].double()
-    X, Z = points(3, generator), points(4, generator)
-    h = 1e-3
-    step = h * torch.eye(D, dtype=torch.float64)
-
-    def moved(i, j, a, b):
-        return kernel(X + a * step[i], Z + b * step[j]).to_dense()
+    X, Z, h = points(3, generator), points(4, generator), 1e-3
+    u, v = (torch.randn(D, generator=generator, dtype=torch.float64) for _ in range(2))
 
     def central(stencil):  # fourth order
         return (8 * (stencil(1) - stencil(-1)) - (stencil(2) - stencil(-2))) / (12 * h)
 
+    def moved(a, b=0):
+        return kernel(X + a * h * u, Z + b * h * v).to_dense()
+
     with torch.no_grad():
-        for i in range(D):
-            in_x = torch.full((3,), i)
-            found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), VALUE))
-            expected = central(lambda a, i=i: moved(i, 0, a, 0))
-            torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
-            for j in range(D):
-                found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), j))
-                expected = central(lambda a, i=i, j=j: central(lambda b, a=a, i=i, j=j: moved(i, j, a, b)))
-                torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_values_alone_are_those_of_the_kernel(generator):
-    X, Z = points(3, generator), points(4, generator)
-    for name, kernel in smooth_kernels().items():
-        kernel.double()
-        found = slope_covariance(kernel, X, torch.full((3,), VALUE), Z, torch.full((4,), VALUE))
-        torch.testing.assert_close(found, kernel(X, Z).to_dense(), rtol=1e-12, atol=1e-12, msg=name)
+        found = values_and_all_slopes(kernel, X, Z).view(3, D + 1, 4, D + 1)
+        torch.testing.assert_close(found[:, 0, :, 0], moved(0), rtol=1e-12, atol=1e-12)
+        slopes = torch.einsum("ndm,d->nm", found[:, 1:, :, 0], u)
+        torch.testing.assert_close(slopes, central(moved), rtol=1e-7, atol=1e-8)
+        slopes = torch.einsum("nimj,i,j->nm", found[:, 1:, :, 1:], u, v)
+        expected = central(lambda a: central(lambda b: moved(a, b)))
+        torch.testing.assert_close(slopes, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # linear_operator's products
@@ -180,38 +169,21 @@ def test_points_that_coincide_or_nearly_do(kernel, factor, distance, generator):
     assert with_other.abs().item() < 1e-12
 
 
-def test_batches_of_points(generator):
-    kernel = with_lengthscale(RBFKernel(ard_num_dims=D))
-    X, Z = points(3, generator, 2, 1), points(4, generator, 5)
+@pytest.mark.parametrize("kernel", [RBFKernel(), MaternKernel(1.5), MaternKernel(2.5), ScaleKernel(RQKernel())])
+def test_batches_gradients_and_precision(kernel, generator):
+    X, Z, kernel = points(3, generator, 2, 1), points(4, generator, 5), kernel.double()
     dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
     found = slope_covariance(kernel, X, dims_X, Z, dims_Z)
     assert found.shape == (2, 5, 3, 4)
     torch.testing.assert_close(found[1, 3], slope_covariance(kernel, X[1, 0], dims_X, Z[3], dims_Z))
-
-
-def test_no_points(generator):
-    kernel, X = RBFKernel().double(), points(3, generator)
-    none = torch.zeros(0, dtype=torch.long)
-    assert slope_covariance(kernel, X, torch.zeros(3, dtype=torch.long), X[:0], none).shape == (3, 0)
-
-
-def test_single_precision(generator):
-    X, Z = points(3, generator), points(4, generator)
-    dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
-    for kernel in (RBFKernel(), MaternKernel(1.5), MaternKernel(2.5), ScaleKernel(RQKernel())):
-        exact = slope_covariance(kernel.double(), X, dims_X, Z, dims_Z)
-        single = slope_covariance(kernel.float(), X.float(), dims_X, Z.float(), dims_Z)
-        assert single.dtype == torch.float32
-        torch.testing.assert_close(single.double(), exact, rtol=1e-4, atol=1e-5)
-
-
-def test_without_gradients(generator):
-    kernel, X = RBFKernel().double(), points(3, generator)
-    dims = torch.tensor([VALUE, 0, 2])
+    assert slope_covariance(kernel, X, dims_X, Z[:, :0], dims_Z[:0]).shape == (2, 5, 3, 0)
     with torch.no_grad():
-        found = slope_covariance(kernel, X, dims, X, dims)
-    assert not found.requires_grad
-    torch.testing.assert_close(found, slope_covariance(kernel, X, dims, X, dims).detach())
+        without = slope_covariance(kernel, X, dims_X, Z, dims_Z)
+    assert not without.requires_grad
+    torch.testing.assert_close(without, found.detach())
+    single = slope_covariance(kernel.float(), X.float(), dims_X, Z.float(), dims_Z)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.double(), found, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +236,6 @@ def test_kernels_without_slopes_are_refused(generator):
     X, dims = points(2, generator), torch.tensor([0, 1])
     with pytest.raises(UnsupportedError, match=r"Matern kernel with nu = 0\.5 has no slopes"):
         slope_covariance(ScaleKernel(MaternKernel(nu=0.5)).double(), X, dims, X, dims)
-    with pytest.raises(
-        UnsupportedError, match="cannot be found for CosineKernel"
-    ):  # written by a distance, without slopes at zero
+    # written by a distance, without slopes at zero
+    with pytest.raises(UnsupportedError, match="cannot be found for CosineKernel"):
         slope_covariance(CosineKernel().double(), X, dims, X, dims)

@@ -70,55 +70,6 @@ def test_rows_refer_to_the_points_named():
     assert torch.allclose(rows.weight(5) @ f, WEIGHT @ f[[4, 0, 2]])
 
 
-def test_wide_rows_agree_with_narrow_ones(generator):
-    """Rows of many points multiply with a dense matrix."""
-    weight = torch.randn(3, 12, dtype=torch.float64, generator=generator)
-    matrix = torch.randn(12, 2, dtype=torch.float64, generator=generator)
-    rows = ProbitAffineLikelihood().rows(AffineProbit(weight, 0.0, torch.eye(3)), matrix)
-    assert torch.allclose(rows.times(matrix), weight @ matrix)
-
-
-def test_new_affine_observations_have_no_law_of_their_own():
-    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
-    with pytest.raises(UnsupportedError, match="affine"):
-        model.predictive(NEW_X)
-    with pytest.raises(UnsupportedError, match="affine"):
-        model.likelihood(torch.zeros(3))
-
-
-# labels
-
-
-def test_labels_in_another_order_are_the_same_labels():
-    """Renaming the labels renames the outputs; only the draws differ."""
-    rename = torch.tensor([2, 0, 1])
-    classes = torch.tensor([0, 2, 1, 2, 0])
-    first = SkewGP(X, LabelPreference.from_classes(classes, 3))
-    second = SkewGP(X, LabelPreference.from_classes(rename[classes], 3))
-    assert torch.allclose(first.posterior(X).mean, second.posterior(X).mean[..., rename], rtol=0, atol=0.15)
-    evidences = [model.log_marginal_likelihood("ep").value.item() for model in (first, second)]
-    assert evidences[0] == pytest.approx(evidences[1], abs=1e-8)
-
-
-def test_number_of_labels_must_agree():
-    with pytest.raises(InputDataError, match=r"3 labels.* 2|another number of labels"):
-        SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2))
-
-
-def test_labels_do_not_mix_with_other_kinds():
-    with pytest.raises(InputDataError, match="LabelPreference observations have one latent function per label"):
-        SkewGP(X, [CLASSES, Binary([1])])
-
-
-def test_labels_with_a_skew_prior_are_refused():
-    prior = SkewPrior(torch.tensor([[0.5]]).double(), torch.tensor([1]), 0.0)
-    with pytest.raises(UnsupportedError, match="one latent function"):
-        SkewGP(X, CLASSES, skew_prior=prior)
-
-
-# mixtures
-
-
 def test_each_kind_goes_to_the_first_likelihood_that_takes_it():
     parts = [NumericLikelihood(), ProbitLikelihood(), PreferenceLikelihood(noise=0.3), PreferenceLikelihood(noise=0.9)]
     mixed = MixedLikelihood(*parts)
@@ -194,12 +145,6 @@ def test_latent_noise_is_that_of_the_numbers():
     assert MixedLikelihood(ProbitLikelihood(noise=0.9)).latent_noise(X).item() == pytest.approx(0.9)
 
 
-def test_a_likelihood_without_one_noise_says_so():
-    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3)))
-    with pytest.raises(UnsupportedError, match="observation_noise"):
-        model.posterior(NEW_X, observation_noise=True)
-
-
 def test_priors_of_every_part_enter_the_objective():
     prior = LogNormalPrior(loc=-1.0, scale=0.5)
     with_it = MixedLikelihood(
@@ -236,6 +181,27 @@ def test_keys_of_a_state_dict_name_kinds():
     assert any("Preference" in key for key in first.state_dict())
 
 
-def test_parts_are_likelihoods_of_this_package():
-    with pytest.raises(InputDataError, match="got GaussianLikelihood"):
-        MixedLikelihood(GaussianLikelihood())
+def affine_model():
+    return SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: affine_model().predictive(NEW_X), UnsupportedError, "affine"),
+        (lambda: affine_model().likelihood(torch.zeros(3)), UnsupportedError, "affine"),
+        (lambda: affine_model().posterior(NEW_X, observation_noise=True), UnsupportedError, "observation_noise"),
+        (
+            lambda: SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2)),
+            InputDataError,
+            "another number of labels",
+        ),
+        (lambda: SkewGP(X, [CLASSES, Binary([1])]), InputDataError, "LabelPreference .* one latent function per label"),
+        (lambda: SkewGP(X, CLASSES, skew_prior=SkewPrior([[0.5]], [1], 0.0)), UnsupportedError, "one latent function"),
+        (lambda: MixedLikelihood(GaussianLikelihood()), InputDataError, "got GaussianLikelihood"),
+        (lambda: MixedLikelihood(), InputDataError, "needs a likelihood for each kind"),
+    ],
+)
+def test_what_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

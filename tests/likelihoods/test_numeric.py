@@ -1,4 +1,4 @@
-"""The Gaussian likelihood of numbers: predictive distributions, gradients, parameters."""
+"""Numbers: laws of new readings, noise and bounds; through a warping, against models of warped numbers."""
 
 import math
 
@@ -6,11 +6,24 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms import Standardize
+from gradients import assert_parameter_gradient
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
-from botorch_skewgp.observations import Binary, Censored, Numeric
-from botorch_skewgp.warpings import BoxCox
+from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OutcomeScale,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import default_covar_module
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Validity
+from botorch_skewgp.papers import corrected_log_normalizer
+from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 INF = math.inf
 X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
@@ -18,29 +31,14 @@ NUMERIC = Numeric(torch.tensor([0.3, -0.5, 1.0], dtype=torch.float64), index=tor
 CENSORED = Censored(torch.tensor([-INF, 0.2]).double(), torch.tensor([0.1, INF]).double(), index=torch.tensor([1, 3]))
 
 
-def build(observations, likelihood, **kwargs) -> SkewGP:
-    return SkewGP(X, observations, likelihood=likelihood, **kwargs)
-
-
-def test_samples_give_a_normal_law():
-    likelihood = NumericLikelihood(noise=0.25)
-    f = torch.tensor([[0.1, -2.0]], dtype=torch.float64)
-    distribution = likelihood(f)
-    assert torch.equal(distribution.mean, f)
-    assert torch.allclose(distribution.variance, torch.full_like(f, 0.25), rtol=1e-7)
-
-
-def test_predictive_law_of_a_reading_is_the_noisy_posterior(generator):
-    model = build([NUMERIC, CENSORED], NumericLikelihood(noise=0.25))
+def test_laws_of_new_readings():
+    likelihood, f = NumericLikelihood(noise=0.25), torch.tensor([[0.1, -2.0]], dtype=torch.float64)
+    assert torch.equal(likelihood(f).mean, f)
+    assert torch.allclose(likelihood(f).variance, torch.full_like(f, 0.25), rtol=1e-7)
+    model = SkewGP(X, [NUMERIC, CENSORED], likelihood)
     predictive, posterior = model.predictive(X), model.posterior(X)
     assert torch.allclose(predictive.mean, posterior.mean)
-    assert torch.allclose(predictive.variance, posterior.variance + model.likelihood.noise)
-    means, sd = posterior.component_means.detach(), posterior.gaussian_variance.detach().unsqueeze(-1).sqrt()
-    draws = means + sd * torch.randn(200, *means.shape, dtype=means.dtype, generator=generator)
-    draws = draws + 0.5 * torch.randn(draws.shape, dtype=draws.dtype, generator=generator)
-    below = (draws <= 0.3).double().mean((0, -1))
-    # draws of one component are independent given the component
-    assert torch.allclose(predictive.cdf(0.3).squeeze(-1), below, atol=4 * 0.5 / (200 * means.shape[-1]) ** 0.5)
+    assert torch.allclose(predictive.variance, posterior.variance + likelihood.noise)
 
 
 def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
@@ -51,14 +49,6 @@ def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
     assert torch.allclose(likelihood.rows(given, X, scale).noise, torch.full((2,), 0.125).double())
     assert torch.allclose(likelihood.rows(CENSORED, X, scale).noise, likelihood.noise.expand(2))
     assert torch.allclose(likelihood.rows(CENSORED, X, scale).upper, torch.tensor([-0.45, INF]).double())
-
-
-def test_setting_and_sampling_through_the_prior():
-    likelihood = NumericLikelihood()
-    likelihood.noise = 0.7
-    assert likelihood.noise.item() == pytest.approx(0.7)
-    likelihood.sample_from_prior("noise_prior")
-    assert likelihood.noise.item() > 0
 
 
 def test_bounds_without_noise_are_bounds_of_the_function(generator):
@@ -115,3 +105,117 @@ def test_presence_at_a_known_limit_is_a_label_of_that_threshold_with_the_noise_o
     ):
         values.append(float(SkewGP(X, [numbers, observed], likelihood).log_marginal_likelihood("ep").value))
     assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+
+Z = torch.rand(9, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+LATENT = torch.sin(6 * Z[:, 0])
+VALUES = (1.5 * LATENT + 1).exp()
+SEEN = torch.tensor([0, 2, 3, 5, 6, 8])
+DUELS = Preference(torch.tensor([[1, 4], [7, 0], [5, 3]]))
+WORKED = Validity(torch.tensor([True, False]), index=torch.tensor([4, 7]))
+NEW = torch.linspace(0.05, 0.95, 4, dtype=torch.float64).unsqueeze(-1)
+
+
+def warping():
+    result = SinhArcsinh()
+    result.skewness, result.tail_weight = 0.4, 0.8
+    return result
+
+
+def warped_model(values, warping=None, others=True, **kwargs):
+    parts = [NumericLikelihood(noise=0.05, warping=warping)]
+    observations = [Numeric(values[SEEN], index=SEEN)]
+    if others:
+        parts += [PreferenceLikelihood(noise=0.2), ValidityLikelihood(threshold=0.3)]
+        observations += [DUELS, WORKED]
+    return SkewGP(
+        Z,
+        observations,
+        likelihood=MixedLikelihood(*parts),
+        covar_module=default_covar_module(1),
+        draw_settings=DrawSettings(num_draws=128, seed=0),
+        **kwargs,
+    )
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A model with a warping, and one of the warped numbers."""
+    with torch.no_grad():
+        return warped_model(VALUES, warping()), warped_model(warping()(VALUES))
+
+
+def test_a_model_of_warped_numbers_is_the_same_but_for_the_derivative(pair):
+    warped, plain = pair
+    jacobian = warping().log_derivative(VALUES[SEEN]).sum()
+    difference = (
+        warped.log_marginal_likelihood(corrected_log_normalizer).value
+        - plain.log_marginal_likelihood(corrected_log_normalizer).value
+    )
+    assert difference.item() == pytest.approx(jacobian.item(), rel=1e-9)
+    torch.testing.assert_close(warped.posterior(NEW).mean, plain.posterior(NEW).mean, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(warped.draws.rows, plain.draws.rows, rtol=1e-9, atol=1e-9)
+
+
+def test_predictions_go_back_through_the_inverse(pair):
+    warped, plain = pair
+    (of_numbers, *others), (of_warped, *same) = (model.predictive(NEW).values() for model in (warped, plain))
+    levels = torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)
+    torch.testing.assert_close(of_numbers.quantile(levels), warping().inverse(of_warped.quantile(levels)).detach())
+    for one, other in zip(others, same, strict=True):
+        torch.testing.assert_close(one.probs, other.probs)
+    latent = warped.likelihood.for_kind(Numeric).outcome_posterior(warped.latent_posterior(NEW))
+    torch.testing.assert_close(
+        latent.quantile(0.9), warping().inverse(plain.latent_posterior(NEW).quantile(0.9)).detach()
+    )
+
+
+def test_gradient_of_the_objective_in_the_warping():
+    model = warped_model(VALUES, warping())
+    assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
+
+
+def test_standardised_outcomes_are_warped():
+    transform = Standardize(m=1)
+    model = warped_model(VALUES, warping(), others=False, outcome_transform=transform)
+    y = VALUES[SEEN]
+    standard = (VALUES - y.mean()) / y.std()
+    with torch.no_grad():
+        plain = warped_model(warping()(standard), others=False)
+        expected = y.mean() + y.std() * warping().inverse(plain.predictive(NEW)[Numeric].quantile(0.3))
+        torch.testing.assert_close(model.predictive(NEW)[Numeric].quantile(0.3), expected)
+        jacobian = warping().log_derivative(standard[SEEN])
+        densities = leave_one_out(plain).log_predictive + jacobian - y.std().log()
+        torch.testing.assert_close(leave_one_out(model).log_predictive, densities)
+
+
+def test_leave_one_out_counts_the_derivative_of_numbers_only(pair):
+    warped, plain = pair
+    difference = leave_one_out(warped).log_predictive - leave_one_out(plain).log_predictive
+    jacobian = warping().log_derivative(VALUES[SEEN]).detach()
+    torch.testing.assert_close(difference[: len(SEEN)], jacobian, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(difference[len(SEEN) :], 0 * difference[len(SEEN) :], rtol=0, atol=1e-6)
+
+
+def test_bounds_are_warped():
+    inf = math.inf
+    censored = Censored(torch.tensor([-inf, 2.0]), torch.tensor([1.0, inf]), index=torch.tensor([0, 1]))
+    rows = NumericLikelihood(warping=BoxCox()).rows(censored, Z)
+    assert rows.lower.tolist() == pytest.approx([-inf, 2 * (2**0.5 - 1)])
+    assert rows.upper.tolist() == pytest.approx([0.0, inf])
+    with pytest.raises(InputDataError, match=r"above 0; those at positions \[0\]"):
+        NumericLikelihood(warping=BoxCox()).rows(Censored(torch.tensor([-inf]), torch.tensor([-1.0])), Z)
+
+
+def test_what_cannot_be_warped_is_refused():
+    with pytest.raises(InputDataError, match=r"above 0; those at positions \[0, 2\]"):
+        SkewGP(Z[:3], Numeric([-1.0, 2.0, 0.0]), likelihood=NumericLikelihood(warping=BoxCox()))
+    with pytest.raises(UnsupportedError, match="Known variances"):
+        SkewGP(Z[:2], Numeric([1.0, 2.0], noise=0.1), likelihood=NumericLikelihood(warping=Arcsinh()))
+
+
+def test_redundant_parameters_are_not_fitted():
+    likelihood = NumericLikelihood(warping=Composition([Affine(), Arcsinh()]))
+    free = {name for name, parameter in likelihood.warping.named_parameters() if parameter.requires_grad}
+    assert "warpings.1.raw_width" in free
+    assert not {"warpings.1.raw_offset", "warpings.1.raw_scale"} & free

@@ -1,15 +1,35 @@
-"""Kernels of several judges, entry by entry."""
+"""Kernels of items and judges, entry by entry, and sums with a linear kernel, which are added up as matrices."""
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models.kernels import CategoricalKernel
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import ItemEffectKernel
-from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel, covariance_of_points
 from botorch_skewgp.observations import Preference
+
+
+def test_items_share_nothing_but_with_themselves():
+    x = torch.tensor([[0.0, 5.0], [1.0, 5.0], [0.0, 7.0]]).double()
+    z = torch.tensor([[1.0, 9.0], [0.0, 9.0]]).double()
+    kernel = ItemEffectKernel(active_dims=[0])
+    assert torch.equal(kernel(x, z).to_dense(), torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]).double())
+    assert torch.equal(kernel(x).to_dense(), torch.tensor([[1, 0, 1], [0, 1, 0], [1, 0, 1]]).double())
+    assert torch.equal(kernel(x, diag=True), torch.ones(3).double())
+    both = ItemEffectKernel()(x).to_dense()
+    assert torch.equal(both, torch.eye(3).double())
+
+
+def test_batches():
+    x = torch.randint(3, (4, 5, 1)).double()
+    z = torch.randint(3, (6, 1)).double()
+    matrix = ItemEffectKernel()(x, z).to_dense()
+    assert matrix.shape == (4, 5, 6)
+    for b in range(4):
+        assert torch.equal(matrix[b], ItemEffectKernel()(x[b], z).to_dense())
 
 
 def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_never():
@@ -72,3 +92,50 @@ def test_numbers_of_categories_are_no_quantities_to_judges(kernel, generator):
     assert isinstance(own.base_kernel, ItemEffectKernel)
     assert own(points[:1], points[4:5]).to_dense().item() == pytest.approx(1.0)  # the same line
     assert own(points[:1], points[1:2]).to_dense().item() == 0
+
+
+DOUBLE = torch.float64
+X = torch.tensor([[0.1, 0.4], [0.1, 0.4], [0.1, 0.4 + 1e-9], [0.8, 0.3], [0.5, 0.9]], dtype=DOUBLE)
+
+
+def nested() -> Kernel:
+    inner = ScaleKernel(RBFKernel(active_dims=(1,)) + LinearKernel(ard_num_dims=2)) * ConstantKernel()
+    return (ScaleKernel(inner + LinearKernel(active_dims=(0,))) + RBFKernel()).double()
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBFKernel() + LinearKernel(),
+        LinearKernel() + RBFKernel(),
+        ScaleKernel(RBFKernel() + LinearKernel(), active_dims=(1,)),
+        nested(),
+        RBFKernel() + ScaleKernel(RBFKernel()),
+        LinearKernel(),
+    ],
+)
+def test_covariance_without_jitter(kernel):
+    """Equal points, at which a decomposition needs jitter; blocks of unequal size are never decomposed."""
+    kernel = kernel.double()
+    with torch.no_grad():
+        found = covariance_of_points(kernel, X).to_dense()
+        expected = torch.cat([kernel(X, X[:2]).to_dense(), kernel(X, X[2:]).to_dense()], dim=-1)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert torch.equal(found[0], found[1])
+
+
+def test_batches_of_sums():
+    kernel = ScaleKernel(RBFKernel(batch_shape=torch.Size([2])) + LinearKernel(), batch_shape=torch.Size([2])).double()
+    kernel.outputscale = torch.tensor([1.0, 3.0], dtype=DOUBLE)
+    with torch.no_grad():
+        found = covariance_of_points(kernel, X).to_dense()
+        expected = torch.cat([kernel(X, X[:2]).to_dense(), kernel(X, X[2:]).to_dense()], dim=-1)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_scaled_parts_of_some_inputs_select_them_once():
+    """GPyTorch copies the inputs of a kernel to the scale around it."""
+    X = torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    kernel = (LinearKernel() + ScaleKernel(RBFKernel(active_dims=[1, 2]))).double()
+    expected = sum(part(X, X.clone()).to_dense() for part in kernel.kernels)
+    assert torch.allclose(covariance_of_points(kernel, X).to_dense(), expected)
