@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from botorch_skewgp.acquisition import answer_entropy
-from botorch_skewgp.acquisition.answer_entropy import _interpolated, _log_entropy, expected_entropy
+from botorch_skewgp.acquisition import answer_integrals
+from botorch_skewgp.acquisition.answer_integrals import _interpolated, _log_entropy, expected_entropy
 from botorch_skewgp.rows import Reading
 
 
@@ -53,7 +53,7 @@ def test_entropies(cutpoints, variance, spread, generator, monkeypatch):
     which, weights = slice(0, None, 32), torch.zeros(2048, dtype=torch.float64)
     weights[which] = 1 / 64
     found = expected_entropy(means, number([variance] * 2), weights, reading)
-    monkeypatch.setattr(answer_entropy, "MIN_SAVING", 1e9)
+    monkeypatch.setattr(answer_integrals, "MIN_SAVING", 1e9)
     expected = expected_entropy(means[:, which], number([variance] * 2), weights[which], reading)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
 

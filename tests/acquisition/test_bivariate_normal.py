@@ -7,7 +7,7 @@ import torch
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from botorch_skewgp.acquisition.bivariate import bivariate_normal_cdf
+from botorch_skewgp.acquisition.answer_integrals import bivariate_normal_cdf
 
 DOUBLE = torch.float64
 

@@ -16,9 +16,10 @@ from botorch_skewgp.acquisition import (
     Question,
     SkewBayesianActiveLearningByDisagreement,
     next_question,
+    outlook,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
-from botorch_skewgp.acquisition.outlook import Belief, Best, Outlook, after, cells_of_numbers, joint_draws
+from botorch_skewgp.acquisition.outlook import Belief, after, cells_of_numbers, information_about_best, joint_draws
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -63,15 +64,7 @@ def asks_of(model, beliefs, question):
 def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
         beliefs = [_belief(model, Z, [None])]
-        return function(beliefs, asks_of(model, beliefs, question), items, torch.arange(len(Z)))
-
-
-def knowledge_gradient(beliefs, asks, items, recommended):
-    return Outlook(beliefs, asks, Best(recommended)).gain(items)
-
-
-def information(beliefs, asks, items, recommended):
-    return Outlook(beliefs, asks, Best(recommended)).information(items)
+        return function(beliefs, asks_of(model, beliefs, question), torch.arange(len(Z)), items)
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -79,7 +72,7 @@ ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.t
 
 def test_a_choice_of_two_is_a_duel(model):
     items = ITEMS[Preference]
-    for function, atol in ((knowledge_gradient, 2e-3), (information, 1e-9)):
+    for function, atol in ((outlook.gain, 2e-3), (information_about_best, 1e-9)):
         duel, choice = (
             value_of(function, model, question, items) for question in (Question(Preference), Question(Choice))
         )
@@ -115,11 +108,11 @@ def test_choices_by_simulation(name, k, request):
     chosen = u.argmax(0)
     scale = model.outcome_scale.scale
     gain = sum((f[:, chosen == i].sum(-1) / f.shape[-1]).max() for i in range(k)) - f.mean(-1).max()
-    found = value_of(knowledge_gradient, model, Question(Choice, k), items)
+    found = value_of(outlook.gain, model, Question(Choice, k), items)
     assert float(found) == pytest.approx(float(gain * scale), abs=0.003)
     assert float(gain * scale) > 0.03
     # the information that the choice brings about all of the function is an upper bound of that about the best point
-    told = value_of(information, model, Question(Choice, k), items)
+    told = value_of(information_about_best, model, Question(Choice, k), items)
     assert 0 < float(told) < math.log(k)
 
 
@@ -130,7 +123,7 @@ def test_numbers_by_simulation():
     posterior = model.posterior(Z)
     C, mean = posterior.covariance_matrix.detach(), posterior.mean.detach().squeeze(-1)
     items = torch.tensor([[20], [15]])
-    found = value_of(knowledge_gradient, model, Question(Numeric), items)
+    found = value_of(outlook.gain, model, Question(Numeric), items)
     z = torch.special.ndtri((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000)
     for value, i in zip(found, items[:, 0], strict=True):
         step = C[:, i] / (C[i, i] + 0.05).sqrt()
@@ -146,13 +139,13 @@ def test_information_about_the_best_point(model):
     best = f.argmax(0)
     votes = torch.bincount(best, minlength=len(Z)).argsort(descending=True)[:12]
     group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
-    for pair, value in zip(items, value_of(information, model, Question(Preference), items), strict=True):
+    for pair, value in zip(items, value_of(information_about_best, model, Question(Preference), items), strict=True):
         wins = (f[pair[0]] - f[pair[1]] + (2 * noise) ** 0.5 * torch.randn(f.shape[-1], generator=generator) > 0).long()
         joint = torch.bincount(group * 2 + wins, minlength=26).double().view(13, 2) / f.shape[-1]
         truth = -torch.special.entr(joint).sum() + sum(torch.special.entr(joint.sum(dim)).sum() for dim in (0, 1))
         assert float(value) == pytest.approx(float(truth), abs=0.012)
     everything = SkewBayesianActiveLearningByDisagreement(model, kind=Preference)(Z[items])
-    assert (value_of(information, model, Question(Preference), items) < everything + 0.01).all()
+    assert (value_of(information_about_best, model, Question(Preference), items) < everything + 0.01).all()
 
 
 def simulated_information(best, outcome):
@@ -182,7 +175,7 @@ def test_information_of_numbers_is_not_biased():
     group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
     y = f + noise_of(model, Numeric) * torch.randn(f.shape, dtype=f.dtype, generator=generator)
     truth = torch.stack([simulated_information(group, cells_of(row)) for row in y])
-    found = value_of(information, model, Question(Numeric), torch.arange(len(Z)).unsqueeze(-1))
+    found = value_of(information_about_best, model, Question(Numeric), torch.arange(len(Z)).unsqueeze(-1))
     assert float((found - truth).mean()) == pytest.approx(0, abs=0.005)
     assert float(truth.max()) > 0.05
 
@@ -232,8 +225,8 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
         asks = asks_of(model, before, question)
         waiting = after(before, asks, item[0], 0)
         recommended = torch.arange(len(Z))
-        first, again = (float(knowledge_gradient(b, asks, item, recommended)) for b in (before, waiting))
-        told, told_again = (float(information(b, asks, item, recommended)) for b in (before, waiting))
+        first, again = (float(outlook.gain(b, asks, recommended, item)) for b in (before, waiting))
+        told, told_again = (float(information_about_best(b, asks, recommended, item)) for b in (before, waiting))
         # the two answers together by simulation
         f, generator = draws_of(model)
         noise = 2**0.5 * noise_of(model, Preference)
@@ -288,7 +281,7 @@ def test_no_answer_lowers_the_best_mean(model):
     """Of choices, whose outcomes are averaged over draws; so much noise that nearly nothing is told."""
     noisy = SkewGP(X, SEEN[1], PreferenceLikelihood(noise=1e4), covar_module=kernel(), draw_settings=SETTINGS).eval()
     items = torch.combinations(torch.arange(6), 3)
-    gain = value_of(knowledge_gradient, noisy, Question(Choice, 3), items)
+    gain = value_of(outlook.gain, noisy, Question(Choice, 3), items)
     assert (gain > -1e-9).all()
 
 
@@ -302,7 +295,7 @@ def test_joint_draws_have_the_moments(model):
     assert torch.allclose(draws.var(-1), posterior.variance.squeeze(-1), rtol=0.06)
 
 
-KINDS = [Numeric, Preference, Question(Preference, with_incumbent=True), Question(Choice, 3), Ordinal]
+KINDS = [Numeric, Preference, Question(Choice, 3), Ordinal]
 
 
 @pytest.mark.slow
@@ -317,9 +310,6 @@ def test_the_best_for_its_price(model):
         assert ((asked.X >= 0) & (asked.X <= 1)).all()
         assert asked.value > 0
         assert (asked.cost, asked.judge, asked.stop) == (1.0, None, False)
-        if expected.with_incumbent:
-            means = model.posterior(X).mean.detach()
-            assert (asked.X[-1] == X[means.argmax()]).all() or model.posterior(asked.X).mean[-1] > means.max()
     again = next_question(model, BOUNDS, KINDS, dear)
     assert torch.equal(next_question(model, BOUNDS, KINDS, dear).X, again.X)
     by_kind = next_question(model, BOUNDS, [Numeric, Preference], {Numeric: 1e6, Preference: 2.0})
@@ -466,8 +456,6 @@ def test_bad_input(model):
         Question(Numeric, num_points=2)
     with pytest.raises(InputDataError, match="num_points must be an integer"):
         Question(Choice, num_points=2.5)
-    with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
-        Question(Numeric, with_incumbent=True)
     for number in (0, 2.5, "2"):
         with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
             next_question(model, BOUNDS, [Preference], num_questions=number)

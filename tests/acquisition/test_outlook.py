@@ -5,7 +5,7 @@ import torch
 from acquisition_checks import DOUBLE, POINTS, gain, make_model, points, samples
 from botorch.models.transforms.outcome import Standardize
 
-from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
+from botorch_skewgp.acquisition.outlook import Asked, Belief, _single_outcome_means
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Numeric, Preference
 
@@ -17,7 +17,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     joint = torch.cat([pair, points(generator, q=5)])
     asked = Asked(model.likelihood.reading(Preference, joint, model.outcome_scale))
     belief = Belief.of(model.latent_posterior(joint), model.outcome_scale, 8192)
-    _, means = Outlook([belief], [asked], Best(torch.arange(7)))._means(belief, asked, torch.tensor([[0, 1]]))
+    means = _single_outcome_means(belief, asked, torch.tensor([[0, 1]]), torch.arange(7))
     won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))

@@ -13,8 +13,11 @@ from botorch.utils.sampling import manual_seed
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
-from botorch_skewgp.acquisition.search_domain import SearchDomain
+from botorch_skewgp.acquisition.search_domain import (
+    AcquisitionFunctionOfCoordinates,
+    SearchCoordinates,
+    SearchDomain,
+)
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
