@@ -376,7 +376,9 @@ class SkewGPPosterior(MixturePosterior):
             noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
         except RuntimeError:
             raise InputDataError(f"noise must broadcast to shape {tuple(shape)}; got {tuple(noise.shape)}.") from None
-        prior = to_linear_operator(self._prior).add_diagonal(noise)
+        prior = to_linear_operator(self._prior)
+        prior = prior if noise.ndim < prior.ndim else prior.expand(*noise.shape, noise.shape[-1])  # as of fantasies
+        prior = prior.add_diagonal(noise)
         return type(self)(self._location, self._crosses, prior, self._mixture, self._num_outputs)
 
     def moment_matched(self) -> GPyTorchPosterior:

@@ -161,15 +161,6 @@ def test_many_quantiles_at_once_are_right(weighted, log10_scale):
     torch.testing.assert_close(quantile[:, :3], alone, rtol=1e-9, atol=1e-10)
 
 
-def test_many_quantiles_are_differentiable():
-    some = mixture(NormalMixtureMarginals, 200, batch_shape=(400,), log10_scale=(-0.5, 0.5))
-    means, deviation = some.parameters
-    shift = torch.zeros(400, 1, dtype=torch.float64, requires_grad=True)
-    shifted = NormalMixtureMarginals(means + shift, deviation, some.probabilities)
-    (gradient,) = torch.autograd.grad(shifted.quantile(torch.full((400,), 0.3, dtype=torch.float64)).sum(), shift)
-    torch.testing.assert_close(gradient, torch.ones_like(gradient))
-
-
 @pytest.mark.parametrize("scale", [0.0, float("nan")])
 def test_one_point_without_spread_leaves_others_alone(scale):
     """A point mass, and a posterior that is no number."""
