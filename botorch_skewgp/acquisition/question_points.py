@@ -62,7 +62,7 @@ def points_to_ask_about(
     likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
     nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
     likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
-    few_steps = {} if domain.discrete_dims or domain.cat_dims or domain.whole_dims else {"options": {"maxiter": 30}}
+    few_steps = {} if domain.box.factors or domain.whole else {"options": {"maxiter": 30}}
     with torch.enable_grad(), manual_seed(seed):
         acquisition = DuelingLogExpectedImprovement(model, best)
         challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)

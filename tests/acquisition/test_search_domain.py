@@ -219,8 +219,10 @@ def test_values_and_bounds_are_those_of_the_points_dtype():
     for like in (SEEN, SEEN.double()):
         domain = make(like)
         assert domain.bounds.dtype == like.dtype
-        assert domain.discrete_dims == {0: like.new_tensor([0.1, 0.4, 0.9]).tolist()}
-        assert domain.cat_dims == {1: [0.0, 1.0]}
+        of_first, of_second = domain.box.factors
+        assert (of_first.columns, of_first.is_category) == ([0], False)
+        assert torch.equal(of_first.values[:, 0], like.new_tensor([0.1, 0.4, 0.9]))
+        assert (of_second.columns, of_second.values.flatten().tolist(), of_second.is_category) == ([1], [0, 1], True)
 
 
 def test_contains_what_it_may():
