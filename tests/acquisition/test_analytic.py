@@ -203,23 +203,7 @@ def test_noisy_improvement_at_the_baseline_is_finite(model):
     assert gradient.isfinite().all()
 
 
-def test_conditioning_on_own_draws_changes_nothing(model, generator):
-    X = points(generator, 4)
-    refined, values = model.condition_on_draws(POINTS, samples_per_draw=64)
-    assert values.shape == (7, 64 * 256)
-    old, new = model.posterior(X), refined.posterior(X)
-    sd = old.variance.sqrt()
-    assert ((new.mean - old.mean).abs() < 0.01 * sd).all()
-    torch.testing.assert_close(new.variance, old.variance, rtol=0.02, atol=0)
-    torch.testing.assert_close(new.skewness, old.skewness, rtol=0, atol=0.05)
-    # each component knows the values that it was given
-    at = refined.posterior(POINTS)
-    torch.testing.assert_close(at.component_means, values, rtol=0, atol=1e-3)
-    fantasies = model.condition_on_observations(torch.cat([X, X + 0.1], -2), torch.tensor([[0, 1]]).expand(4, 1, 2))
-    with pytest.raises(UnsupportedError, match="fantasies"):
-        fantasies.condition_on_draws(POINTS)
-
-
+PAIR = torch.tensor([0, 1])
 GAUSSIAN = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
 
 
@@ -236,6 +220,13 @@ GAUSSIAN = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
             for X in (torch.zeros(0, 2), torch.zeros(2), torch.zeros(1, 3, 2))
         ],
         (LogProbabilityOfValidity, UnsupportedError, "PreferenceLikelihood"),
+        (
+            lambda model: model.condition_on_observations(
+                POINTS[:2].expand(4, 2, 2), torch.zeros(4, 1, 2).long() + PAIR
+            ).condition_on_draws(POINTS),
+            UnsupportedError,
+            "fantasies",
+        ),
         (lambda model: LogProbabilityOfValidity(GAUSSIAN), UnsupportedError, "SingleTaskGP"),
     ],
 )
