@@ -1,7 +1,14 @@
 """Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
-`recommendation` has `next_pair`, `next_choice` and `recommend`, which search a `search_domain` by a `mixed_search`;
-`next_question` weighs kinds of questions by an `outlook`, whose integrals are `answer_integrals`.
+- pairs, choices and recommendations: `recommendation`, `comparison_groups`; `dueling`; they search a `search_domain` by
+  the `mixed_search` of all hosts;
+- the next question, by its price: `next_question`, `question_points`, `cutpoint_variances`;
+- information of answers: `active_learning`, by the `outlook` of all questions and its `answer_integrals`;
+- improvement in closed form and quantiles: `analytic`, of the normal `components` of a posterior;
+- what fails, safety: `constraints`, `validity`.
+
+`reference_point` is the default one of hypervolumes, and `input_constructors` registers acquisition functions with
+BoTorch, and so with Ax.
 """
 
 from botorch_skewgp.acquisition import input_constructors

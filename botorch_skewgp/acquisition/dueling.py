@@ -1,7 +1,4 @@
-r"""Acquisition functions for duels: against a reference point, such as the best point so far, and of several pairs.
-
-The former depend on the distribution of `f(x) - f(x_r)` and are maximised over single points `x`; the maximiser is then
-compared with the reference `x_r`. `papers.dueling` has others.
+r"""Acquisition functions for duels: against a reference point, and of several pairs. `papers.dueling` has others.
 
 .. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
    improvement for Bayesian optimization. NeurIPS 2023.
@@ -117,7 +114,7 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
         X_pending: A point of the new pair, `1 x d`, if it is given.
 
     Raises:
-        InputDataError: If the pairs are not finite or have another shape, or candidates are not one pair.
+        InputDataError: If the pairs are not finite or have another shape.
     """
 
     pairs: Tensor
@@ -136,7 +133,11 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
     @concatenate_pending_points
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`."""
+        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`.
+
+        Raises:
+            InputDataError: If candidates are not one pair.
+        """
         known = self.pairs.flatten(0, 1).to(X)
         if X.shape[-2] > 2 or X.shape[-1] != known.shape[-1]:
             raise InputDataError(

@@ -1,13 +1,8 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-A question is a kind of observation at some points, asked of a judge at a price. Kind and judge are those whose answer
-has the most information about which point is best for its price. The points are those with the largest value: the
-expected rise of the posterior mean of the recommended point (the knowledge gradient), in units of the outcome, so that
-it compares with the price. The value alone would favour kinds that change the recommendation now, such as duels, over
-those that tell more for later answers, such as numbers. Both depend on the kind's `Reading` alone, so that kinds of
-your own take part.
-
-Points come from a pool, see `question_points`.
+Kind and judge are those whose answer has the most information about which point is best for its price. The points are
+those with the largest expected rise of the posterior mean of the recommended point (the knowledge gradient), which
+alone would favour kinds that change the recommendation now, such as duels, over those that tell more for later answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What questions may be about: points, and sets of these.
 
-The model's own points, maximisers of joint draws of the function, with points around them, the best challenger of the
-recommended point, and some that are spread over the domain.
+The model's own points, maximisers of joint draws and points around them, a challenger, and some spread over the domain.
 """
 
 from __future__ import annotations

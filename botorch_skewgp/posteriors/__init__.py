@@ -1,4 +1,9 @@
-"""Posteriors of a SkewGP, an ensemble, a warped outcome and a probability, and mixtures, which are their marginals."""
+"""Posteriors of a SkewGP and their one-dimensional mixtures.
+
+`skew_gp_posterior` is the posterior, of weights in `representer_mixture`; `ensemble_posterior` has several of them.
+`warped_posterior` has those of increasing functions, warped outcomes and probabilities. `mixture_posterior` is the base
+of posteriors whose marginals are mixtures, and `mixture_marginals` has their cdf, density and quantile.
+"""
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior
 from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals, NormalMixtureMarginals

@@ -1,9 +1,7 @@
 r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
 
-Quantiles are roots of cdfs, searched in brackets by Newton's method in the logarithm of the smaller tail. It is slow
-where components are nearly point masses: a bisection follows two steps that halve neither the bracket nor the error. A
-root is returned when its probability is right, or when the bracket holds no further number, as at a point mass, where
-the cdf steps over the level.
+Quantiles are sought in brackets by Newton's method in the logarithm of the smaller tail; where that is slow, as near
+point masses, by bisection.
 """
 
 from __future__ import annotations

@@ -58,38 +58,29 @@ class WarpedPosterior(MappedPosterior):
         self.location, self.scale = location, scale
         self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
 
-    def _standardised(self, value: Tensor | float) -> Tensor:
-        return (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self.location) / self.scale
-
     def _outcome(self, z: Tensor) -> Tensor:
         return self.location + self.scale * self.warping.inverse(z)
 
     # Marginal distribution functions
 
+    def _at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """A function of standardised outcomes, at values of the posterior."""
+        return self.latent._at_values(lambda y: function((y - self.location) / self.scale), value)
+
     def cdf(self, value: Tensor | float) -> Tensor:
         """The marginal probabilities `P(y <= value)`; values as in `SkewGPPosterior.cdf`."""
-        y = self._standardised(value)
-        below = self.latent.cdf(self.warping(y))
-        return torch.where(self._aligned(y < self.warping.domain[0], below), 0.0, below)
+        cdf, lowest = self.latent.marginals.cdf, self.warping.domain[0]
+        return self._at(lambda y: torch.where(y < lowest, 0.0, cdf(self.warping(y))), value)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
         """The marginal probabilities `P(y > value)`, accurate where small; values as in `SkewGPPosterior.cdf`."""
-        y = self._standardised(value)
-        above = self.latent.probability_above(self.warping(y))
-        return torch.where(self._aligned(y < self.warping.domain[0], above), 1.0, above)
+        survival, lowest = self.latent.marginals.survival, self.warping.domain[0]
+        return self._at(lambda y: torch.where(y < lowest, 1.0, survival(self.warping(y))), value)
 
     def density(self, value: Tensor | float) -> Tensor:
         """The marginal densities, without the point mass at the end of a domain; values as in `SkewGPPosterior.cdf`."""
-        y = self._standardised(value)
-        density = self.latent.density(self.warping(y))
-        return density * self._aligned(self.warping.log_derivative(y).exp(), density) / self.scale
-
-    def _aligned(self, x: Tensor, result: Tensor) -> Tensor:
-        """A quantity of values, broadcast to the shape of a distribution function at these values and all points."""
-        event = self._extended_shape()
-        if x.numel() == 1 or x.shape[max(x.ndim - len(event), 0) :] == event:
-            return x.reshape(()) if x.numel() == 1 else x
-        return x.reshape(x.shape + (1,) * (result.ndim - x.ndim))
+        density = self.latent.marginals.density
+        return self._at(lambda y: density(self.warping(y)) * self.warping.log_derivative(y).exp() / self.scale, value)
 
     @property
     def median(self) -> Tensor:
