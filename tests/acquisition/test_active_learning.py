@@ -73,7 +73,7 @@ def model_of(name) -> SkewGP:
 
 
 def questions(generator, kind, *batch_shape):
-    return points(generator, *batch_shape, q=2 if kind in ("duels", "ties") else 1)
+    return points(generator, *batch_shape, q=2 if kind in ("duels", "ties", "slips") else 1)
 
 
 def information(model, X, pending=None, seed=0):
@@ -82,6 +82,8 @@ def information(model, X, pending=None, seed=0):
 
 def outcome_probabilities(model, kind, f):
     """The likelihood's own probabilities of all outcomes given samples `... x q` of the latent function."""
+    if kind == "slips":
+        return model.likelihood.reading(Preference, POINTS, model.outcome_scale).probabilities(f).detach()
     p = model.likelihood(f if kind in ("duels", "ties") else f.squeeze(-1)).probs.detach()
     return p if kind in ("grades", "ties") else torch.stack([1 - p, p], dim=-1)
 
@@ -102,7 +104,7 @@ def test_conformance(kind, generator):
         assert values.isfinite().all()
 
 
-@every
+@pytest.mark.parametrize("kind", [*KINDS, "slips"])
 def test_information_by_monte_carlo(kind, generator):
     model, X, N = model_of(kind), questions(generator, kind, 4), 20_000
     value = information(model, X)

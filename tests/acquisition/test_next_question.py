@@ -29,6 +29,7 @@ from botorch_skewgp.acquisition.outlook import (
     information_about_best,
     joint_draws,
 )
+from botorch_skewgp.acquisition.question_points import sets_to_ask_about
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -299,6 +300,16 @@ def test_joint_draws_have_the_moments(model):
         error = posterior.variance.squeeze(-1).sqrt() / 20_000**0.5
     assert ((draws.mean(-1) - posterior.mean.squeeze(-1)).abs() < 4.5 * error).all()
     assert torch.allclose(draws.var(-1), posterior.variance.squeeze(-1), rtol=0.06)
+
+
+@torch.no_grad()
+def test_sets_of_three_come_with_the_recommended_point_too(model):
+    beliefs = [_belief(model, Z, [None])]
+    sets, best = sets_to_ask_about(beliefs, 3, torch.arange(len(Z)), 0), beliefs[0].mean()[0].argmax()
+    without = sets[(sets != best).all(-1)]
+    with_best = torch.cat([without[:, :2], best.expand(len(without), 1)], dim=-1)
+    assert len(without)
+    assert all((sets == row).all(-1).any() for row in with_best)
 
 
 KINDS = [Numeric, Preference, Question(Choice, 3), Ordinal]

@@ -260,3 +260,19 @@ def test_a_hopeless_start_does_not_end_the_search_from_the_others(monkeypatch):
     starts = torch.tensor([0.1, 0.3, 0.9], dtype=torch.double).reshape(3, 1, 1)
     point, _ = domain.optimize(FlatBelow(model), 1, num_restarts=3, batch_initial_conditions=starts)
     assert float(point) == pytest.approx(0.7, abs=1e-3)
+
+
+class OnlyAtSeven(AcquisitionFunction):
+    """One at a single whole number, and without a slope."""
+
+    def forward(self, X):
+        return ((X[..., 0, 0] - 7).abs() < 1e-6).double()
+
+
+def test_whole_numbers_are_looked_at_one_by_one():
+    ends = torch.tensor([[0.0], [9.0]], dtype=torch.double)
+    transform = ChainedInputTransform(round=Round(integer_indices=[0]), scale=Normalize(1, bounds=ends))
+    model = SkewGP(ends, Preference([[0, 1]]), input_transform=transform)
+    domain = SearchDomain.build(model, ends, None, None, ends)
+    point, _ = domain.optimize(OnlyAtSeven(model), 1, num_restarts=1, raw_samples=2)
+    assert float(point) == 7
