@@ -8,7 +8,8 @@ from gradients import assert_gradient
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
+from botorch_skewgp.acquisition import outlook
+from botorch_skewgp.acquisition.outlook import Asked, Belief
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import members_of
@@ -53,7 +54,7 @@ def gain(model, X: Tensor, candidates: Tensor, kind: type[Observation]) -> Tenso
     joint, members = torch.cat([X.flatten(0, 1), candidates]), members_of(model, "gain")
     beliefs = [Belief.of(m.latent_posterior(joint), m.outcome_scale, m.draw_settings.num_draws) for m in members]
     asks = [Asked(m.answering_likelihood.reading(kind, joint, m.outcome_scale)) for m in members]
-    return Outlook(beliefs, asks, Best(n * k + torch.arange(len(candidates)))).gain(torch.arange(n * k).view(n, k))
+    return outlook.gain(beliefs, asks, n * k + torch.arange(len(candidates)), torch.arange(n * k).view(n, k))
 
 
 def check_acquisition(

@@ -1,36 +1,134 @@
-r"""Active learning: the observation with the largest expected information about the latent function.
+r"""Active learning: what one more answer tells about the function, a level set, or other answers.
 
-The information is `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
-labels, validity, grades and duels. On the posterior's mixture the probabilities in the first entropy have closed forms;
-the second is an integral, see `answer_entropy`.
+- The function: `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
+  labels, validity, grades and duels.
+- Given points: a point belongs to the level set of a model of yes/no answers if `P(yes | f(x)) >= level`, which is
+  `f(x) >= c` with one number `c`. An answer informs about the membership of every point ([Letham2022lookahead]_), and
+  about the answer that another question would have ([BickfordSmith2023epig]_).
 
+The integrals are in `outlook`.
+
+.. [BickfordSmith2023epig] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster, T. Rainforth. Prediction-
+   oriented Bayesian active learning. AISTATS 2023.
 .. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
    preference learning. arXiv 1112.5745, 2011.
 .. [Kirsch2019batchbald] A. Kirsch, J. van Amersfoort, Y. Gal. BatchBALD: efficient and diverse batch acquisition for
    deep Bayesian active learning. NeurIPS 2019.
+.. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
+   Bernoulli level set estimation. AISTATS 2022.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.outlook import NUM_DRAWS, Asked, Belief, Function, Outlook, after
-from botorch_skewgp.acquisition.questions import OutlookAcquisitionFunction
+from botorch_skewgp.acquisition import outlook
+from botorch_skewgp.acquisition.outlook import NUM_DRAWS, Asked, Belief
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
-from botorch_skewgp.protocols import LatentModel
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.rows import Reading
+from botorch_skewgp.thresholds import PsychometricFunction, kind_of_yes
 
 MAX_OUTCOMES = 64  # joint outcomes of pending observations, beyond which they are sampled
 BATCH = 256  # entries of a pool evaluated at once
+NUM_TOGETHER = 256  # candidates, or as many as there are other points, in one joint posterior
 
 
-class SkewBayesianActiveLearningByDisagreement(OutlookAcquisitionFunction):
+class _Information(AcquisitionFunction):
+    """Base class of what a new observation tells, by joint posteriors with further points."""
+
+    kind: type[Observation]
+
+    def __init__(self, model: Model, kind: type[Observation] | None = None) -> None:
+        super().__init__(model=model)
+        self.kind = self.kind_of(model, kind)
+
+    @classmethod
+    def kind_of(cls, model: Model, kind: type[Observation] | None) -> type[Observation]:
+        """The kind of the observation."""
+        first = members_of(model, cls.__name__)[0]
+        taken = first.likelihood.kinds_of_outcomes
+        if kind is None:
+            if not taken:
+                raise UnsupportedError(
+                    f"{type(first.likelihood).__name__} takes no kind of observation that {cls.__name__} is "
+                    "known for, such as labels, grades or duels. For numbers use BoTorch's "
+                    "qNegIntegratedPosteriorVariance, PosteriorStandardDeviation or qKnowledgeGradient."
+                )
+            kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
+        part = first.likelihood.for_kind(kind)
+        if kind not in taken or not part.reading(kind, first.datapoints, first.outcome_scale).is_single:
+            raise UnsupportedError(f"{cls.__name__} does not support observations of kind {kind.__name__}.")
+        return kind
+
+    @property
+    def members(self) -> list[LatentModel]:
+        """The members of an ensemble, or the only model."""
+        return members_of(self.model, type(self).__name__)
+
+    @property
+    def points_per_observation(self) -> int:
+        """The number of points of one observation."""
+        return self.kind.points_per_observation
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Not supported: the value of an observation is that of this one alone."""
+        if X_pending is not None:
+            raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
+
+    @t_batch_mode_transform()  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`."""
+        k = self.points_per_observation
+        if X.shape[-2] != k:
+            raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
+        # candidates are independent of each other: a few of them at a time, for memory linear in their number
+        sets, others = X.reshape(-1, *X.shape[-2:]), self._others().to(X)
+        values = []
+        for part in sets.split(max(NUM_TOGETHER, len(others) // k)):
+            points = torch.cat([part.flatten(0, 1), others])
+            beliefs = [self._belief(member, self._joint_posterior(member, points)) for member in self.members]
+            asks = [Asked(self.reading(member, beliefs[0].means)) for member in self.members]
+            asked, places = torch.arange(len(points), device=points.device).tensor_split([part.shape[0] * k])
+            values.append(self._value_of(beliefs, asks, asked.view(-1, k), places))
+        return torch.cat(values).reshape(X.shape[:-2])
+
+    def reading(self, member: LatentModel, like: Tensor) -> Reading:
+        """The reading of an observation, in units of a member's latent function."""
+        return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
+
+    def _joint_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
+        posterior = member.latent_posterior(X)
+        if posterior.batch_shape:
+            raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
+        if posterior.num_points != X.shape[-2]:
+            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+        return posterior
+
+    @abstractmethod
+    def _others(self) -> Tensor:
+        """The further points, `n x d`."""
+
+    @abstractmethod
+    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
+        """What a member believes of the function at candidates and further points."""
+
+    @abstractmethod
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
+        """The value of observations at `B x k` candidates, beside the places of further points; `B`."""
+
+
+class SkewBayesianActiveLearningByDisagreement(_Information):
     r"""The expected information about the latent function from one observation of a given kind, in nats.
 
     A function of single points for labels and grades, of pairs for duels, which have three outcomes where ties are
@@ -88,22 +186,121 @@ class SkewBayesianActiveLearningByDisagreement(OutlookAcquisitionFunction):
             )
         self.X_pending = None if X_pending is None or not len(X_pending) else X_pending.detach().clone()
 
-    def _targets(self) -> Tensor:
+    def _others(self) -> Tensor:
         first = self.members[0]
         return first.datapoints.new_zeros(0, first.dim) if self.X_pending is None else self.X_pending
 
-    def _belief(self, member: LatentModel, X: Tensor) -> Belief:
-        posterior = self._joint_posterior(member, X)
-        num_draws = posterior.mixture.num_draws
-        # of a Gaussian one draw is enough until outcomes are pending
-        return Belief.of(
-            posterior, member.outcome_scale, num_draws if self.X_pending is None else max(num_draws, NUM_DRAWS)
-        )
+    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
+        num_draws = posterior.mixture.num_draws  # of a Gaussian one is enough until outcomes are pending
+        num_draws = num_draws if self.X_pending is None else max(num_draws, NUM_DRAWS)
+        return Belief.of(posterior, member.outcome_scale, num_draws)
 
-    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, targets: Tensor) -> Tensor:
-        for number, item in enumerate(targets.view(-1, self.points_per_observation)):
-            beliefs = after(beliefs, asks, item, self.seed + number, MAX_OUTCOMES)
-        return Outlook(beliefs, asks, Function()).information(items)
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
+        for number, pending in enumerate(places.view(-1, self.points_per_observation)):
+            beliefs = outlook.after(beliefs, asks, pending, self.seed + number, MAX_OUTCOMES)
+        return outlook.information_about_function(beliefs, asks, items)
+
+
+class _InformationAtPoints(_Information):
+    """Base class: information about the cell of a reading at reference points, averaged over these."""
+
+    X_reference: Tensor
+
+    def __init__(self, model: Model, X_reference: Tensor, points_each: int, kind: type[Observation] | None) -> None:
+        super().__init__(model, kind)
+        check_class(X_reference, "X_reference", Tensor)
+        shape = (self.members[0].dim,) if points_each == 1 else (points_each, self.members[0].dim)
+        if X_reference.ndim != 1 + len(shape) or X_reference.shape[0] == 0 or X_reference.shape[1:] != shape:
+            raise BotorchTensorDimensionError(
+                f"X_reference must be n x {' x '.join(map(str, shape))} with n of at least 1; got shape "
+                f"{tuple(X_reference.shape)}."
+            )
+        self.register_buffer("X_reference", X_reference.detach())
+
+    @abstractmethod
+    def _told(self, member: LatentModel) -> Reading:
+        """The reading at reference points, in units of a member's latent function."""
+
+    def _others(self) -> Tensor:
+        return self.X_reference.flatten(0, -2)
+
+    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
+        if member.approximation != "ep":
+            return Belief.of(posterior, member.outcome_scale)
+        # a Gaussian: slips can make it a mixture of random components, whose noise would count as information
+        mean, covariance = posterior.mean.flatten(-2).unsqueeze(-1), posterior.covariance_matrix
+        return Belief(mean, covariance, mean.new_ones(1, 1), posterior.prior_variance, member.outcome_scale)
+
+    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
+        told, places = [self._told(member) for member in self.members], places.view(len(self.X_reference), -1)
+        return outlook.information_about_cells(beliefs, asks, told, places, items)
+
+
+class LevelSetInformation(_InformationAtPoints):
+    r"""The mutual information of one more answer and the membership of a point in the level set, averaged over points.
+
+    `E_z[I(y; 1(z in the level set))]` in nats over the reference points `z`: the global mutual information of
+    [Letham2022lookahead]_. It is smooth, and positive where an answer changes no classification yet.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> acq = LevelSetInformation(model, level=0.75, X_reference=pool)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP of yes/no answers with one output, or an ensemble of such models.
+        level: The probability of a yes that bounds the level set.
+        X_reference: An `n x d` tensor: the points to be classified.
+        kind: The kind of the answers, where the model takes several with two outcomes.
+
+    Raises:
+        UnsupportedError: If the model is another, or takes no yes/no answers at single points.
+        InputDataError: If the probability of a yes never is `level`.
+        BotorchTensorDimensionError: If `X_reference` is not `n x d` with at least one point.
+    """
+
+    def __init__(self, model: Model, level: float, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
+        members = members_of(model, type(self).__name__)
+        kind = kind_of_yes(members[0], kind)
+        for member in members:
+            PsychometricFunction.of(member, kind).latent_level(level)
+        super().__init__(model, X_reference, 1, kind)
+        self.level = level
+
+    def _told(self, member: LatentModel) -> Reading:
+        level = PsychometricFunction.of(member, self.kind).latent_level(self.level).reshape(1)
+        return Reading.at_point(level, level.new_zeros(1))
+
+
+class PredictiveInformation(_InformationAtPoints):
+    r"""The mutual information of one more answer and the answer to another question, averaged over questions.
+
+    `E_z[I(y_x; y_z)]` in nats over the reference points `z`, the expected predictive information gain
+    ([BickfordSmith2023epig]_): an answer counts for what it says of predictions where they are wanted, not of the
+    function wherever it is unknown, as on the faces of a domain.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> acq = PredictiveInformation(model, X_reference=pool)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models.
+        X_reference: The points where predictions are wanted, an `n x d` tensor; of duels the pairs, `n x 2 x d`.
+        kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions.
+
+    Raises:
+        UnsupportedError: If the model is another, or its likelihood takes no supported kind.
+        InputDataError: If the likelihood does not take observations of the wanted kind.
+        BotorchTensorDimensionError: If `X_reference` has another shape.
+    """
+
+    def __init__(self, model: Model, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
+        kind = self.kind_of(model, kind)
+        super().__init__(model, X_reference, kind.points_per_observation, kind)
+
+    def _told(self, member: LatentModel) -> Reading:
+        return self.reading(member, self.X_reference)
 
 
 def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int = 1) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,6 @@
 r"""Groups of points linked by comparisons, and recommendations that they leave undecided.
 
-Where no chain of comparisons links two points, only the kernel tells which is better. Often that is enough, and first
-duels between new points always form groups. A recommendation is undecided where the best point of another group is
-about as likely to be better, and a duel would tell.
+Where no chain of comparisons links two points only the kernel tells which is better; often that is enough.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-r"""Unknown constraints and safety: the probability that an experiment is valid as a constraint of BoTorch's functions.
+r"""Unknown constraints and safety: the probability that an experiment is valid as a constraint.
 
-Three ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
-`ValidityWeightedAcquisitionFunction` for analytic ones; and `next_safe`, which keeps the probability of all candidates
-above a level.
+From soft to hard: `ValidityConstraint` for Monte Carlo acquisition functions, `ValidityWeightedAcquisitionFunction` for
+analytic ones, and `next_safe`, which keeps the probability of all candidates above a level.
 
 .. [Gelbart2014unknown] M. A. Gelbart, J. Snoek, R. P. Adams. Bayesian optimization with unknown constraints. UAI 2014.
 """
@@ -40,6 +39,7 @@ from botorch_skewgp.observations.checks import as_count, as_number, as_probabili
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
+LINEAR = ("inequality_constraints", "equality_constraints")
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
 
 
@@ -249,10 +249,11 @@ def gen_valid_candidates(
     is suppressed.
     """
     candidates, values = _search(initial_conditions, acquisition_function, **kwargs)
-    names = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
     with torch.no_grad():
         before = acquisition_function(initial_conditions)
-        inside = evaluate_feasibility(candidates, **{name: kwargs.get(name) for name in names})
+        inside = evaluate_feasibility(
+            candidates, **{name: kwargs.get(name) for name in (*LINEAR, "nonlinear_inequality_constraints")}
+        )
     better = inside & (values >= before)  # false for NaN
     return candidates.where(better.view(-1, 1, 1), initial_conditions), values.where(better, before)
 
@@ -278,8 +279,6 @@ def safe_initial_conditions(
     raw_samples: int,
     fixed_features: Mapping[int, float | Tensor] | None = None,
     options: dict[str, Any] | None = None,
-    inequality_constraints: LinearConstraints = None,
-    equality_constraints: LinearConstraints = None,
     **kwargs: Any,
 ) -> Tensor:
     """Initial conditions within a `ValidityInequality` and other constraints if there are any, `num_restarts x q x d`.
@@ -288,13 +287,13 @@ def safe_initial_conditions(
     fixed features and options of `gen_batch_initial_conditions` keep their meaning.
     """
     seed = (options or {}).get("seed")
+    linear = {name: kwargs.pop(name, None) for name in LINEAR}
     for value in (fixed_features or {}).values():
         if isinstance(value, Tensor) and value.numel() > 1:
             raise UnsupportedError("A search that is to be safe takes fixed features of a single value.")
-    for indices, _, _ in [*(inequality_constraints or []), *(equality_constraints or [])]:
+    for indices, _, _ in [entry for constraints in linear.values() for entry in constraints or []]:
         if indices.ndim > 1:
             raise UnsupportedError("A search that is to be safe takes linear constraints on single points only.")
-    linear = {"inequality_constraints": inequality_constraints, "equality_constraints": equality_constraints}
     points = _safe_points(safe, others, bounds, max(raw_samples, 4 * num_restarts), fixed_features, linear, seed)
 
     def generator(n: int, q: int, seed: int | None) -> Tensor:

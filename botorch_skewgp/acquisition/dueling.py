@@ -1,7 +1,4 @@
-r"""Acquisition functions for duels: against a reference point, such as the best point so far, and of several pairs.
-
-The former depend on the distribution of `f(x) - f(x_r)` and are maximised over single points `x`; the maximiser is then
-compared with the reference `x_r`. `papers.dueling` has others.
+r"""Acquisition functions for duels: against a reference point, and of several pairs. `papers.dueling` has others.
 
 .. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
    improvement for Bayesian optimization. NeurIPS 2023.

@@ -17,7 +17,11 @@ from botorch.models.model import Model, ModelList
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition.active_learning import (
+    LevelSetInformation,
+    PredictiveInformation,
+    SkewBayesianActiveLearningByDisagreement,
+)
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
     SkewLogExpectedImprovement,
@@ -25,7 +29,6 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.protocols import members_of
 

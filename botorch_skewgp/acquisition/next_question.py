@@ -1,13 +1,8 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-A question is a kind of observation at some points, asked of a judge at a price. Kind and judge are those whose answer
-has the most information about which point is best for its price. The points are those with the largest value: the
-expected rise of the posterior mean of the recommended point (the knowledge gradient), in units of the outcome, so that
-it compares with the price. The value alone would favour kinds that change the recommendation now, such as duels, over
-those that tell more for later answers, such as numbers. Both depend on the kind's `Reading` alone, so that kinds of
-your own take part.
-
-Points come from a pool, see `question_points`.
+Kind and judge are those whose answer has the most information about which point is best for its price. The points are
+those with the largest expected rise of the posterior mean of the recommended point (the knowledge gradient), which
+alone would favour kinds that change the recommendation now, such as duels, over those that tell more for later answers.
 """
 
 from __future__ import annotations
@@ -23,19 +18,12 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.outlook import (
-    Asked,
-    Belief,
-    Best,
-    Outlook,
-    after,
-    cells_of_numbers,
-)
-from botorch_skewgp.acquisition.question_points import PointPool
+from botorch_skewgp.acquisition.outlook import Asked, Belief, after, cells_of_numbers, gain, information_about_best
+from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets_to_ask_about
 from botorch_skewgp.acquisition.search_domain import Values
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor, check_flags
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
@@ -51,35 +39,27 @@ class Question:
         kind: A class of observations that the model's likelihood takes.
         num_points: The number of points shown together, for kinds that leave it open, such as `Choice`; the kind's
             least number if `None`; at most 100.
-        with_incumbent: Whether the recommended point must be one of the points.
 
     Raises:
         InputDataError: If the kind is no class of observations, or not of this number of points.
 
     Example:
         >>> Question(Choice, num_points=4)  # which is the best of these four?
-        >>> Question(Preference, with_incumbent=True)  # is this better than the best so far?
     """
 
     kind: type[Observation]
     num_points: int | None = None
-    with_incumbent: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
         least, more = self.kind.points_per_observation, self.kind.takes_more_points
-        check_flags(with_incumbent=self.with_incumbent)
         if self.num_points is not None:
             as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
         if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
                 f"num_points={self.num_points}. A Choice or a Ranking is about any number of points from 2 on."
-            )
-        if self.with_incumbent and least == 1:
-            raise InputDataError(
-                f"A question of kind {self.kind.__name__} is about one point; leave with_incumbent out."
             )
 
     @property
@@ -93,7 +73,7 @@ class NextQuestion(NamedTuple):
 
     Args:
         question: The question; one of those given.
-        X: Its points, `k x d`, with the recommended point last for `with_incumbent`.
+        X: Its points, `k x d`.
         judge: The judge to ask; `None` if there was no choice.
         value: The expected rise of the posterior mean of the recommended point, in units of the outcome (of the latent
             utility, if there are no numbers).
@@ -185,41 +165,38 @@ def next_question(
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
-    pool = PointPool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
+    X = points_to_ask_about(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
     least = max(entry.size for entry in asked)
-    if len(pool.X) < least:
+    if len(X) < least:
         raise InputDataError(
-            f"A question is about {least} points, but there {'is' if len(pool.X) == 1 else 'are'} {len(pool.X)}; widen "
-            "the bounds, or give more X_candidates."
+            f"A question is about {least} points, but there {'is' if len(X) == 1 else 'are'} {len(X)}; widen the "
+            "bounds, or give more X_candidates."
         )
     who = list(people)
-    beliefs = [_belief(member, pool.X, who) for member in members]
+    beliefs = [_belief(member, X, who) for member in members]
     readings = _readings(members, asked, who, beliefs[0].means)
-    recommended = torch.arange(len(pool.X), device=pool.X.device)
+    recommended = torch.arange(len(X), device=X.device)
     min_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num):
         options = []
         for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
-            items = pool.sets(beliefs, entry.size, entry.with_incumbent, recommended, seed)
+            items = sets_to_ask_about(beliefs, entry.size, recommended, seed)
             for place, judge in enumerate(who):
-                asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
-                shifted = items if judge is None else items + (place + 1) * len(pool.X)
-                outlook = Outlook(beliefs, asks, Best(recommended))
-                values = gains = outlook.gain(shifted)
+                asks = _asks(members, beliefs, entry, X, readings.get((number, judge)))
+                shifted = items if judge is None else items + (place + 1) * len(X)
+                values = gains = gain(beliefs, asks, recommended, shifted)
                 cost, rate = price * people[judge], 0.0
                 no_gain = bool(gains.max() <= min_gain)  # no single answer changes the recommendation
                 if len(asked) * len(who) > 1 or method == "information" or no_gain:
-                    told = outlook.information(shifted)
+                    told = information_about_best(beliefs, asks, recommended, shifted)
                     rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
                 chosen = values.argmax()
-                gain = max(float(gains[chosen]), 0.0)
-                stop = worth is not None and gain * worth < cost
-                question = NextQuestion(entry, pool.X[items[chosen]].clone(), judge, gain, cost, stop)
+                value = max(float(gains[chosen]), 0.0)
+                stop = worth is not None and value * worth < cost
+                question = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
                 options.append(_Option(question, rate, asks, shifted[chosen]))
-        best = max(
-            options, key=lambda option: (not option.found.stop, option.rate, option.found.value / option.found.cost)
-        )
+        best = max(options, key=lambda o: (not o.found.stop, o.rate, o.found.value / o.found.cost))
         found.append(best.found)
         if len(found) < num:
             beliefs = after(beliefs, best.asks, best.items, seed)

@@ -17,9 +17,9 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
   that are likeliest to be best count as one ([Hennig2012entropy]_). The plug-in estimate is too large, more so for many
   outcomes, by the expected shortfall of an entropy of averages; its first order is subtracted ([Miller1955note]_, here
   for averages of probabilities).
-- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading, see `active_learning`.
+- The function itself: `I(o; f) = H(o) - E[H(o | f)]`, for a single reading, see `answer_integrals`.
 - The cell of another reading, at each of several places: `I(o; c)`, from bivariate normal probabilities that all draws
-  share a correlation of, see `information_at_points`.
+  share a correlation of.
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -38,8 +38,7 @@ import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition.answer_entropy import expected_entropy
-from botorch_skewgp.acquisition.bivariate import NUM_NODES, bivariate_normal_cdf
+from botorch_skewgp.acquisition.answer_integrals import NUM_CDF_NODES, bivariate_normal_cdf, expected_entropy
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows.reading import Reading, cell_probabilities
@@ -93,20 +92,16 @@ class Belief:
     def read(self, weight: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """A weighted sum at `B x k` points: means, `B x S`, variance, `B`, and covariance with all points, `B x N`."""
         crossed = weight @ self.covariance[items]
-        return weight @ self.means[items], crossed.gather(-1, items) @ weight, crossed
-
-    def min_variance(self, weight: Tensor, items: Tensor) -> Tensor:
-        """What rounding leaves of the variance of a weighted sum, `B`."""
-        return torch.finfo(self.means.dtype).eps * (self.variance[items] @ weight.square())
+        least = torch.finfo(self.means.dtype).eps * (self.variance[items] @ weight.square())  # what rounding leaves
+        return weight @ self.means[items], (crossed.gather(-1, items) @ weight).maximum(least), crossed
 
     def standardised(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Cut-points of a single reading at `B x k` points in standard deviations from its means, `B x C x S`.
 
         And the standard deviations, `B`, and the covariance with the function at all points, `B x N`.
         """
-        weight = reading.weight[0]
-        means, variance, crossed = self.read(weight, items)
-        sd = (variance.maximum(self.min_variance(weight, items)) + reading.variance).sqrt()
+        means, variance, crossed = self.read(reading.weight[0], items)
+        sd = (variance + reading.variance).sqrt()
         return (reading.cutpoints[0].unsqueeze(-1) - means.unsqueeze(-2)) / sd[:, None, None], sd, crossed
 
     def white_numbers(self, num: int) -> Tensor:
@@ -223,172 +218,128 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
     return means[:, which] + root @ noise
 
 
-@dataclass(frozen=True, eq=False)
-class Best:
-    """The best of some points, by their numbers `C`."""
+def gain(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
+    """The expected rise of the best posterior mean of some points by questions at `B x k` points, `B`.
 
-    points: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cells in which single readings lie, each by itself: their points `R x j`, and the reading for each member.
-
-    Its noise is 0 where the function itself is meant.
+    In units of the outcome; not negative, up to rounding. Differentiable for single readings.
     """
+    first, is_single = beliefs[0], asks[0].reading.is_single
+    draws = first.means.shape[-1] * first.weights.shape[0] * (1 if is_single else 2 * items.shape[-1])
+    of_outcomes = _single_outcome_means if is_single else _joint_outcome_means
+    before = torch.stack([belief.mean()[:, points] for belief in beliefs]).mean(0).amax(-1).sum()
+    values = []
+    for part in items.split(max(1, MAX_ENTRIES // (draws * asks[0].num_outcomes))):
+        means = [of_outcomes(belief, ask, part, points) for belief, ask in zip(beliefs, asks, strict=True)]
+        values.append(torch.stack(means).mean(0).amax(-1).sum((-1, -2)) - before)
+    return torch.cat(values)
 
-    items: Tensor
-    readings: Sequence[Reading]
+
+def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> Tensor:
+    """Means joint with scenarios and outcomes, `B x M x O x C`, in units of the outcome."""
+    read, variance, crossed = belief.read(ask.reading.weight[0], items)
+    scale = (variance + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
+    bounds = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
+    lower, upper = bounds  # B x O x S
+    attention, slip = ask.reading.attention, ask.slip_of_outcomes.unsqueeze(-1)
+    inside = attention * (normal_cdf(upper) - normal_cdf(lower)) + slip
+    mass = inside.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
+    rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
+    shift = attention * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
+    latent = mass @ belief.means[points].mT + shift.unsqueeze(-1) * crossed[:, None, None, points]
+    return belief.scale.location * mass.sum(-1, keepdim=True) + belief.scale.scale * latent
 
 
-@dataclass(frozen=True, eq=False)
-class Function:
-    """The function, of which a question's answer depends on the values at the question's points alone."""
+def _joint_outcome_means(belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> Tensor:
+    """The same of outcomes that hang on several values."""
+    values, white, gain = belief.at(items)
+    probabilities = ask.probabilities(values.mT, items).mT.unsqueeze(1)  # B x 1 x O x 2S
+    mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S
+    latent = mass @ belief.means[points].repeat(1, 2).mT + (mass @ white.mT) @ gain[:, points].mT.unsqueeze(1)
+    return belief.scale.location * mass.sum(-1, keepdim=True) + belief.scale.scale * latent
 
 
-@dataclass(frozen=True, eq=False)
-class Outlook:
-    """What answers of one kind of question tell about a target; the members of an ensemble are averaged over."""
+def information_about_function(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor) -> Tensor:
+    """The expected information of single readings at `B x k` points about the function, in nats, `B`; smooth."""
+    answers, known = [], []
+    for belief, ask in zip(beliefs, asks, strict=True):
+        means, variance, _ = belief.read(ask.reading.weight[0], items)
+        log_p = ask.reading.log_outcome_probabilities(means, variance.unsqueeze(-1))  # B x S x O
+        answers.append(belief.weights @ log_p.exp())  # joint with scenarios, B x M x O
+        known.append(expected_entropy(means, variance, belief.weights.sum(0), ask.reading))
+    joint = torch.stack(answers).mean(0)
+    return entropy(joint.flatten(-2)) - entropy(joint.sum(-1)) - torch.stack(known).mean(0)
 
-    beliefs: Sequence[Belief]
-    asks: Sequence[Asked]
-    target: Best | Cells | Function
 
-    def gain(self, items: Tensor) -> Tensor:
-        """The expected rise of the best posterior mean by questions at `B x k` points, in units of the outcome, `B`.
+def information_about_best(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
+    """The expected information of answers at `B x k` points about which of some points is best, in nats, `B`."""
+    chances = torch.stack([belief.weights.sum(-1) for belief in beliefs]).mean(0)
+    values = []
+    for scenario in range(len(chances)):
+        given = [replace(belief, weights=belief.weights[scenario : scenario + 1]) for belief in beliefs]
+        values.append(_information_in_scenario(given, asks, points, items))
+    return (chances @ torch.stack(values)).clamp(min=0)  # the correction of the bias can overshoot
 
-        Not negative, up to rounding. Differentiable for single readings.
-        """
-        first, ask = self.beliefs[0], self.asks[0]
-        draws = first.means.shape[-1] * first.weights.shape[0] * (1 if ask.reading.is_single else 2 * items.shape[-1])
-        values = []
-        for part in items.split(max(1, MAX_ENTRIES // (draws * ask.num_outcomes))):
-            before, after_answers = (
-                torch.stack(means).mean(0)
-                for means in zip(*(self._means(belief, asked, part) for belief, asked in self._members), strict=True)
-            )
-            values.append(after_answers.amax(-1).sum((-1, -2)) - before.amax(-1).sum(-1))
-        return torch.cat(values)
 
-    @property
-    def _members(self) -> list[tuple[Belief, Asked]]:
-        return list(zip(self.beliefs, self.asks, strict=True))
+def _information_in_scenario(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
+    draws = [joint_draws(belief, 2 * NUM_DRAWS, seed=0) for belief in beliefs]
+    best = torch.cat([values[points].argmax(0) for values in draws])
+    counts = torch.bincount(best, minlength=len(points))
+    likely = counts.argsort(descending=True)[:NUM_LIKELY]
+    group = torch.full_like(counts, len(likely)).scatter(0, likely, torch.arange(len(likely), device=best.device))
+    groups = torch.nn.functional.one_hot(group[best], len(likely) + 1).to(draws[0])  # draws x groups
+    share = groups.mean(0)
+    values = []
+    for part in items.split(max(1, MAX_ENTRIES // (len(groups) * asks[0].num_outcomes))):
+        known = [ask.probabilities(f[part].mT, part) for ask, f in zip(asks, draws, strict=True)]
+        p = torch.cat(known, dim=-2)  # B x draws x O
+        joint = groups.mT @ p / len(groups)  # B x groups x O
+        square = groups.mT @ p.square() / len(groups)
+        alone = _unbiased_entropy(joint.sum(-2), square.sum(-2), share.sum(), len(groups)).sum(-1)
+        given = _unbiased_entropy(joint, square, share.unsqueeze(-1), len(groups)).sum((-1, -2))
+        values.append(alone - given + torch.special.entr(share).sum())
+    return torch.cat(values)
 
-    def _means(self, belief: Belief, ask: Asked, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Means joint with scenarios, `B x M x C`, and with outcomes too, `B x M x O x C`, in units of the outcome."""
-        assert isinstance(self.target, Best)
-        points, scale = self.target.points, belief.scale
-        before = belief.mean()[:, points].expand(len(items), -1, -1)
-        of_outcomes = self._single_outcome_means if ask.reading.is_single else self._joint_outcome_means
-        mass, latent = of_outcomes(belief, ask, items, points)
-        return before, scale.location * mass.unsqueeze(-1) + scale.scale * latent
 
-    def _single_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-        read, variance, crossed = belief.read(ask.reading.weight[0], items)
-        scale = (variance.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
-        bounds = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
-        lower, upper = bounds  # B x O x S
-        gain, slip = ask.reading.attention, ask.slip_of_outcomes.unsqueeze(-1)
-        inside = gain * (normal_cdf(upper) - normal_cdf(lower)) + slip
-        mass = inside.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
-        rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
-        shift = gain * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
-        latent = mass @ belief.means[points].mT + shift.unsqueeze(-1) * crossed[:, None, None, points]
-        return mass.sum(-1), latent
+def information_about_cells(
+    beliefs: Sequence[Belief], asks: Sequence[Asked], told: Sequence[Reading], places: Tensor, items: Tensor
+) -> Tensor:
+    """The expected information about the cells in which members' readings lie, in nats, `B`; smooth.
 
-    def _joint_outcome_means(self, belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-        values, white, gain = belief.at(items)
-        probabilities = ask.probabilities(values.mT, items).mT.unsqueeze(1)  # B x 1 x O x 2S
-        mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S
-        latent = mass @ belief.means[points].repeat(1, 2).mT
-        known = mass @ white.mT  # B x M x O x k
-        return mass.sum(-1), latent + known @ gain[:, points].mT.unsqueeze(1)
+    Of answers at `B x k` points about readings at `R x j` places, of which it is the average. A reading without noise
+    is the function itself.
+    """
+    values = []
+    for part in items.split(max(1, MAX_ENTRIES // (2 * len(places) * beliefs[0].means.shape[-1]))):
+        members = zip(beliefs, asks, told, strict=True)
+        joint = torch.stack([_joint(belief, ask.reading, part, of, places) for belief, ask, of in members]).mean(0)
+        shared = entropy(joint.sum(-1)) + entropy(joint.sum(-2)) - entropy(joint.flatten(-2))
+        values.append(shared.mean(-1))
+    return torch.cat(values)
 
-    def information(self, items: Tensor) -> Tensor:
-        """The expected information of answers at `B x k` points about the target, in nats, `B`.
 
-        About cells the average over readings. Differentiable but for the best point.
-        """
-        if isinstance(self.target, Function):
-            return self._information_about_the_function(items)
-        if isinstance(self.target, Cells):
-            return self._information_about_cells(items)
-        chances = torch.stack([belief.weights.sum(-1) for belief in self.beliefs]).mean(0)
-        values = []
-        for scenario in range(len(chances)):
-            given = [replace(belief, weights=belief.weights[scenario : scenario + 1]) for belief in self.beliefs]
-            values.append(self._information_about_the_best(given, items))
-        return (chances @ torch.stack(values)).clamp(min=0)  # the correction of the bias can overshoot
-
-    def _information_about_the_function(self, items: Tensor) -> Tensor:
-        answers, known = [], []
-        for belief, ask in self._members:
-            means, variance, _ = belief.read(ask.reading.weight[0], items)
-            variance = variance.maximum(belief.min_variance(ask.reading.weight[0], items))
-            log_p = ask.reading.log_outcome_probabilities(means, variance.unsqueeze(-1))  # B x S x O
-            answers.append(belief.weights @ log_p.exp())  # joint with scenarios, B x M x O
-            known.append(expected_entropy(means, variance, belief.weights.sum(0), ask.reading))
-        joint = torch.stack(answers).mean(0)
-        return entropy(joint.flatten(-2)) - entropy(joint.sum(-1)) - torch.stack(known).mean(0)
-
-    def _information_about_the_best(self, beliefs: Sequence[Belief], items: Tensor) -> Tensor:
-        """The same given a scenario."""
-        assert isinstance(self.target, Best)
-        points = self.target.points
-        draws = [joint_draws(belief, 2 * NUM_DRAWS, seed=0) for belief in beliefs]
-        best = torch.cat([values[points].argmax(0) for values in draws])
-        counts = torch.bincount(best, minlength=len(points))
-        likely = counts.argsort(descending=True)[:NUM_LIKELY]
-        group = torch.full_like(counts, len(likely)).scatter(0, likely, torch.arange(len(likely), device=best.device))
-        groups = torch.nn.functional.one_hot(group[best], len(likely) + 1).to(draws[0])  # draws x groups
-        share = groups.mean(0)
-        size = max(1, MAX_ENTRIES // (len(groups) * self.asks[0].num_outcomes))
-        values = []
-        for part in items.split(size):
-            known = [ask.probabilities(f[part].mT, part) for ask, f in zip(self.asks, draws, strict=True)]
-            p = torch.cat(known, dim=-2)  # B x draws x O
-            joint = groups.mT @ p / len(groups)  # B x groups x O
-            square = groups.mT @ p.square() / len(groups)
-            alone = _unbiased_entropy(joint.sum(-2), square.sum(-2), share.sum(), len(groups)).sum(-1)
-            given = _unbiased_entropy(joint, square, share.unsqueeze(-1), len(groups)).sum((-1, -2))
-            values.append(alone - given + torch.special.entr(share).sum())
-        return torch.cat(values)
-
-    def _information_about_cells(self, items: Tensor) -> Tensor:
-        assert isinstance(self.target, Cells)
-        size = max(1, MAX_ENTRIES // (2 * len(self.target.items) * self.beliefs[0].means.shape[-1]))
-        values = []
-        for part in items.split(size):
-            members = zip(self.beliefs, self.asks, self.target.readings, strict=True)
-            joint = torch.stack([self._joint(belief, ask.reading, part, told) for belief, ask, told in members]).mean(0)
-            told = entropy(joint.sum(-1)) + entropy(joint.sum(-2)) - entropy(joint.flatten(-2))
-            values.append(told.mean(-1))
-        return torch.cat(values)
-
-    def _joint(self, belief: Belief, asked: Reading, items: Tensor, told: Reading) -> Tensor:
-        """The probabilities of outcomes (first) and cells (last), each from the lowest, `B x R x O x T`."""
-        assert isinstance(self.target, Cells)
-        places, weights = self.target.items, belief.weights[0]
-        (h, sd, crossed), (k, sd_told, _) = (
-            belief.standardised(reading, points) for reading, points in ((asked, items), (told, places))
-        )
-        covariance = crossed[:, places] @ told.weight[0]  # B x R
-        correlation = (covariance / (sd.unsqueeze(-1) * sd_told)).clamp(-1, 1)  # rounding only
-        # the cdf at all pairs of cut-points, with those at -inf and inf around
-        inner = torch.stack(
-            [torch.stack([_mixture_cdf(a, b, correlation, weights) for b in k.unbind(1)], -1) for a in h.unbind(1)], -2
-        )
-        of_answer, of_told = normal_cdf(h) @ weights, normal_cdf(k) @ weights  # B x (O - 1), R x (T - 1)
-        inner = torch.cat([inner, of_answer[:, None, :, None].expand(*inner.shape[:-1], 1)], dim=-1)
-        last = torch.nn.functional.pad(of_told, (0, 1), value=1.0)[:, None].expand(len(items), -1, -1, -1)
-        inner = torch.cat([inner, last], dim=-2)
-        cells = torch.nn.functional.pad(inner, (1, 0, 1, 0)).diff(dim=-1).diff(dim=-2)
-        for reading, axis in ((asked, -2), (told, -1)):
-            if reading.slips is not None:
-                slips = reading.slip_of(reading.outcomes[:, 0, 0].argsort())
-                slips = slips.unsqueeze(-1) if axis == -2 else slips
-                cells = reading.attention * cells + slips * cells.sum(axis, keepdim=True)
-        return cells
+def _joint(belief: Belief, asked: Reading, items: Tensor, told: Reading, places: Tensor) -> Tensor:
+    """The probabilities of outcomes (first) and cells (last), each from the lowest, `B x R x O x T`."""
+    weights = belief.weights[0]
+    (h, sd, crossed), (k, sd_told, _) = (
+        belief.standardised(reading, points) for reading, points in ((asked, items), (told, places))
+    )
+    covariance = crossed[:, places] @ told.weight[0]  # B x R
+    correlation = (covariance / (sd.unsqueeze(-1) * sd_told)).clamp(-1, 1)  # rounding only
+    # the cdf at all pairs of cut-points, with those at -inf and inf around
+    inner = torch.stack(
+        [torch.stack([_mixture_cdf(a, b, correlation, weights) for b in k.unbind(1)], -1) for a in h.unbind(1)], -2
+    )
+    of_answer, of_told = normal_cdf(h) @ weights, normal_cdf(k) @ weights  # B x (O - 1), R x (T - 1)
+    inner = torch.cat([inner, of_answer[:, None, :, None].expand(*inner.shape[:-1], 1)], dim=-1)
+    last = torch.nn.functional.pad(of_told, (0, 1), value=1.0)[:, None].expand(len(items), -1, -1, -1)
+    inner = torch.cat([inner, last], dim=-2)
+    cells = torch.nn.functional.pad(inner, (1, 0, 1, 0)).diff(dim=-1).diff(dim=-2)
+    for reading, axis in ((asked, -2), (told, -1)):
+        if reading.slips is not None:
+            slips = reading.slip_of(reading.outcomes[:, 0, 0].argsort())
+            slips = slips.unsqueeze(-1) if axis == -2 else slips
+            cells = reading.attention * cells + slips * cells.sum(axis, keepdim=True)
+    return cells
 
 
 def entropy(probabilities: Tensor) -> Tensor:
@@ -400,7 +351,7 @@ def entropy(probabilities: Tensor) -> Tensor:
 def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> Tensor:
     """The bivariate cdf at `h`, `B x S`, and `k`, `R x S`, averaged over components; `B x R` like the correlation."""
     size, lower, value = correlation.detach().abs(), -1.0, torch.zeros_like(correlation)
-    for upper in (*NUM_NODES, 1.0):
+    for upper in (*NUM_CDF_NODES, 1.0):
         i, j = ((size > lower) & (size <= upper)).nonzero(as_tuple=True)
         if len(i):
             cdf = bivariate_normal_cdf(h[i], k[j], correlation[i, j].unsqueeze(-1))

@@ -1,13 +1,11 @@
-r"""The points that questions may be about: a pool, and sets of its points.
+"""What questions may be about: points, and sets of these.
 
-The pool holds the model's own points, maximisers of joint draws of the function, with points around them, the best
-challenger of the recommended point, and some that are spread over the domain.
+The model's own points, maximisers of joint draws and points around them, a challenger, and some spread over the domain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,88 +32,70 @@ ZOOM = 0.04  # likewise away from maximisers of draws
 CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
 
 
-@dataclass(frozen=True, eq=False)
-class PointPool:
-    """The points that questions are about, `N x d`, all different."""
+def points_to_ask_about(
+    model: Model,
+    members: Sequence[LatentModel],
+    bounds: Tensor | None,
+    X_candidates: Tensor | None,
+    discrete_dims: Values | None,
+    cat_dims: Values | None,
+    seed: int,
+) -> Tensor:
+    """The points of a domain or of a list that questions may be about, `N x d`, all different."""
+    if (bounds is None) == (X_candidates is None):
+        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
+    own = rounded_inputs(input_transform_of(model), members[0].datapoints)
+    if bounds is None:
+        if discrete_dims is not None or cat_dims is not None:
+            raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
+        return as_points(X_candidates, own, "X_candidates").unique(dim=0)
+    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
+    if not bool((domain.bounds[0] < domain.bounds[1]).any()):
+        raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
+    own = domain.rounded(own[domain.contains(own)])
+    own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
+    generator = torch.Generator(own.device).manual_seed(seed)
+    spread = domain.spread(NUM_SPREAD)
+    best = own[:1] if len(own) else spread[_mean(members, spread).argmax()].unsqueeze(0)
+    steps = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
+    likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
+    nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
+    likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
+    few_steps = {} if domain.box.factors or domain.whole else {"options": {"maxiter": 30}}
+    with torch.enable_grad(), manual_seed(seed):
+        acquisition = DuelingLogExpectedImprovement(model, best)
+        challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
+    far = domain.nearest(spread[:NUM_FAR])
+    X = torch.cat([own, challenger.detach().to(own), likely, far])
+    return X[first_of_equal(X).unique()]
 
-    X: Tensor
 
-    @classmethod
-    def build(
-        cls,
-        model: Model,
-        members: Sequence[LatentModel],
-        bounds: Tensor | None,
-        X_candidates: Tensor | None,
-        discrete_dims: Values | None,
-        cat_dims: Values | None,
-        seed: int,
-    ) -> PointPool:
-        """The points of a domain or of a list."""
-        if (bounds is None) == (X_candidates is None):
-            raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-        own = rounded_inputs(input_transform_of(model), members[0].datapoints)
-        if bounds is None:
-            if discrete_dims is not None or cat_dims is not None:
-                raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
-            return cls(as_points(X_candidates, own, "X_candidates").unique(dim=0))
-        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
-        if not bool((domain.bounds[0] < domain.bounds[1]).any()):
-            raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
-        own = domain.rounded(own[domain.contains(own)])
-        own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
-        generator = torch.Generator(own.device).manual_seed(seed)
-        spread = domain.spread(NUM_SPREAD)
-        best = own[:1] if len(own) else spread[_mean(members, spread).argmax()].unsqueeze(0)
-        steps = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
-        likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
-        nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
-        likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
-        few_steps = {} if domain.discrete_dims or domain.cat_dims or domain.whole_dims else {"options": {"maxiter": 30}}
-        with torch.enable_grad(), manual_seed(seed):
-            acquisition = DuelingLogExpectedImprovement(model, best)
-            challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
-        far = domain.nearest(spread[:NUM_FAR])
-        X = torch.cat([own, challenger.detach().to(own), likely, far])
-        return cls(X[first_of_equal(X).unique()])
-
-    def sets(self, beliefs: Sequence[Belief], k: int, with_incumbent: bool, recommended: Tensor, seed: int) -> Tensor:
-        r"""The candidate sets of points of a question, `B x k`."""
-        N, device = len(self.X), self.X.device
-        if k == 1:
-            return torch.arange(N, device=device).unsqueeze(-1)
-        mean = torch.stack([belief.mean().sum(0)[recommended] for belief in beliefs]).mean(0)
-        best = mean.argmax()
+def sets_to_ask_about(beliefs: Sequence[Belief], k: int, recommended: Tensor, seed: int) -> Tensor:
+    """The sets of the first `N` places, at which points are recommended, that questions may be about, `B x k`."""
+    N, device = len(recommended), recommended.device
+    if k == 1:
+        return torch.arange(N, device=device).unsqueeze(-1)
+    mean = torch.stack([belief.mean().sum(0)[recommended] for belief in beliefs]).mean(0)
+    best = mean.argmax()
+    draws = torch.cat([joint_draws(belief, 8 * NUM_PATHS, seed)[recommended] for belief in beliefs], dim=-1)
+    votes = torch.bincount(draws.argmax(0), minlength=N)
+    # of equal votes the lowest mean first: the highest ended worse in four of four runs of the race of prices
+    order = votes.to(mean) + torch.linspace(0.5, 0, N).to(mean)[mean.argsort().argsort()]
+    likely = order.argsort(descending=True)[:NUM_PAIRED]
+    if k == 2:
         others = torch.arange(N, device=device)
         others = others[others != best]
-        with_best = torch.stack([others, best.expand(N - 1)], dim=-1)
-        if k == 2 and with_incumbent:
-            return with_best
-        draws = torch.cat([joint_draws(belief, 8 * NUM_PATHS, seed)[recommended] for belief in beliefs], dim=-1)
-        votes = torch.bincount(draws.argmax(0), minlength=N)
-        # of equal votes the lowest mean first: the highest ended worse in four of four runs of the race of prices
-        order = votes.to(mean) + torch.linspace(0.5, 0, N).to(mean)[mean.argsort().argsort()]
-        likely = order.argsort(descending=True)[:NUM_PAIRED]
-        if k == 2:
-            pairs = torch.combinations(likely)
-            return torch.cat([pairs, with_best])
-        generator = torch.Generator(device).manual_seed(seed)
-        chances = (votes[likely] + 1).to(mean).expand(NUM_SETS, -1)
-        if len(likely) < k:
-            likely = order.argsort(descending=True)[: max(k, NUM_PAIRED)]
-            chances = torch.ones(NUM_SETS, len(likely)).to(mean)
-        drawn = likely[torch.multinomial(chances, k, generator=generator)]
-        drawn = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
-        lacks = (drawn != best).all(-1, keepdim=True)
-        anchored = torch.where(lacks & (torch.arange(k, device=device) == k - 1), best, drawn)
-        anchored = torch.where(lacks, anchored, _last(drawn, best))
-        return anchored if with_incumbent else torch.cat([drawn, anchored[lacks.squeeze(-1)]])
-
-
-def _last(sets: Tensor, item: Tensor) -> Tensor:
-    """Sets with an item, if they hold it, moved to the end."""
-    order = (sets == item).long().argsort(dim=-1, stable=True)
-    return sets.gather(-1, order)
+        return torch.cat([torch.combinations(likely), torch.stack([others, best.expand(N - 1)], dim=-1)])
+    generator = torch.Generator(device).manual_seed(seed)
+    chances = (votes[likely] + 1).to(mean).expand(NUM_SETS, -1)
+    if len(likely) < k:
+        likely = order.argsort(descending=True)[: max(k, NUM_PAIRED)]
+        chances = torch.ones(NUM_SETS, len(likely)).to(mean)
+    drawn = likely[torch.multinomial(chances, k, generator=generator)]
+    drawn = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
+    with_best = drawn[(drawn != best).all(-1)]
+    with_best[:, -1] = best
+    return torch.cat([drawn, with_best])
 
 
 def _greedy(draws: Tensor, likely: Tensor, k: int) -> Tensor:

@@ -316,7 +316,7 @@ def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, se
     """
     X = _points_or_none(acquisition.model)
     is_checked = any(name in search for name in _STARTS_ARE_CHECKED)
-    if is_checked or domain.discrete_dims or domain.cat_dims or domain.whole_dims or X is None:
+    if is_checked or domain.box.factors or domain.whole or X is None:
         return {}
     own = domain.rounded(X.to(domain.bounds)[domain.contains(X.to(domain.bounds))])
     means = _means(acquisition.model, own) if len(own) else own[:, 0]
@@ -454,7 +454,7 @@ def _best(
     if len(known) and not any(name in search for name in _STARTS_ARE_CHECKED):
         values = _means(model, known, posterior_transform)
         found = [(known[values.argmax()].unsqueeze(0), values.max())]
-        if not (domain.discrete_dims or domain.cat_dims) and search["num_restarts"] > 1:
+        if not domain.box.factors and search["num_restarts"] > 1:
             search = search | {"batch_initial_conditions": found[0][0].unsqueeze(0)}
     point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **search)
     if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # the search may end beside it

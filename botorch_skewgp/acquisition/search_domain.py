@@ -1,4 +1,4 @@
-"""The domain of pairs and recommendations, with inputs that may only take certain values."""
+"""Where pairs and recommendations are searched: a domain, inputs of certain values, and coordinates of the search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Effort, Factor, MixedDomain, best_points
-from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
 from botorch_skewgp.observations.checks import as_position, as_tensor
@@ -57,14 +56,98 @@ OPTIONS_IN_UNITS_OF_INPUTS = {
 
 
 @dataclass(frozen=True)
+class SearchCoordinates:
+    r"""A map between a box and the unit cube, linear or in logarithms.
+
+    Optimisers of acquisition functions take steps of one length in all inputs, stop at gradients of one size, and start
+    from evenly spread points: in units of the inputs none suits a learning rate between 1e-5 and 0.1 beside a batch
+    size between 16 and 512. Bounds are `d`-dim, and so is whether an input is searched by its logarithm.
+    """
+
+    low: Tensor
+    high: Tensor
+    logarithmic: Tensor
+
+    @classmethod
+    def of(cls, model: Model, bounds: Tensor) -> SearchCoordinates:
+        """The coordinates of a model: logarithms of the inputs whose logarithm its input transform takes first."""
+        logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
+        logarithmic[logarithmic_inputs(input_transform_of(model))] = True
+        return cls(bounds[0], bounds[1], logarithmic)
+
+    @property
+    def are_inputs(self) -> bool:
+        """Whether they are the inputs themselves."""
+        return bool((self.low == 0).all() and (self.high == 1).all())
+
+    @property
+    def bounds(self) -> Tensor:
+        """The unit cube, `2 x d`; the bounds of a fixed input are equal."""
+        return torch.stack([torch.zeros_like(self.low), (self.high > self.low).to(self.low)])
+
+    def from_inputs(self, X: Tensor) -> Tensor:
+        """The coordinates of `... x d` points, moved to the bounds if outside."""
+        low, width = self._scale(self.low), self._scale(self.high) - self._scale(self.low)
+        return (self._scale(X.clamp(self.low, self.high)) - low) / width.where(width > 0, 1)
+
+    def to_inputs(self, U: Tensor) -> Tensor:
+        """The points of `... x d` coordinates; 0 and 1 are exactly the bounds."""
+        scaled = torch.lerp(self._scale(self.low), self._scale(self.high), U)
+        X = scaled.where(~self.logarithmic, scaled.where(self.logarithmic, 0).exp())
+        exact = X.clamp(self.low, self.high).where(U > 0, self.low).where(U < 1, self.high)
+        return X + (exact - X).detach()  # at a bound, the gradient is that of the inside
+
+    def of_factor(self, factor: Factor) -> Factor:
+        """A factor of inputs in coordinates."""
+        X = self.low.repeat(len(factor.values), 1)
+        X[:, factor.columns] = factor.values
+        return factor._replace(values=self.from_inputs(X)[:, factor.columns])
+
+    def _scale(self, X: Tensor) -> Tensor:
+        return X.where(~self.logarithmic, X.where(self.logarithmic, 1).log())
+
+
+class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
+    """An acquisition function of points in search coordinates."""
+
+    def __init__(self, acquisition: AcquisitionFunction, coordinates: SearchCoordinates) -> None:
+        super().__init__(model=acquisition.model)
+        self.acquisition, self.coordinates = acquisition, coordinates
+        self._log = acquisition._log
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value at `batch_shape x q x d` coordinates; `batch_shape`."""
+        return self.acquisition(self.coordinates.to_inputs(X))
+
+    @property
+    def X_baseline(self) -> Tensor:
+        """The coordinates of points around which optimisers start, `n x d`."""
+        X, low = get_X_baseline(self.acquisition), self.coordinates.low
+        return low.new_empty(0, len(low)) if X is None else self.coordinates.from_inputs(X)
+
+    @property
+    def X_pending(self) -> Tensor | None:  # type: ignore[override]
+        """The coordinates of the acquisition function's pending points, `n x d`."""
+        X = self.acquisition.X_pending
+        return None if X is None else self.coordinates.from_inputs(X)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Set the acquisition function's pending points, in coordinates."""
+        self.acquisition.set_X_pending(None if X_pending is None else self.coordinates.to_inputs(X_pending))
+
+
+@dataclass(frozen=True)
 class SearchDomain:
-    """Bounds, `2 x d`, and the values that inputs may take, by their number, of a model that may round inputs."""
+    """A box with the values that inputs may take, of a model that may round inputs."""
 
     model: Model
-    bounds: Tensor
-    discrete_dims: dict[int, list[float]]  # where their order matters
-    cat_dims: dict[int, list[float]]  # where it does not
-    whole_dims: dict[int, list[float]]  # of inputs in neither that the model rounds to one of a few whole numbers
+    box: MixedDomain
+    whole: tuple[Factor, ...]  # of inputs without given values that the model rounds to one of a few whole numbers
+
+    @property
+    def bounds(self) -> Tensor:
+        """The bounds, `2 x d`."""
+        return self.box.bounds
 
     @classmethod
     def build(
@@ -90,31 +173,31 @@ class SearchDomain:
         for dim, values in discrete.items():
             if dim in categorical:
                 raise InputDataError(f"Input {dim} is in discrete_dims and in cat_dims; its order matters or not.")
-            if [min(values), max(values)] != bounds[:, dim].tolist():
+            if not torch.equal(values[[0, -1]], bounds[:, dim]):
                 raise InputDataError(
                     f"The least and the largest value of input {dim} in discrete_dims must be its bounds, "
-                    f"{bounds[:, dim].tolist()}; got {values}."
+                    f"{bounds[:, dim].tolist()}; got {values.tolist()}."
                 )
         for dim in [dim for dim, values in categorical.items() if len(values) == 1]:
             bounds = bounds.clone()  # an input without a choice is one with equal bounds
-            bounds[:, dim] = categorical.pop(dim)[0]
-        whole = {
-            dim: [float(value) for value in range(int(low), int(high) + 1)]
-            for dim in whole_inputs(input_transform_of(model))
+            bounds[:, dim] = categorical.pop(dim)
+        factors = [Factor([dim], values.unsqueeze(-1), False) for dim, values in discrete.items()]
+        factors += [Factor([dim], values.unsqueeze(-1), True) for dim, values in categorical.items()]
+        whole = tuple(
+            Factor([dim], torch.arange(low, high + 1).to(bounds).unsqueeze(-1), False)
+            for dim in {*whole_inputs(input_transform_of(model))} - discrete.keys() - categorical.keys()
             for low, high in [bounds[:, dim].tolist()]
             if low.is_integer() and high.is_integer() and low < high <= low + MAX_DISCRETE_VALUES - 1
-        }
-        known = discrete | categorical
-        return cls(model, bounds, discrete, categorical, {dim: whole[dim] for dim in whole.keys() - known.keys()})
+        )
+        return cls(model, MixedDomain(bounds, tuple(factors)), whole)
 
     def contains(self, X: Tensor) -> Tensor:
         """Whether each of `n x d` points is in the domain, up to rounding."""
         low, high = self.bounds
         tolerance = TOLERANCE * (high - low)
         inside = (low - tolerance <= X) & (high + tolerance >= X)
-        for dim, values in {**self.discrete_dims, **self.cat_dims}.items():
-            distance = (X[:, dim, None] - X.new_tensor(values)).abs().amin(-1)
-            inside[:, dim] &= distance <= tolerance[dim]
+        for (dim,), values, _ in self.box.factors:
+            inside[:, dim] &= (X[:, [dim]] - values.mT).abs().amin(-1) <= tolerance[dim]
         return inside.all(-1)
 
     def rounded(self, X: Tensor) -> Tensor:
@@ -128,11 +211,7 @@ class SearchDomain:
 
     def nearest(self, X: Tensor) -> Tensor:
         """The nearest points to `n x d` others with allowed values."""
-        X = self.rounded(X).clone()
-        for dim, values in (self.discrete_dims | self.cat_dims).items():
-            allowed = X.new_tensor(values)
-            X[:, dim] = allowed[(X[:, dim, None] - allowed).abs().argmin(-1)]
-        return X
+        return self.box.rounded(self.rounded(X))
 
     def check_choice(self, options: Mapping[str, Any]) -> None:
         """Raise unless there are two different points in the domain, given fixed features among the options."""
@@ -153,11 +232,11 @@ class SearchDomain:
             values, rounding = as_tensor(value, f"fixed_features[{dim}]"), TOLERANCE * (high - low)
             if not ((low - rounding <= values) & (values <= high + rounding)).all():
                 raise InputDataError(f"fixed_features[{dim}] must be within its bounds, {low} and {high}; got {value}.")
-            of_input = (self.discrete_dims | self.cat_dims).get(dim)
-            if of_input and not bool(torch.isclose(values.unsqueeze(-1), values.new_tensor(of_input)).any(-1).all()):
-                raise InputDataError(
-                    f"fixed_features[{dim}] must be one of the input's values {of_input}; got {value}."
-                )
+            for allowed in (factor.values[:, 0] for factor in self.box.factors if factor.columns == [dim]):
+                if not bool(torch.isclose(values.unsqueeze(-1), allowed.to(values)).any(-1).all()):
+                    raise InputDataError(
+                        f"fixed_features[{dim}] must be one of the input's values {allowed.tolist()}; got {value}."
+                    )
         return dict(given)
 
     @property
@@ -178,16 +257,16 @@ class SearchDomain:
         if options.get("sequential"):
             raise UnsupportedError("The points of a question are chosen together; leave sequential out.")
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
-        if (self.discrete_dims or self.cat_dims) and not is_chosen_in_turn:
+        if self.box.factors and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Leave the method out, or let it choose a challenger of an incumbent."
             )
         others, domain = sorted(options.keys() - MIXED_OPTIONS), self
-        if (self.discrete_dims or self.cat_dims) and others:
+        if self.box.factors and others:
             raise UnsupportedError(f"Where inputs have a list of values, leave out {', '.join(others)}.")
         if is_chosen_in_turn and not others:
-            domain = replace(self, discrete_dims=self.whole_dims | self.discrete_dims)
+            domain = replace(self, box=replace(self.box, factors=self.whole + self.box.factors))
         rounds = _rounded(self.model, self.bounds) is not self.bounds
         with warnings.catch_warnings():
             if rounds:  # line searches end at steps; the best of their ends is kept
@@ -267,11 +346,8 @@ def _search_coordinates(
     starts = options.get("batch_initial_conditions")
     if starts is not None:
         options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
-    discrete, categorical = (
-        {dim: coordinates.values(dim, values) for dim, values in choices.items()}
-        for choices in (domain.discrete_dims, domain.cat_dims)
-    )
-    unit = replace(domain, bounds=coordinates.bounds, discrete_dims=discrete, cat_dims=categorical)
+    factors = tuple(coordinates.of_factor(factor) for factor in domain.box.factors)
+    unit = replace(domain, box=MixedDomain(coordinates.bounds, factors))
     found, _ = _search(unit, AcquisitionFunctionOfCoordinates(acquisition, coordinates), q, options)
     if pending is not None:
         acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
@@ -282,7 +358,7 @@ def _search(
     domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """BoTorch's search; the mixed one if some inputs have a list of values."""
-    if not (domain.discrete_dims or domain.cat_dims):
+    if not domain.box.factors:
         if "gen_candidates" not in options:
             options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
         # from a maximum only rounding is left to climb: a line search without progress is no reason to begin again
@@ -290,13 +366,8 @@ def _search(
         points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
         assert value is not None
         return points, value
-    factors = [
-        Factor([dim], domain.bounds.new_tensor(values).unsqueeze(-1), is_category)
-        for of_dims, is_category in ((domain.discrete_dims, False), (domain.cat_dims, True))
-        for dim, values in of_dims.items()
-    ]
     constraints, process = options.get("inequality_constraints"), options.get("post_processing_func")
-    mixed = MixedDomain(domain.bounds, tuple(factors), constraints, process)
+    mixed = replace(domain.box, constraints=constraints, process=process)
     mixed = mixed.with_fixed(options.get("fixed_features") or {})
     X_seen = get_X_baseline(acquisition)
     X_seen = domain.bounds[:0] if X_seen is None else X_seen
@@ -333,8 +404,8 @@ def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:
     return X
 
 
-def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, list[float]]:
-    """The values that inputs may take, in the dtype of the bounds; raises `InputDataError` if they are not within."""
+def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, Tensor]:
+    """The values that inputs may take, ascending, like the bounds; raises `InputDataError` if they are not within."""
     checked = {}
     if not isinstance(choices, Mapping | None):
         raise InputDataError(f"{name} must map inputs to their values, such as {{2: [16, 32, 64]}}; got {choices!r}.")
@@ -348,5 +419,5 @@ def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[i
                 f"The values of input {dim} in {name} must be a list within its bounds, {low.item()} and "
                 f"{high.item()}; got {values}."
             )
-        checked[dim] = allowed.unique().tolist()
+        checked[dim] = allowed.unique()
     return checked

@@ -25,10 +25,7 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
 
     @classmethod
     def stack(cls, posteriors: Sequence[SkewGPPosterior]) -> SkewGPEnsemblePosterior:
-        r"""Put posteriors at the same points side by side.
-
-        Args:
-            posteriors: Posteriors of the same shapes; their mixtures may have different numbers of draws and columns.
+        r"""Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
 
         Raises:
             UnsupportedError: If they are posteriors of fantasies, or not all conditioned on draws equally often.
@@ -85,26 +82,18 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return result.reshape(value.shape + shape)
 
     def mixture_cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f <= value)` under the mixture of all members.
+        """The marginal probabilities `P(f <= value)` under the mixture of all members.
 
-        Args:
-            value: A number or a tensor, evaluated at every point; `value.shape x batch_shape x q x o`.
+        At a number or a tensor, evaluated at every point; `value.shape x batch_shape x q x o`.
         """
         return self._mixture_at(self._mixture_marginals.cdf, value)
 
     def mixture_density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal densities of the mixture of all members.
-
-        Args:
-            value: As in `mixture_cdf`.
-        """
+        """The marginal densities of the mixture of all members; values as in `mixture_cdf`."""
         return self._mixture_at(self._mixture_marginals.density, value)
 
     def mixture_quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles of the mixture of all members.
-
-        Args:
-            value: Probabilities in (0, 1), evaluated at every point as in `mixture_cdf`.
+        r"""The marginal quantiles of the mixture of all members, at probabilities in (0, 1) as in `mixture_cdf`.
 
         Raises:
             ValueError: If a probability is outside (0, 1).

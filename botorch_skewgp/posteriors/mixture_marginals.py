@@ -1,9 +1,7 @@
 r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
 
-Quantiles are roots of cdfs, searched in brackets by Newton's method in the logarithm of the smaller tail. It is slow
-where components are nearly point masses: a bisection follows two steps that halve neither the bracket nor the error. A
-root is returned when its probability is right, or when the bracket holds no further number, as at a point mass, where
-the cdf steps over the level.
+Quantiles are sought in brackets by Newton's method in the logarithm of the smaller tail; where that is slow, as near
+point masses, by bisection.
 """
 
 from __future__ import annotations
@@ -89,13 +87,10 @@ class MixtureMarginals(ABC):
         return self._average(value, lambda mixture, x: mixture.component_density(x))
 
     def quantile(self, level: Tensor) -> Tensor:
-        r"""The smallest values whose cdf reaches given levels.
+        r"""The smallest values whose cdf reaches given levels, `... x batch_shape`.
 
         The cdf there is exact to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or it steps over
         the level between this number and the one before. Differentiable by the implicit function theorem.
-
-        Args:
-            level: Probabilities, `... x batch_shape`.
 
         Raises:
             ValueError: If a level is not strictly between 0 and 1.
@@ -103,7 +98,7 @@ class MixtureMarginals(ABC):
         if not bool(((level > 0) & (level < 1)).all()):
             raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
         with torch.no_grad():
-            root = self._roots(level)
+            root = self._in_chunks(level, search_quantiles)
         if not (torch.is_grad_enabled() and (level.requires_grad or self._requires_grad())):
             return root
         # one Newton step from the root: its value is the root, its derivative the implicit one
@@ -156,10 +151,6 @@ class MixtureMarginals(ABC):
     def average(self, x: Tensor) -> Tensor:
         """The average over components of `... x batch_shape x S` numbers."""
         return x @ self.probabilities if self.probabilities.ndim == 1 else (x * self.probabilities).sum(-1)
-
-    def _roots(self, level: Tensor) -> Tensor:
-        """Quantiles without derivatives, `... x batch_shape`."""
-        return self._in_chunks(level, lambda mixture, part: search_quantiles(mixture, part, mixture.first_guess(part)))
 
 
 class NormalMixtureMarginals(MixtureMarginals):
@@ -228,21 +219,10 @@ class NormalMixtureMarginals(MixtureMarginals):
         high[is_narrow] = torch.minimum(high[is_narrow], middle + reach)
         return low, high
 
-    def moments(self) -> tuple[Tensor, Tensor]:
-        """The means and variances of the mixtures, each `batch_shape`."""
-        means, standard_deviation = self.parameters
-        mean = self.average(means)
-        return mean, self.average((means - mean.unsqueeze(-1)).square() + standard_deviation.square())
 
-    def first_guess(self, level: Tensor) -> Tensor:
-        """The quantiles of the normal distributions of equal moments."""
-        mean, variance = self.moments()
-        return mean + variance.sqrt() * torch.special.ndtri(level)
-
-
-def search_quantiles(mixtures: MixtureMarginals, level: Tensor, start: Tensor) -> Tensor:
-    """The quantiles of `n` mixtures at one level each, from given starts, `n`."""
-    low, high = mixtures.bracket(level)
+def search_quantiles(mixtures: MixtureMarginals, level: Tensor) -> Tensor:
+    """The quantiles of `n` mixtures at one level each, `n`; not differentiable."""
+    (low, high), start = mixtures.bracket(level), mixtures.first_guess(level)
     x = torch.where((start >= low) & (start <= high), start, 0.5 * low + 0.5 * high)
     search = _Search(level, low, high, min(torch.finfo(level.dtype).eps ** 0.7, 1e-5))
     result, todo = torch.empty_like(x), torch.arange(len(x), device=x.device)

@@ -110,29 +110,18 @@ class MixturePosterior(Posterior):
         return self._at_outcomes(law.cdf if self._weight > 0 else law.survival, value)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f > value)`, accurate where they are small.
-
-        Args:
-            value: As in `cdf`.
-        """
+        """The marginal probabilities `P(f > value)`, accurate where they are small; values as in `cdf`."""
         law = self.marginals
         return self._at_outcomes(law.survival if self._weight > 0 else law.cdf, value)
 
     def density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probability densities.
-
-        Args:
-            value: As in `cdf`.
-        """
+        """The marginal probability densities; values as in `cdf`."""
         return self._at_outcomes(self.marginals.density, value) / abs(self._weight)
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles; see `MixtureMarginals.quantile`.
+        r"""The marginal quantiles at probabilities in (0, 1), of shapes as in `cdf`; see `MixtureMarginals.quantile`.
 
         Differentiable in the inputs of the posterior by the implicit function theorem.
-
-        Args:
-            value: Probabilities in (0, 1); shapes as in `cdf`.
 
         Raises:
             ValueError: If a probability is outside (0, 1).

@@ -94,11 +94,7 @@ class SkewGPPosterior(MixturePosterior):
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
     def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
-        r"""The Gaussian posterior as a mixture of equal draws, each of which can be conditioned on different data.
-
-        Args:
-            num_draws: The number of draws.
-        """
+        """The Gaussian posterior as a mixture of equal draws, each of which can be conditioned on different data."""
         mixture = self._mixture.repeated(num_draws)
         return SkewGPPosterior(self._location, self._crosses, self._prior, mixture, self._num_outputs)
 
@@ -269,45 +265,23 @@ class SkewGPPosterior(MixturePosterior):
     def _samples(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
         """The samples, `sample_shape x batch_shape x e`; first base samples pick draws, the others drive the noise."""
         base_samples = base_samples.to(self._location)
+        for dim in range(num_sample_dims, base_samples.ndim - 1):
+            if base_samples.stride(dim) == 0:  # the same for the whole batch
+                base_samples = base_samples.narrow(dim, 0, min(1, base_samples.shape[dim]))
         sample_shape = base_samples.shape[:num_sample_dims]
         event = sample_shape + self._batch_shape + self._location.shape[-1:]
-        shared = self._shared_by_batch(base_samples, num_sample_dims)
-        if shared is not None:
-            return self._mapped(shared).movedim(-1, 0).reshape(event)
         normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num_sample_dims:-1], event[-1])
-        deviation = (self._gaussian_root @ normal.movedim(0, -1)).movedim(-1, 0)
+        deviation = self._times(self._gaussian_root, normal.movedim(0, -1)).movedim(-1, 0)
         means = self._chosen_means(base_samples[..., 0], num_sample_dims)
         return (means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event)
-
-    @property
-    def _has_equal_weights(self) -> bool:
-        """Whether the whole batch has the same draws, equally likely, of one level."""
-        mixture = self._mixture
-        return mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
-
-    def _shared_by_batch(self, base_samples: Tensor, num_sample_dims: int) -> Tensor | None:
-        """Base samples as `k x (1 + e)`, if the whole batch has the same ones and the same draws."""
-        if not self._has_equal_weights:
-            return None
-        num_samples = base_samples.shape[:num_sample_dims].numel()
-        for d in range(num_sample_dims, base_samples.ndim - 1):
-            if base_samples.shape[d] != 1 and base_samples.stride(d) != 0:
-                return None
-            base_samples = base_samples.narrow(d, 0, 1)
-        return base_samples.reshape(num_samples, base_samples.shape[-1])
-
-    def _mapped(self, base_samples: Tensor) -> Tensor:
-        """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`."""
-        weights = self._mixture.weights_by_draw[self._mixture.pick(base_samples[:, 0])]
-        means = self._location.unsqueeze(-1) + self._times(self._crosses[0], weights.mT)
-        return means + self._times(self._gaussian_root, base_samples[:, 1:].mT)
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
         lead, mixture = normal.shape[:num_sample_dims], self._mixture
-        num_values = self._batch_shape.numel() * self._location.shape[-1]
-        if self._has_equal_weights and mixture.weights.shape[0] * normal.numel() <= num_values * mixture.num_draws:
-            # fewer representer weights of the draws picked than means of all draws
+        num_means = self._batch_shape.numel() * self._location.shape[-1] * mixture.num_draws
+        num_weights = mixture.weights.shape[0] * normal.numel()  # of the draws picked
+        is_equal = mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
+        if is_equal and (normal.numel() == lead.numel() or num_weights <= num_means):
             which = mixture.pick(normal.reshape(lead.numel(), *normal.shape[num_sample_dims:]))
             chosen = mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
@@ -341,37 +315,21 @@ class SkewGPPosterior(MixturePosterior):
         if weight.ndim < 2 or weight.shape[-1] != e:
             raise BotorchTensorDimensionError(f"weight must be e' x {e}; got shape {tuple(weight.shape)}.")
         prior = to_linear_operator(self._prior).to_dense()
-        return type(self)(
-            location=(weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset,
-            cross_covariance=[weight.to(cross) @ cross for cross in self._crosses],
-            prior_covariance=weight @ prior @ weight.mT,
-            mixture=self._mixture,
-            num_outputs=num_outputs,
-        )
+        location = (weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset
+        crosses = [weight.to(cross) @ cross for cross in self._crosses]
+        return type(self)(location, crosses, weight @ prior @ weight.mT, self._mixture, num_outputs)
 
     def select_outputs(self, outputs: Sequence[int]) -> Self:
-        r"""The posterior of some of the outputs, in the order given.
-
-        Args:
-            outputs: Numbers of outputs, from 0.
-        """
+        """The posterior of some of the outputs, by their numbers from 0, in the order given."""
         wanted = torch.tensor(list(outputs), device=self.device)
         first = self._num_outputs * torch.arange(self._num_points, device=self.device)
         index = (first.unsqueeze(-1) + wanted).flatten()
-        return type(self)(
-            location=self._location[..., index],
-            cross_covariance=[cross[..., index, :] for cross in self._crosses],
-            prior_covariance=to_linear_operator(self._prior)[..., index, :][..., index],
-            mixture=self._mixture,
-            num_outputs=len(wanted),
-        )
+        prior = to_linear_operator(self._prior)[..., index, :][..., index]
+        crosses = [cross[..., index, :] for cross in self._crosses]
+        return type(self)(self._location[..., index], crosses, prior, self._mixture, len(wanted))
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
-        r"""The posterior of `offset + sum_j weights_j f_j` at every point.
-
-        Args:
-            weights: An `o`-dim tensor.
-            offset: A number.
+        r"""The posterior of `offset + sum_j weights_j f_j` at every point, with `o`-dim weights.
 
         Raises:
             BotorchTensorDimensionError: If the weights have another shape.
@@ -387,27 +345,16 @@ class SkewGPPosterior(MixturePosterior):
         return self.scaled(weights[0], offset)
 
     def scaled(self, factor: Tensor, offset: float | Tensor = 0.0) -> Self:
-        r"""The posterior of `offset + factor * f`, of all outputs.
-
-        Args:
-            factor: A scalar tensor.
-            offset: A number.
-        """
+        """The posterior of `offset + factor * f`, of all outputs, with a scalar tensor `factor`."""
         factor = factor.to(self._location)
-        return type(self)(
-            location=factor * self._location + offset,
-            cross_covariance=[factor * cross for cross in self._crosses],
-            prior_covariance=to_linear_operator(self._prior) * factor.square(),
-            mixture=self._mixture,
-            num_outputs=self._num_outputs,
-        )
+        location, crosses = factor * self._location + offset, [factor * cross for cross in self._crosses]
+        prior = to_linear_operator(self._prior) * factor.square()
+        return type(self)(location, crosses, prior, self._mixture, self._num_outputs)
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:
-        r"""The posterior of weighted means over consecutive blocks of `n_w` points.
+        """The posterior of weighted means over consecutive blocks of `n_w` points.
 
-        Args:
-            weights: An `n_w x 1` or `n_w x o` tensor of weights, normalised over blocks.
-            n_w: The number of points in a block.
+        Weights are `n_w x 1` or `n_w x o`, normalised over blocks.
         """
         o, blocks = self._num_outputs, self._num_points // n_w
         weights = weights.to(self._location).expand(n_w, o)
@@ -417,10 +364,7 @@ class SkewGPPosterior(MixturePosterior):
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
     def add_noise(self, noise: Tensor) -> Self:
-        r"""The posterior with independent Gaussian noise added.
-
-        Args:
-            noise: Variances, broadcastable to `batch_shape x q x o`.
+        r"""The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
 
         Raises:
             InputDataError: If one is negative or not finite, or they do not broadcast.
@@ -432,13 +376,10 @@ class SkewGPPosterior(MixturePosterior):
             noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
         except RuntimeError:
             raise InputDataError(f"noise must broadcast to shape {tuple(shape)}; got {tuple(noise.shape)}.") from None
-        return type(self)(
-            location=self._location,
-            cross_covariance=self._crosses,
-            prior_covariance=to_linear_operator(self._prior).add_diagonal(noise),
-            mixture=self._mixture,
-            num_outputs=self._num_outputs,
-        )
+        prior = to_linear_operator(self._prior)
+        prior = prior if noise.ndim < prior.ndim else prior.expand(*noise.shape, noise.shape[-1])  # as of fantasies
+        prior = prior.add_diagonal(noise)
+        return type(self)(self._location, self._crosses, prior, self._mixture, self._num_outputs)
 
     def moment_matched(self) -> GPyTorchPosterior:
         """The Gaussian posterior of the same mean and covariance, for functions that need one (entropy searches)."""

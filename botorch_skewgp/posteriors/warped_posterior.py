@@ -1,4 +1,4 @@
-r"""The posteriors of increasing functions of a quantity with a skewed posterior, such as an outcome that was warped."""
+r"""The posteriors of increasing functions of a quantity with a skewed posterior: warped outcomes, and probabilities."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from botorch.posteriors.transformed import TransformedPosterior
 from torch import Tensor
 
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
+from botorch_skewgp.truncated.univariate import normal_cdf, owens_t
 from botorch_skewgp.warpings import Warping
 
 REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard deviations of a component
@@ -57,50 +58,29 @@ class WarpedPosterior(MappedPosterior):
         self.location, self.scale = location, scale
         self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
 
-    def _standardised(self, value: Tensor | float) -> Tensor:
-        return (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self.location) / self.scale
-
     def _outcome(self, z: Tensor) -> Tensor:
         return self.location + self.scale * self.warping.inverse(z)
 
     # Marginal distribution functions
 
-    def cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(y <= value)`.
+    def _at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """A function of standardised outcomes, at values of the posterior."""
+        return self.latent._at_values(lambda y: function((y - self.location) / self.scale), value)
 
-        Args:
-            value: As in `SkewGPPosterior.cdf`.
-        """
-        y = self._standardised(value)
-        below = self.latent.cdf(self.warping(y))
-        return torch.where(self._aligned(y < self.warping.domain[0], below), 0.0, below)
+    def cdf(self, value: Tensor | float) -> Tensor:
+        """The marginal probabilities `P(y <= value)`; values as in `SkewGPPosterior.cdf`."""
+        cdf, lowest = self.latent.marginals.cdf, self.warping.domain[0]
+        return self._at(lambda y: torch.where(y < lowest, 0.0, cdf(self.warping(y))), value)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(y > value)`, accurate where they are small.
-
-        Args:
-            value: As in `SkewGPPosterior.cdf`.
-        """
-        y = self._standardised(value)
-        above = self.latent.probability_above(self.warping(y))
-        return torch.where(self._aligned(y < self.warping.domain[0], above), 1.0, above)
+        """The marginal probabilities `P(y > value)`, accurate where small; values as in `SkewGPPosterior.cdf`."""
+        survival, lowest = self.latent.marginals.survival, self.warping.domain[0]
+        return self._at(lambda y: torch.where(y < lowest, 1.0, survival(self.warping(y))), value)
 
     def density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probability densities, without the point mass at the end of a domain.
-
-        Args:
-            value: As in `SkewGPPosterior.cdf`.
-        """
-        y = self._standardised(value)
-        density = self.latent.density(self.warping(y))
-        return density * self._aligned(self.warping.log_derivative(y).exp(), density) / self.scale
-
-    def _aligned(self, x: Tensor, result: Tensor) -> Tensor:
-        """A quantity of values, broadcast to the shape of a distribution function at these values and all points."""
-        event = self._extended_shape()
-        if x.numel() == 1 or x.shape[max(x.ndim - len(event), 0) :] == event:
-            return x.reshape(()) if x.numel() == 1 else x
-        return x.reshape(x.shape + (1,) * (result.ndim - x.ndim))
+        """The marginal densities, without the point mass at the end of a domain; values as in `SkewGPPosterior.cdf`."""
+        density = self.latent.marginals.density
+        return self._at(lambda y: density(self.warping(y)) * self.warping.log_derivative(y).exp() / self.scale, value)
 
     @property
     def median(self) -> Tensor:
@@ -129,3 +109,45 @@ class WarpedPosterior(MappedPosterior):
     def variance(self) -> Tensor:
         """The marginal posterior variances, `batch_shape x q x 1`."""
         return self._expectation(self.mean.squeeze(-1)).unsqueeze(-1)
+
+
+class ProbabilityPosterior(MappedPosterior):
+    r"""The joint posterior of `p(x) = Phi(f(x) / sqrt(noise))`, for outcomes that are probabilities.
+
+    The mean is the predictive probability; the variance is the uncertainty about the probability itself.
+
+    Example:
+        >>> posterior = ProbabilityPosterior(model.posterior(X), noise=model.likelihood.noise)
+        >>> posterior.mean, posterior.variance  # each batch_shape x q x 1
+    """
+
+    def __init__(self, latent: SkewGPPosterior, noise: Tensor) -> None:
+        r"""
+        Args:
+            latent: The posterior of the latent function.
+            noise: The noise variance of the probit likelihood; shape `1`.
+        """
+        super().__init__(latent, self._link)
+        self.noise = noise.to(latent.mean)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """The predictive probabilities, `batch_shape x q x o`."""
+        return self.latent.add_noise(self.noise).probability_above(0.0)
+
+    @cached_property
+    def variance(self) -> Tensor:
+        r"""The marginal variances of the probabilities, `batch_shape x q x o`.
+
+        Given a draw, `E[p^2]` is the probability that two noisy readings of `f(x)` are both positive,
+        `Phi(h) - 2 T(h, a)` with Owen's function `T` (Owen, Annals of Mathematical Statistics 27, 1956).
+        """
+        latent, noise = self.latent, self.noise
+        variance = latent.gaussian_variance.unsqueeze(-1)
+        h = latent.component_means / (variance + noise).sqrt()
+        a = (noise / (noise + 2 * variance)).sqrt()
+        second = latent.marginals.average(normal_cdf(h) - 2 * owens_t(h, a))
+        return (latent._to_event(latent._expand(second)) - self.mean.square()).clamp(min=0)  # rounding only
+
+    def _link(self, latent: Tensor) -> Tensor:
+        return normal_cdf(latent / self.noise.sqrt())

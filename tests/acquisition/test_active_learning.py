@@ -1,12 +1,13 @@
-"""Information of labels, grades and duels against nested Monte Carlo and numerical integration; choices from a pool."""
+"""Information of answers about the function, level sets and predictions, by simulation; choices from a pool."""
 
 import math
+from functools import cache, partial
 
 import pytest
 import torch
 from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points, samples
 from botorch.acquisition.analytic import LogExpectedImprovement
-from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation
@@ -14,8 +15,13 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import active_learning
-from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
+from botorch_skewgp.acquisition import (
+    LevelSetInformation,
+    PredictiveInformation,
+    SkewBayesianActiveLearningByDisagreement,
+    active_learning,
+    select_from_pool,
+)
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -26,55 +32,82 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 
+LEVEL = 0.7
 LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 1])
+REFERENCE = torch.rand(11, 2, generator=torch.Generator().manual_seed(4), dtype=DOUBLE)
+GUESSES = {"guess": 0.35 / 0.9, "slip": 0.1}  # P(yes) is between 0.4 and 0.95
 
 
+class Minimized(SkewGP):
+    """A model of which low values are good, so that they are the valid ones."""
+
+    minimize = True
+
+
+labels = partial(make_model, Binary(LABELS))
+validity = partial(make_model, Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.5, noise=0.2))
+ties = partial(make_model, [Preference(PAIRS[:4]), Tie(PAIRS[4:])])
 KINDS = {
-    "binary": lambda: make_model(Binary(LABELS)),
-    "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.5, noise=0.2)),
-    "ordinal": lambda: make_model(Ordinal(torch.tensor([0, 1, 2, 3, 3, 2, 0]), 4)),
-    "preference": lambda: make_model(Preference(PAIRS), likelihood=PreferenceLikelihood(noise=0.3)),
-    "ties": lambda: make_model(
-        [Preference(PAIRS[:4]), Tie(PAIRS[4:])], likelihood=PreferenceLikelihood(0.3, tie_width=0.7, ties_allowed=True)
-    ),
+    "labels": labels,
+    "validity": validity,
+    "grades": partial(make_model, Ordinal(torch.tensor([0, 1, 2, 3, 3, 2, 0]), 4)),
+    "duels": partial(make_model, Preference(PAIRS), likelihood=PreferenceLikelihood(noise=0.3)),
+    "ties": partial(ties, likelihood=PreferenceLikelihood(0.3, tie_width=0.7, ties_allowed=True)),
 }
-DUELS = ("preference", "ties")
+LABELLED = {
+    "labels": labels,
+    "EP": partial(labels, approximation="ep"),
+    "EP, guesses": partial(labels, approximation="ep", likelihood=ProbitLikelihood(guess=0.5, slip=0.04)),
+    "little noise": partial(labels, likelihood=ProbitLikelihood(noise=0.02)),
+    "guesses": partial(labels, likelihood=ProbitLikelihood(**GUESSES)),
+    "validity": validity,
+    "low is valid": partial(validity, of=Minimized),
+}
+SLIPS = {"slips": partial(ties, likelihood=PreferenceLikelihood(0.3, tie_width=0.6, ties_allowed=True, slip=0.1))}
 every = pytest.mark.parametrize("kind", KINDS)
-_MODELS: dict[str, SkewGP] = {}
 
 
-@pytest.fixture
-def model(kind) -> SkewGP:
-    if kind not in _MODELS:
-        _MODELS[kind] = KINDS[kind]()
-    return _MODELS[kind]
+@cache
+def model_of(name) -> SkewGP:
+    return (KINDS | LABELLED | SLIPS)[name]()
 
 
 def questions(generator, kind, *batch_shape):
-    return torch.rand(*batch_shape, 2 if kind in DUELS else 1, 2, generator=generator, dtype=DOUBLE)
+    return points(generator, *batch_shape, q=2 if kind in ("duels", "ties", "slips") else 1)
+
+
+def information(model, X, pending=None, seed=0):
+    return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending, seed=seed)(X)
 
 
 def outcome_probabilities(model, kind, f):
     """The likelihood's own probabilities of all outcomes given samples `... x q` of the latent function."""
-    if kind == "ordinal":
-        return model.likelihood(f.squeeze(-1)).probs.detach()
-    if kind == "ties":
-        return model.likelihood(f).probs.detach()
-    p = model.likelihood(f if kind == "preference" else f.squeeze(-1)).probs.detach()
-    return torch.stack([1 - p, p], dim=-1)
+    if kind == "slips":
+        return model.likelihood.reading(Preference, POINTS, model.outcome_scale).probabilities(f).detach()
+    p = model.likelihood(f if kind in ("duels", "ties") else f.squeeze(-1)).probs.detach()
+    return p if kind in ("grades", "ties") else torch.stack([1 - p, p], dim=-1)
+
+
+# About the function
 
 
 @every
-def test_conformance(model, kind, generator):
+def test_conformance(kind, generator):
     X = questions(generator, kind, 3, 2)
-    for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
-        check_acquisition(SkewBayesianActiveLearningByDisagreement(model, X_pending=pending), X, atol=1e-12)
+    check_acquisition(SkewBayesianActiveLearningByDisagreement(model_of(kind)), X, atol=1e-12)
+    if kind in ("labels", "ties"):
+        pending = questions(generator, kind, 2).flatten(0, 1)
+        acquisition = SkewBayesianActiveLearningByDisagreement(KINDS[kind](num_draws=64), X_pending=pending)
+        check_acquisition(acquisition, X, atol=1e-12)
+        values = acquisition.to(torch.float32)(X[0].float())
+        assert values.dtype == torch.float32
+        assert values.isfinite().all()
 
 
-@every
-def test_information_by_monte_carlo(model, kind, generator):
-    X, N = questions(generator, kind, 4), 50_000
-    value = SkewBayesianActiveLearningByDisagreement(model)(X)
+@pytest.mark.parametrize("kind", [*KINDS, "slips"])
+def test_information_by_monte_carlo(kind, generator):
+    model, X, N = model_of(kind), questions(generator, kind, 4), 20_000
+    value = information(model, X)
     p = outcome_probabilities(model, kind, samples(model.posterior(X), N, generator))
     entropy, mean = torch.special.entr(p).sum(-1), p.mean(0)
     expected = torch.special.entr(mean).sum(-1) - entropy.mean(0)
@@ -84,37 +117,20 @@ def test_information_by_monte_carlo(model, kind, generator):
     assert (value > 0).all()
 
 
-def test_seed_of_the_sample_of_outcomes(generator):
-    model, X = KINDS["binary"](), questions(generator, "binary", 5)
-    pending = questions(generator, "binary", 9).flatten(0, 1)
-
-    def values(seed):
-        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending, seed=seed)(X)
-
-    assert torch.equal(values(1), values(1))
-    assert (values(1) - values(2)).abs().max() > 1e-6
-
-
 @pytest.mark.parametrize("noise", [1e-6, 1e4])
 def test_extreme_noise(noise, generator):
-    model = make_model(Binary(LABELS), likelihood=ProbitLikelihood(noise=noise))
-    X = questions(generator, "binary", 20).requires_grad_()
-    values = SkewBayesianActiveLearningByDisagreement(model)(X)
+    X = points(generator, 20).requires_grad_()
+    values = information(labels(likelihood=ProbitLikelihood(noise=noise)), X)
     (gradient,) = torch.autograd.grad(values.sum(), X)
     assert gradient.isfinite().all()
     assert (values > -1e-9).all()
-    assert (values < math.log(2)).all()
-    if noise > 1:
-        assert (values < 1e-2).all()
-
-
-# Pending observations
+    assert (values < (math.log(2) if noise < 1 else 1e-2)).all()
 
 
 @every
-def test_pending_information_by_monte_carlo(model, kind, generator):
+def test_pending_information_by_monte_carlo(kind, generator):
     """`I(y; f | y_P)` with joint samples and all joint outcomes spelled out."""
-    X, pending, N = questions(generator, kind, 3), questions(generator, kind, 2), 50_000
+    model, X, pending, N = model_of(kind), questions(generator, kind, 3), questions(generator, kind, 2), 20_000
     q = X.shape[-2]
     pending[0] = X[0] + 0.01  # one that tells much of the same
     acquisition = SkewBayesianActiveLearningByDisagreement(model)
@@ -135,133 +151,176 @@ def test_pending_information_by_monte_carlo(model, kind, generator):
     assert torch.equal(acquisition(X), alone)
 
 
-def test_joint_information_in_any_order(generator):
-    """The chain rule: `I(y_1) + I(y_2 | y_1) = I(y_2) + I(y_1 | y_2)`."""
-    model = make_model(Binary(LABELS))
-    X = questions(generator, "binary", 2)
-    X[1] = X[0] + 0.1
-
-    def total(first, second):
-        acquisition = SkewBayesianActiveLearningByDisagreement(model)
-        value = acquisition(X[first])
-        acquisition.set_X_pending(X[first])
-        return value + acquisition(X[second])
-
-    torch.testing.assert_close(total(0, 1), total(1, 0), rtol=0, atol=2e-3)
-
-
-def test_many_pending_outcomes_are_sampled(generator):
-    """Beyond the number of joint outcomes that are kept apart; against few pending points repeated exactly."""
-    model = make_model(Binary(LABELS))
-    X = questions(generator, "binary", 10)
-    acquisition = SkewBayesianActiveLearningByDisagreement(model)
-    alone = acquisition(X)
-    acquisition.set_X_pending(torch.rand(12, 2, generator=generator, dtype=DOUBLE))
-    values = acquisition(X)
-    assert values.mean() < 0.9 * alone.mean()  # each of them is an average over 64 outcomes
-    assert (values > 0).all()
-
-
 def test_sampled_outcomes_average_to_all_of_them(generator, monkeypatch):
     """64 of the 128 joint outcomes of seven pending labels, drawn with many seeds, against all 128."""
-    model = make_model(Binary(torch.tensor([1, 1, 1, 1, 0, 1, 1])))
+    model = make_model(Binary(torch.tensor([1, 1, 1, 1, 0, 1, 1])), num_draws=64)
     pending, X = points(generator, q=7), points(generator, 6)
-
-    def information(seed):
-        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending, seed=seed)(X)
-
-    sampled = torch.stack([information(seed) for seed in range(24)])
+    sampled = torch.stack([information(model, X, pending, seed) for seed in range(24)])
     monkeypatch.setattr(active_learning, "MAX_OUTCOMES", 128)
-    difference = sampled - information(0)
-    assert (difference.mean(0).abs() < 4.5 * difference.std(0) / 24**0.5).all()
+    difference = sampled - information(model, X, pending)
+    assert ((difference.mean(0)).abs() < 4.5 * difference.std(0) / 24**0.5).all()
     assert (difference.std(0) / 24**0.5 < 0.004).all()
-
-
-@pytest.mark.parametrize("kind", ["preference"])
-def test_pending_points_come_in_pairs(model):
-    with pytest.raises(BotorchTensorDimensionError, match="2 point"):
-        SkewBayesianActiveLearningByDisagreement(model, X_pending=POINTS[:3])
-
-
-# Kinds and scales
+    assert (difference.std(0) > 1e-6).any()  # seeds differ
 
 
 def test_kinds_of_a_mixed_model(generator):
-    model = make_model(
-        [Preference(PAIRS), Binary(LABELS)], likelihood=MixedLikelihood(ProbitLikelihood(), PreferenceLikelihood())
-    )
+    likelihood = MixedLikelihood(ProbitLikelihood(), PreferenceLikelihood())
+    model = make_model([Preference(PAIRS), Binary(LABELS)], likelihood=likelihood)
     assert SkewBayesianActiveLearningByDisagreement(model).kind is Preference
-    X = questions(generator, "binary", 3)
-    values = SkewBayesianActiveLearningByDisagreement(model, kind=Binary)(X)
-    assert values.shape == (3,)
-    with pytest.raises(AssertionError, match="q=2"):
-        SkewBayesianActiveLearningByDisagreement(model)(X)
-    with pytest.raises(InputDataError, match="Validity"):
-        SkewBayesianActiveLearningByDisagreement(model, kind=Validity)
-    with pytest.raises(UnsupportedError, match="kind Tie"):
-        SkewBayesianActiveLearningByDisagreement(model, kind=Tie)
+    assert SkewBayesianActiveLearningByDisagreement(model, kind=Binary)(points(generator, 3)).shape == (3,)
+    both = MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=0.3, noise=0.1))
+    model = make_model([Binary(LABELS), Validity(1 - LABELS)], likelihood=both)
+    first, second = (LevelSetInformation(model, LEVEL, REFERENCE, kind)(REFERENCE[:1]) for kind in (Binary, Validity))
+    assert abs(first - second) > 1e-3
 
 
 def test_information_does_not_depend_on_units(generator):
     values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
     standard = (values - values.mean()) / values.std()
-    X = questions(generator, "ordinal", 3)
-    cuts = torch.tensor([-0.5, 0.4], dtype=DOUBLE)
+    X, cuts = points(generator, 3), torch.tensor([-0.5, 0.4], dtype=DOUBLE)
 
-    def information(y, cutpoints, **options):
+    def of_grades(y, cutpoints, **options):
         likelihood = MixedLikelihood(NumericLikelihood(), OrdinalLikelihood(3, cutpoints=cutpoints))
-        grades = torch.tensor([0, 1, 2, 2, 1, 0, 1])
+        grades = Ordinal(torch.tensor([0, 1, 2, 2, 1, 0, 1]), 3)
         options["approximation"] = "ep"  # draws of one seed agree only until rounding has grown
-        model = make_model([Numeric(y), Ordinal(grades, 3)], 64, likelihood=likelihood, **options)
-        return SkewBayesianActiveLearningByDisagreement(model)(X)
+        return information(make_model([Numeric(y), grades], 64, likelihood=likelihood, **options), X)
 
-    scaled = information(values, values.mean() + values.std() * cuts, outcome_transform=Standardize(m=1))
-    torch.testing.assert_close(scaled, information(standard, cuts), rtol=1e-5, atol=1e-8)
-
-
-def test_what_is_refused(generator):
-    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        SkewBayesianActiveLearningByDisagreement(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
-    with pytest.raises(UnsupportedError, match="NumericLikelihood takes no kind"):
-        SkewBayesianActiveLearningByDisagreement(make_model(Numeric(POINTS.sum(-1))))
-    transform = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
-    perturbed = make_model(Binary(LABELS), input_transform=transform)
-    with pytest.raises(UnsupportedError, match="one point into many"):
-        SkewBayesianActiveLearningByDisagreement(perturbed)(questions(generator, "binary", 2))
+    scaled = of_grades(values, values.mean() + values.std() * cuts, outcome_transform=Standardize(m=1))
+    torch.testing.assert_close(scaled, of_grades(standard, cuts), rtol=1e-5, atol=1e-8)
 
 
-@every
-def test_moves_with_its_model(kind, generator):
-    acquisition = SkewBayesianActiveLearningByDisagreement(
-        KINDS[kind](), X_pending=questions(generator, kind, 2).flatten(0, 1)
-    ).to(torch.float32)
-    values = acquisition(questions(generator, kind, 2).float())
-    assert values.dtype == torch.float32
-    assert values.isfinite().all()
+# At points
 
 
-@pytest.mark.parametrize("kind", ["preference"])
-def test_botorch_takes_one_items_noise_for_a_duels(model, generator):
-    """The reason for a function of our own beside the skewness: BoTorch's assumes noise variance 1 for a difference."""
-    X = questions(generator, "preference", 4)
-    ours = SkewBayesianActiveLearningByDisagreement(model)(X)
-    theirs = PairwiseBayesianActiveLearningByDisagreement(model, num_samples=4096)(X)
-    assert (ours - theirs).abs().max() > 0.01
+def mutual_information(first, second):
+    """Of two sampled integers, in nats, and the jackknife's error."""
+    num = int(second.max()) + 1
+    cell, size = num * first + second, num * (int(first.max()) + 1)
+    groups = torch.stack([torch.bincount(part, minlength=size) for part in cell.chunk(40)]).double() / len(cell) * 40
+
+    def of(joint):
+        marginals = joint.sum(-1, keepdim=True) * joint.sum(-2, keepdim=True)
+        return torch.where(joint > 0, joint * (joint / marginals).log(), 0.0).sum((-1, -2))
+
+    groups = groups.view(40, -1, num)
+    value = of(groups.mean(0))
+    return value, (39 * (of((groups.sum(0) - groups) / 39) - value).square().mean()).sqrt()
+
+
+FAST = {
+    ("predictions", "duels"),
+    ("predictions", "little noise"),
+    ("level set", "labels"),
+    ("level set", "EP, guesses"),
+}
+CASES = [("predictions", name) for name in KINDS | LABELLED | SLIPS] + [("level set", name) for name in LABELLED]
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [pytest.param(*case, marks=[] if case in FAST else pytest.mark.slow) for case in CASES]
+)
+def test_information_at_points_by_monte_carlo(target, name, generator):
+    """The definitions, from sampled answers and memberships of the level set, at one reference at a time."""
+    model, N, found = model_of(name), 200_000, []
+    kind = max(model.likelihood.kinds_of_outcomes, key=lambda known: known.points_per_observation)
+    k, reading = kind.points_per_observation, model.likelihood.reading(kind, POINTS, model.outcome_scale)
+    X = torch.cat([POINTS[:2] + 0.02, REFERENCE[:2]])
+    for x, z in ((X[:k], X[k : 2 * k]), (X[2 : 2 + k], X[2 : 2 + k] + 0.05)):
+        f = samples(model.latent_posterior(torch.cat([x, z])), N, generator)
+        p, other = (reading.probabilities(half).detach() for half in (f[:, :k], f[:, k:]))
+        if target == "predictions":
+            told = torch.multinomial(other, 1, generator=generator).squeeze(-1)
+            acquisition = PredictiveInformation(model, z if k == 1 else z.unsqueeze(0))
+        else:
+            told = (other[:, 0 if model.minimize else 1] >= LEVEL).long()
+            acquisition = LevelSetInformation(model, LEVEL, z)
+        expected, error = mutual_information(torch.multinomial(p, 1, generator=generator).squeeze(-1), told)
+        value = acquisition(x.unsqueeze(0)).item()
+        assert abs(value - expected) < 4.5 * error + 2e-5
+        found.append(value / error)
+    assert max(found) > 10  # answers tell something
+
+
+def test_predictions_of_certain_answers_are_the_level_set():
+    """Without noise the answer at a point is its side of the level at which a yes has even odds."""
+    model, X = labels(likelihood=ProbitLikelihood(noise=1e-7)), (POINTS[:5] + 0.02).unsqueeze(-2)
+    level = LevelSetInformation(model, 0.5, REFERENCE)(X)
+    torch.testing.assert_close(PredictiveInformation(model, REFERENCE)(X), level, rtol=1e-2, atol=1e-4)
+
+
+def test_predictive_information_is_symmetric_and_less_than_of_the_function(generator):
+    model, x, z, X = model_of("labels"), points(generator), points(generator), points(generator, 6)
+    there, back = (PredictiveInformation(model, b)(a.unsqueeze(0)) for a, b in ((x, z), (z, x)))
+    torch.testing.assert_close(there, back)
+    assert (PredictiveInformation(model, REFERENCE)(X) < information(model, X)).all()
+
+
+def test_few_candidates_at_a_time_and_the_average_over_points(generator, monkeypatch):
+    """A joint covariance of all would grow with the square of their number."""
+    model, X, sizes = labels(), points(generator, 10, 30), []
+    single = torch.stack([LevelSetInformation(model, LEVEL, z.unsqueeze(0))(X[0]) for z in REFERENCE])
+    acquisition = LevelSetInformation(model, LEVEL, REFERENCE)
+    expected = torch.stack([acquisition(part) for part in X])
+    torch.testing.assert_close(expected[0], single.mean(0), rtol=1e-8, atol=1e-10)
+    latent_posterior = model.latent_posterior
+    monkeypatch.setattr(model, "latent_posterior", lambda X: sizes.append(len(X)) or latent_posterior(X))
+    torch.testing.assert_close(acquisition(X), expected, rtol=1e-8, atol=1e-10)
+    assert max(sizes) <= 256 + len(REFERENCE)
+
+
+BALD = SkewBayesianActiveLearningByDisagreement
+GAUSSIAN = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
+PERTURBED = partial(labels, input_transform=InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE)))
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (lambda: BALD(GAUSSIAN), UnsupportedError, "SingleTaskGP"),
+        (lambda: BALD(make_model(Numeric(POINTS.sum(-1)))), UnsupportedError, "NumericLikelihood takes no kind"),
+        (lambda: BALD(PERTURBED())(POINTS[:2].unsqueeze(-2)), UnsupportedError, "one point into many"),
+        (lambda: BALD(model_of("duels"))(POINTS[:2].unsqueeze(-2)), AssertionError, "q=2"),
+        (lambda: BALD(model_of("duels"), kind=Validity), InputDataError, "Validity"),
+        (lambda: BALD(model_of("duels"), kind=Tie), UnsupportedError, "kind Tie"),
+        (lambda: BALD(model_of("duels"), X_pending=POINTS[:3]), BotorchTensorDimensionError, "2 point"),
+        (lambda: PredictiveInformation(model_of("duels"), POINTS), BotorchTensorDimensionError, "must be n x 2 x 2"),
+        (lambda: LevelSetInformation(model_of("grades"), 0.5, POINTS), UnsupportedError, "of yes/no answers"),
+        (lambda: LevelSetInformation(labels(), 0.5, POINTS, kind=Validity), InputDataError, "Validity"),
+        (lambda: LevelSetInformation(labels(), 1.0, POINTS), InputDataError, "level must be between 0 and 1"),
+        (
+            lambda: LevelSetInformation(model_of("guesses"), 0.3, POINTS),
+            InputDataError,
+            r"level must be between 0\.4 and 0\.95",
+        ),
+        (lambda: LevelSetInformation(labels(), 0.5, POINTS[0]), BotorchTensorDimensionError, "must be n x 2"),
+        (lambda: LevelSetInformation(labels(), 0.5, POINTS).set_X_pending(POINTS), UnsupportedError, "pending"),
+        (lambda: select_from_pool(BALD(labels()), POINTS[0]), BotorchTensorDimensionError, "N x d"),
+        (lambda: select_from_pool(BALD(labels()), POINTS, 0), InputDataError, "num must be an integer from 1 to 7"),
+        (lambda: select_from_pool(BALD(labels()), POINTS, 8), InputDataError, "num must be an integer from 1 to 7"),
+        (lambda: select_from_pool(LogExpectedImprovement(GAUSSIAN, 1.0), POINTS, 2), UnsupportedError, "X_pending"),
+    ],
+)
+def test_what_is_refused(act, error, message):
+    with pytest.raises(error, match=message):
+        act()
 
 
 # Pools
 
 
-@every
-def test_pool_is_chosen_greedily(model, kind, generator, monkeypatch):
-    pool = questions(generator, kind, 12)
-    acquisition = SkewBayesianActiveLearningByDisagreement(model)
+@pytest.mark.parametrize("kind", ["labels", "duels"])
+@pytest.mark.parametrize("pending", [0, 1])
+def test_pool_is_chosen_greedily(kind, pending, generator, monkeypatch):
+    """Beside what was pending, which stays so."""
+    pool, given = questions(generator, kind, 12), questions(generator, kind, 1).flatten(0, 1) if pending else None
+    acquisition = SkewBayesianActiveLearningByDisagreement(model_of(kind), X_pending=given)
     monkeypatch.setattr(active_learning, "BATCH", 7)
     chosen, values = select_from_pool(acquisition, pool, num=3)
-    assert acquisition.X_pending is None
+    assert acquisition.X_pending is None if given is None else torch.equal(acquisition.X_pending, given)
     assert chosen.shape == values.shape == (3,)
     for i in range(3):
-        acquisition.set_X_pending(pool[chosen[:i]].flatten(0, 1) if i else None)
+        before = [pool[chosen[:i]].flatten(0, 1), *([] if given is None else [given])]
+        acquisition.set_X_pending(torch.cat(before[::-1]))
         with torch.no_grad():
             left = acquisition(pool)
         left[chosen[:i]] = -math.inf
@@ -269,50 +328,12 @@ def test_pool_is_chosen_greedily(model, kind, generator, monkeypatch):
         torch.testing.assert_close(left.max(), values[i])
 
 
-def test_pool_is_diverse():
-    """Clones of the most informative point: one after the other, at most one of them is chosen early."""
-    model = make_model(Binary(LABELS), likelihood=ProbitLikelihood(noise=0.05))
-    spread = torch.cartesian_prod(*[torch.linspace(0, 1, 6, dtype=DOUBLE)] * 2)
-    acquisition = SkewBayesianActiveLearningByDisagreement(model)
-    first, _ = select_from_pool(acquisition, spread)
-    clones = spread[first] + 1e-3 * torch.arange(1, 6, dtype=DOUBLE).unsqueeze(-1)
-    pool = torch.cat([clones, spread])
-    with torch.no_grad():
-        best_alone = acquisition(pool.unsqueeze(-2)).topk(3).indices
-    assert torch.pdist(pool[best_alone]).max() < 0.01  # information alone chooses copies
-    chosen, _ = select_from_pool(acquisition, pool, num=3)
-    assert torch.pdist(pool[chosen]).min() > 0.1
-
-
 def test_pool_with_other_acquisition_functions(generator):
-    model = make_model(Preference(PAIRS))
-    pool = questions(generator, "preference", 10)
-    acquisition = qExpectedUtilityOfBestOption(model, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0))
-    chosen, _ = select_from_pool(acquisition, pool, num=2)
+    sampler = SobolQMCNormalSampler(torch.Size([64]), seed=0)
+    acquisition = qExpectedUtilityOfBestOption(model_of("duels"), sampler=sampler)
+    chosen, _ = select_from_pool(acquisition, questions(generator, "duels", 10), num=2)
     assert len(set(chosen.tolist())) == 2
-    numeric = LogExpectedImprovement(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), 1.0)
-    with pytest.raises(UnsupportedError, match="X_pending"):
-        select_from_pool(numeric, POINTS, num=2)
-    chosen, value = select_from_pool(numeric, POINTS)
+    numeric = LogExpectedImprovement(GAUSSIAN, 1.0)
+    _, value = select_from_pool(numeric, POINTS)
     with torch.no_grad():
         assert value == numeric(POINTS.unsqueeze(-2)).max()
-
-
-def test_pool_keeps_what_was_pending(generator):
-    model = make_model(Binary(LABELS))
-    acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=POINTS[:1])
-    pool = torch.rand(5, 2, generator=generator, dtype=DOUBLE)
-    chosen, values = select_from_pool(acquisition, pool, num=2)
-    assert torch.equal(acquisition.X_pending, POINTS[:1])
-    acquisition.set_X_pending(torch.cat([POINTS[:1], pool[chosen[:1]]]))
-    with torch.no_grad():
-        torch.testing.assert_close(acquisition(pool[chosen[1:], None]), values[1:])
-
-
-def test_pool_is_checked():
-    acquisition = SkewBayesianActiveLearningByDisagreement(make_model(Binary(LABELS)))
-    with pytest.raises(BotorchTensorDimensionError, match="N x d"):
-        select_from_pool(acquisition, POINTS[0])
-    for num in (0, 8):
-        with pytest.raises(InputDataError, match="num must be an integer from 1 to 7"):
-            select_from_pool(acquisition, POINTS, num)

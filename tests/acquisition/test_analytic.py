@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from acquisition_checks import DOUBLE, PAIRS, POINTS, make_model, points, samples
-from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
+from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
@@ -21,7 +21,6 @@ from botorch_skewgp.acquisition import (
     SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
-from botorch_skewgp.acquisition.components import components_of
 from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -83,20 +82,6 @@ def test_moves_with_its_model(name, generator):
     assert values.isfinite().all()
 
 
-@pytest.mark.parametrize("name", [name for name in ACQUISITIONS if "improvement" in name and "noisy" not in name])
-def test_gaussian_models_are_refused(name):
-    gaussian = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
-    with pytest.raises(UnsupportedError, match="normal posteriors BoTorch's"):
-        ACQUISITIONS[name](gaussian)(POINTS[:1])
-
-
-def test_quantiles_are_all_that_the_upper_bound_asks_for(generator):
-    gaussian, X = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), points(generator, 3)
-    bound = QuantileBound(gaussian, probability=0.975)(X)
-    theirs = UpperConfidenceBound(gaussian, beta=float(torch.special.ndtri(torch.tensor(0.975, dtype=DOUBLE))) ** 2)(X)
-    torch.testing.assert_close(bound, theirs)
-
-
 def test_many_values_of_one_point_need_a_transform(generator):
     transform = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
     model = make_model(num_draws=64, input_transform=transform)
@@ -127,58 +112,17 @@ def test_improvement_by_monte_carlo(model, best_f, generator):
         assert ((acquisition(X).exp() - draws.mean(0)).abs() < 4.5 * draws.std(0) / math.sqrt(N)).all()
 
 
-def test_best_value_per_batch(model, generator):
-    X, best_f = points(generator, 3), torch.tensor([0.0, 1.0, 2.0], dtype=DOUBLE)
-    values = SkewLogExpectedImprovement(model, best_f)(X)
-    for i in range(3):
-        torch.testing.assert_close(SkewLogExpectedImprovement(model, best_f[i])(X[i]), values[i : i + 1])
-
-
 def test_equals_botorch_for_a_normal_posterior(generator):
     model = make_model(Numeric(POINTS.sum(-1)), outcome_transform=Standardize(m=1))
     X = points(generator, 5)
     torch.testing.assert_close(SkewLogExpectedImprovement(model, 1.5)(X), LogExpectedImprovement(model, 1.5)(X))
-    bound = QuantileBound(model, probability=float(torch.special.ndtr(torch.tensor(math.sqrt(3.0)))))
-    torch.testing.assert_close(bound(X), UpperConfidenceBound(model, beta=3.0)(X), rtol=1e-5, atol=1e-6)
-
-
-@torch.no_grad()
-def test_moment_matching_errs_where_the_mixture_does_not(generator):
-    """The winner of many duels: its value's distribution leans to the right, and improvement lives in that tail.
-
-    The truth is by rejection: draws of the prior and the duels' noise are kept where every duel ends as it did.
-    """
-    X = torch.linspace(0, 1, 7, dtype=DOUBLE).unsqueeze(-1)
-    pairs = torch.tensor([[0, i] for i in range(1, 7)])
-    model = make_model(Preference(pairs), X=X, likelihood=PreferenceLikelihood(noise=0.01), num_draws=32768)
-    model.covar_module.base_kernel.lengthscale = 0.4 / 6
-    winner = X[:1].unsqueeze(0)
-    posterior = model.posterior(winner)
-    components = components_of(posterior, "the test")
-    mean, sd = float(posterior.mean), float(posterior.variance.sqrt())
-    root = torch.linalg.cholesky(model.covar_module(X).to_dense() + 1e-9 * torch.eye(7))
-    prior = torch.randn(1_000_000, 7, generator=generator, dtype=DOUBLE) @ root.mT
-    noise = 0.1 * 2**0.5 * torch.randn(1_000_000, 6, generator=generator, dtype=DOUBLE)
-    draws = prior[(prior[:, :1] - prior[:, 1:] + noise > 0).all(-1), 0]
-    assert abs(draws.mean() - mean) < 0.05 * sd
-
-    def compare(best_f, maximize):
-        improvement = ((draws - best_f) if maximize else (best_f - draws)).clamp(min=0)
-        truth, error = improvement.mean(), improvement.std() / math.sqrt(draws.shape[0])
-        gain = (components.mean - best_f) * (1 if maximize else -1)
-        terms = components.standard_deviation * _log_ei_helper(gain / components.standard_deviation).exp()
-        error = math.hypot(error, terms.std() / math.sqrt(terms.numel()))  # the model's own draws
-        ours = SkewLogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
-        theirs = LogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
-        assert abs(ours - truth) < 4.5 * error
-        return truth, error, theirs
-
-    truth, error, theirs = compare(mean + 3 * sd, True)
-    assert theirs < truth / 3
-    assert theirs < truth - 5 * error
-    truth, error, theirs = compare(mean - 2 * sd, False)  # a lighter tail than a normal distribution's
-    assert theirs > 1.5 * truth
-    assert theirs > truth + 5 * error
+    probability = float(torch.special.ndtr(torch.tensor(math.sqrt(3.0))))
+    for of in (model, SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))):  # quantiles are all that is asked for
+        theirs = UpperConfidenceBound(of, beta=3.0)(X)
+        torch.testing.assert_close(QuantileBound(of, probability)(X), theirs, rtol=1e-5, atol=1e-6)
+    best_f = torch.arange(5.0, dtype=DOUBLE)  # one for each of the batch
+    theirs = torch.cat([LogExpectedImprovement(model, best)(x) for best, x in zip(best_f, X, strict=True)])
+    torch.testing.assert_close(SkewLogExpectedImprovement(model, best_f)(X), theirs)
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e6])
@@ -206,26 +150,17 @@ def test_bound_is_a_quantile(model, probability, generator):
     torch.testing.assert_close(above, torch.full_like(above, probability))
 
 
-@pytest.mark.parametrize("probability", [0.0, 1.0])
-def test_probability_is_checked(model, probability):
-    with pytest.raises(InputDataError, match="strictly between"):
-        QuantileBound(model, probability)
-
-
 # Noisy expected improvement
 
 
 def test_noisy_improvement_by_monte_carlo(model, generator):
     X, N = points(generator, 4), 200_000
-    value = SkewLogNoisyExpectedImprovement(model, POINTS, samples_per_draw=256)(X).exp()
     joint = samples(model.posterior(torch.cat([X, POINTS.expand(4, 7, 2)], dim=-2)), N, generator)
-    improvement = (joint[..., 0] - joint[..., 1:].amax(-1)).clamp(min=0)
-    error = improvement.std(0) / math.sqrt(N)
-    assert ((value - improvement.mean(0)).abs() < 4.5 * error + 0.01 * value).all()
-    value = SkewLogNoisyExpectedImprovement(model, POINTS, samples_per_draw=256, maximize=False)(X).exp()
-    improvement = (joint[..., 1:].amin(-1) - joint[..., 0]).clamp(min=0)
-    error = improvement.std(0) / math.sqrt(N)
-    assert ((value - improvement.mean(0)).abs() < 4.5 * error + 0.01 * value).all()
+    rise, fall = joint[..., 0] - joint[..., 1:].amax(-1), joint[..., 1:].amin(-1) - joint[..., 0]
+    for improvement, maximize in ((rise.clamp(min=0), True), (fall.clamp(min=0), False)):
+        acquisition = SkewLogNoisyExpectedImprovement(model, POINTS, samples_per_draw=256, maximize=maximize)
+        value, error = acquisition(X).exp(), improvement.std(0) / math.sqrt(N)
+        assert ((value - improvement.mean(0)).abs() < 4.5 * error + 0.01 * value).all()
 
 
 def test_noisy_improvement_in_units_of_the_outcome(generator):
@@ -260,12 +195,6 @@ def test_pending_points_join_the_baseline(model, generator):
     assert torch.equal(acquisition(X), before)
 
 
-def test_baseline_is_checked(model):
-    for X in (torch.zeros(0, 2), torch.zeros(2), torch.zeros(1, 3, 2)):
-        with pytest.raises(BotorchTensorDimensionError, match="n x d"):
-            SkewLogNoisyExpectedImprovement(model, X)
-
-
 def test_noisy_improvement_at_the_baseline_is_finite(model):
     X = POINTS.unsqueeze(-2).clone().requires_grad_()
     values = SkewLogNoisyExpectedImprovement(model, torch.cat([POINTS, POINTS]))(X)  # duplicates too
@@ -274,30 +203,57 @@ def test_noisy_improvement_at_the_baseline_is_finite(model):
     assert gradient.isfinite().all()
 
 
-def test_conditioning_on_own_draws_changes_nothing(model, generator):
-    X = points(generator, 4)
-    refined, values = model.condition_on_draws(POINTS, samples_per_draw=64)
-    assert values.shape == (7, 64 * 256)
-    old, new = model.posterior(X), refined.posterior(X)
-    sd = old.variance.sqrt()
-    assert ((new.mean - old.mean).abs() < 0.01 * sd).all()
-    torch.testing.assert_close(new.variance, old.variance, rtol=0.02, atol=0)
-    torch.testing.assert_close(new.skewness, old.skewness, rtol=0, atol=0.05)
-    # each component knows the values that it was given
-    at = refined.posterior(POINTS)
-    torch.testing.assert_close(at.component_means, values, rtol=0, atol=1e-3)
-    fantasies = model.condition_on_observations(torch.cat([X, X + 0.1], -2), torch.tensor([[0, 1]]).expand(4, 1, 2))
-    with pytest.raises(UnsupportedError, match="fantasies"):
-        fantasies.condition_on_draws(POINTS)
+PAIR = torch.tensor([0, 1])
+GAUSSIAN = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        *[
+            (lambda model, make=make: make(GAUSSIAN, 0.0)(POINTS[:1]), UnsupportedError, "normal posteriors BoTorch's")
+            for make in (SkewLogExpectedImprovement, SkewLogProbabilityOfImprovement)
+        ],
+        *[(lambda model, p=p: QuantileBound(model, p), InputDataError, "strictly between") for p in (0.0, 1.0)],
+        *[
+            (lambda model, X=X: SkewLogNoisyExpectedImprovement(model, X), BotorchTensorDimensionError, "n x d")
+            for X in (torch.zeros(0, 2), torch.zeros(2), torch.zeros(1, 3, 2))
+        ],
+        (LogProbabilityOfValidity, UnsupportedError, "PreferenceLikelihood"),
+        (
+            lambda model: model.condition_on_observations(
+                POINTS[:2].expand(4, 2, 2), torch.zeros(4, 1, 2).long() + PAIR
+            ).condition_on_draws(POINTS),
+            UnsupportedError,
+            "fantasies",
+        ),
+        (lambda model: LogProbabilityOfValidity(GAUSSIAN), UnsupportedError, "SingleTaskGP"),
+    ],
+)
+def test_what_is_refused(model, act, error, message):
+    with pytest.raises(error, match=message):
+        act(model)
 
 
 # Validity
 
 
-def test_validity_is_the_predictive_probability(binary, generator):
-    X = points(generator, 5)
-    expected = binary.predictive(X).probs.flatten()
-    torch.testing.assert_close(LogProbabilityOfValidity(binary)(X).exp(), expected)
+SAID, WORKED = Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), Validity(torch.tensor([1, 1, 0, 1]))
+BOTH = MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=1.0, noise=0.1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        (Binary, lambda: make_model(SAID)),
+        (Validity, lambda: make_model([SAID, WORKED], likelihood=BOTH)),  # before labels
+        (Ordinal, lambda: make_model(Ordinal([0, 1, 1, 0], 2), likelihood=OrdinalLikelihood(2))),
+    ],
+)
+def test_validity_is_the_predictive_probability(kind, make, generator):
+    model, X = make(), points(generator, 5)
+    expected = model.likelihood.for_kind(kind)(model.latent_posterior(X)).probs.flatten()
+    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), expected)
 
 
 @pytest.mark.parametrize("outcome_transform", [None, Standardize(m=1)])
@@ -342,21 +298,6 @@ def test_validity_of_a_kind_of_the_users(minimize, generator):
     torch.testing.assert_close(of_points.likelihood.for_kind(Cold)(of_points.latent_posterior(X)).probs.flatten(), cold)
 
 
-def test_validity_counts_before_labels(generator):
-    said, worked = Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), Validity(torch.tensor([1, 1, 0, 1]))
-    likelihood = MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=1.0, noise=0.1))
-    model, X = make_model([said, worked], likelihood=likelihood), points(generator, 5)
-    expected = model.likelihood.for_kind(Validity)(model.latent_posterior(X)).probs.flatten()
-    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), expected)
-
-
-def test_validity_of_two_grades(generator):
-    model = make_model(Ordinal([0, 1, 1, 0], 2), likelihood=OrdinalLikelihood(2))
-    X = points(generator, 5)
-    probability = model.predictive(X).probs
-    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), probability.flatten())
-
-
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAnswersWarning")  # few labels are quick
 def test_validity_of_fantasies_with_different_outcomes(binary, generator):
     """Draws of every fantasy have weights of their own."""
@@ -380,13 +321,6 @@ def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     assert values.isfinite().all()
     assert gradient.isfinite().all()
     assert (gradient.abs().amax((-1, -2)) > 1).all()
-
-
-def test_validity_needs_a_likelihood_for_it(model):
-    with pytest.raises(UnsupportedError, match="PreferenceLikelihood"):
-        LogProbabilityOfValidity(model)
-    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        LogProbabilityOfValidity(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
 
 
 def test_the_slope_of_an_all_but_impossible_improvement():

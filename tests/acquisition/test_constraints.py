@@ -21,7 +21,6 @@ from botorch.utils.objective import compute_smoothed_feasibility_indicator
 from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.means import ConstantMean
 from gradients import assert_gradient
-from torch import nn
 from validity_cases import POINTS, VALUES, WORKED, make_model, mixed_model
 
 from botorch_skewgp import SkewGP
@@ -95,16 +94,12 @@ def test_feasibility_of_samples_is_the_likelihoods_probability(validity, eta, ge
     direct = compute_smoothed_feasibility_indicator([constraint.probability], samples, eta=eta, fat=[None])
     torch.testing.assert_close(direct, expected)
     assert torch.equal(constraint(samples) < 0, samples[..., 1] > 0.5)
-
-
-def test_average_feasibility_is_the_probability_of_validity(validity, generator):
-    X, N = points(generator, 4), 100_000
-    posterior = validity.posterior(X)
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-    samples = posterior.rsample_from_base_samples(torch.Size([N]), base).detach()
-    feasibility = compute_smoothed_feasibility_indicator([ValidityConstraint(validity)], samples, eta=1e-3).squeeze(-1)
-    error = feasibility.std(0) / math.sqrt(N)
-    assert ((feasibility.mean(0) - LogProbabilityOfValidity(validity)(X).exp()).abs() < 4.5 * error).all()
+    far = torch.tensor([[[-1e4]], [[1e4]]], dtype=DOUBLE, requires_grad=True)
+    value = compute_smoothed_feasibility_indicator([ValidityConstraint(validity, eta=eta)], far, eta=eta, log=True)
+    (gradient,) = torch.autograd.grad(value.sum(), far)
+    assert value.isfinite().all()
+    assert gradient[0] > 1
+    assert gradient[1].isfinite()
 
 
 def test_constraint_in_units_of_the_outcome(mixed):
@@ -113,15 +108,6 @@ def test_constraint_in_units_of_the_outcome(mixed):
     f = torch.tensor([[0.5], [1.0], [2.0]], dtype=DOUBLE)
     expected = torch.special.ndtr((f.squeeze(-1) - 1.0) / (scale * math.sqrt(0.1)))
     torch.testing.assert_close(constraint.probability(f), expected)
-
-
-def test_constraint_far_from_feasible_has_gradients(validity):
-    samples = torch.tensor([[[-1e4]], [[1e4]]], dtype=DOUBLE, requires_grad=True)
-    value = compute_smoothed_feasibility_indicator([ValidityConstraint(validity)], samples, eta=1e-3, log=True)
-    (gradient,) = torch.autograd.grad(value.sum(), samples)
-    assert value.isfinite().all()
-    assert gradient[0] > 1
-    assert gradient[1].isfinite()
 
 
 @pytest.mark.filterwarnings("ignore:qExpectedImprovement has known numerical issues")  # the plain product is its
@@ -157,8 +143,8 @@ def test_noisy_improvement_where_no_trial_was_valid(objective):
         acquisition = qLogNoisyExpectedImprovement(
             ModelList(objective, hopeless),
             POINTS,
-            sampler=ListSampler(*(SobolQMCNormalSampler(torch.Size([16]), seed=seed) for seed in (0, 1))),
-            objective=GenericMCObjective(lambda Y, X=None: Y[..., 0]),
+            sampler=sampler_of(16),
+            objective=GenericMCObjective(first_output),
             constraints=[ValidityConstraint(hopeless, output=1)],
             prune_baseline=False,
             cache_root=False,
@@ -171,13 +157,6 @@ def test_noisy_improvement_where_no_trial_was_valid(objective):
     assert values.isfinite().all()
     assert X.grad.isfinite().all()
     assert X.grad.any()
-
-
-def test_constraint_is_checked(validity):
-    with pytest.raises(InputDataError, match="eta"):
-        ValidityConstraint(validity, eta=0.0)
-    with pytest.raises(UnsupportedError, match="PreferenceLikelihood"):
-        ValidityConstraint(make_model(Preference(torch.tensor([[0, 1]]))))
 
 
 class Minimized(SkewGP):
@@ -271,10 +250,6 @@ def test_next_safe_without_a_word(validity):
         assert candidate[0, 1] <= (0.5 + 1e-6 if options is inside else 1)
         assert "fixed_features" not in options or candidate[0, 1] == 0.25
     assert free[0, 1] > 0.6
-    with pytest.raises(CandidateGenerationError, match="the largest found is"):
-        next_safe(growing(), BOUNDS, validity, 1 - 1e-12, **few)
-    with pytest.raises(InputDataError, match="leave gen_candidates, ic_generator out"):
-        next_safe(growing(), BOUNDS, validity, ic_generator=None, gen_candidates=None, **few)
 
 
 def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkeypatch):
@@ -301,23 +276,21 @@ def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkey
 def test_initial_conditions_satisfy_everything(validity):
     safe = ValidityInequality(validity, level=0.8)
     ic_generator = partial(safe_initial_conditions, safe, [])
-    options = {"acq_function": growing(), "bounds": BOUNDS, "num_restarts": 5, "raw_samples": 64}
-    options["q"] = 1
-    X = ic_generator(**options)
-    assert X.shape == (5, 1, 2)
-    assert (safe(X) >= 0).all()
-    X = ic_generator(fixed_features={1: 0.25}, **options)
-    assert (safe(X) >= 0).all()
-    assert (X[..., 1] == 0.25).all()
-    above = (torch.tensor([1]), torch.ones(1, dtype=DOUBLE), 0.6)
-    X = ic_generator(inequality_constraints=[above], **options)
-    assert (safe(X) >= 0).all()
-    assert (X[..., 1] >= 0.6 - 1e-8).all()
+    options = {"acq_function": growing(), "bounds": BOUNDS, "num_restarts": 5, "raw_samples": 64, "q": 1}
+    above, brief = [(torch.tensor([1]), torch.ones(1, dtype=DOUBLE), 0.6)], {"n_burnin": 100}
     model = make_model(Numeric(VALUES), likelihood=NumericLikelihood(noise=0.1))
     batch = qLogExpectedImprovement(model, 0.5, sampler=SobolQMCNormalSampler(torch.Size([16]), seed=0))
-    X = ic_generator(**(options | {"acq_function": batch, "q": 3}))
-    assert X.shape == (5, 3, 2)
-    assert (safe(X) >= 0).all()
+    for changes in (
+        {},
+        {"fixed_features": {1: 0.25}},
+        {"inequality_constraints": above, "options": brief},
+        {"acq_function": batch, "q": 3},
+    ):
+        X = ic_generator(**(options | changes))
+        assert X.shape == (5, 3 if "q" in changes else 1, 2)
+        assert (safe(X) >= 0).all()
+        assert "fixed_features" not in changes or (X[..., 1] == 0.25).all()
+        assert "inequality_constraints" not in changes or (X[..., 1] >= 0.6 - 1e-8).all()
 
 
 def test_starts_climb_into_a_small_valid_region():
@@ -339,32 +312,38 @@ def test_starts_climb_into_a_small_valid_region():
     assert (safe(X) >= 0).all()
 
 
-def test_impossible_validity_says_so(validity):
-    safe = ValidityInequality(validity, level=1 - 1e-12)
-    with pytest.raises(CandidateGenerationError, match=r"the largest found is 0\.9|the largest found is 1"):
-        safe_initial_conditions(safe, [], growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
+ACROSS = [(torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)]
 
 
-def test_inequality_is_checked(validity, objective):
-    for level in (0.0, 1.0):
-        with pytest.raises(InputDataError, match="strictly between"):
-            ValidityInequality(validity, level)
-    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        ValidityInequality(objective)
-    start = partial(safe_initial_conditions, ValidityInequality(validity), [])
-    acquisition = growing()
-    with pytest.raises(UnsupportedError, match="single value"):
-        start(acquisition, BOUNDS, 1, 2, 8, fixed_features={0: torch.zeros(2)})
-    across = (torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)
-    with pytest.raises(UnsupportedError, match="single points"):
-        start(acquisition, BOUNDS, 2, 2, 8, inequality_constraints=[across])
-
-
-def test_binary_labels_do_as_well(generator):
-    model = make_model(Binary(WORKED))
-    assert isinstance(ValidityInequality(model, 0.9), nn.Module)
-    X = points(generator, 3)
-    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), model.predictive(X).probs.flatten())
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (lambda v: ValidityConstraint(v, eta=0.0), InputDataError, "eta"),
+        (lambda v: ValidityConstraint(make_model(Preference([[0, 1]]))), UnsupportedError, "PreferenceLikelihood"),
+        (lambda v: ValidityInequality(v, 0.0), InputDataError, "strictly between"),
+        (lambda v: ValidityInequality(v, 1.0), InputDataError, "strictly between"),
+        (lambda v: ValidityInequality(SingleTaskGP(POINTS, VALUES[:, None])), UnsupportedError, "SingleTaskGP"),
+        (lambda v: next_safe(growing(), BOUNDS, v, 1 - 1e-12), CandidateGenerationError, r"largest found is (0\.9|1)"),
+        (
+            lambda v: next_safe(growing(), BOUNDS, v, ic_generator=None, gen_candidates=None),
+            InputDataError,
+            "leave gen_candidates, ic_generator out",
+        ),
+        (
+            lambda v: next_safe(growing(), BOUNDS, v, 0.5, fixed_features={0: torch.zeros(2)}),
+            UnsupportedError,
+            "single value",
+        ),
+        (
+            lambda v: next_safe(growing(), BOUNDS, v, 0.5, 2, inequality_constraints=ACROSS),
+            UnsupportedError,
+            "single points",
+        ),
+    ],
+)
+def test_what_is_refused(validity, act, error, message):
+    with pytest.raises(error, match=message):
+        act(validity)
 
 
 @pytest.mark.parametrize(
@@ -377,10 +356,14 @@ def test_binary_labels_do_as_well(generator):
         (Validity([True] * 4 + [False]), None),
         ([Validity([True] * 5), Numeric(VALUES[:5])], None),
         ([Binary([1] * 5), Preference([[0, 1]])], None),
+        ("ensemble", None),
     ],
 )
 def test_labels_of_one_class_are_told_where_a_level_is_to_be_kept(observations, told):
-    model = make_model(observations)
+    if observations == "ensemble":  # averages over hyperparameters
+        model = FullyBayesianSkewGP([make_model(Validity([True] * 5)) for _ in range(2)])
+    else:
+        model = make_model(observations)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ValidityInequality(model, 0.9)
@@ -402,9 +385,3 @@ def test_few_labels_are_told_unless_hyperparameters_are_given_or_sampled(num_lab
     messages = [str(entry.message) for entry in caught if entry.category is FewAnswersWarning]
     assert len(messages) == 2 * told
     assert all("fit_fully_bayesian_skew_gp(fit_skew_gp(model), num_draws=16)" in message for message in messages)
-
-
-@pytest.mark.filterwarnings("error::botorch_skewgp.exceptions.FewAnswersWarning")
-def test_averages_over_hyperparameters_are_not_warned_of():
-    ensemble = FullyBayesianSkewGP([make_model(Validity([True] * 5)) for _ in range(2)])
-    ValidityInequality(ensemble, 0.9)

@@ -69,18 +69,6 @@ def test_of_the_gap_between_grades():
     assert float(found[1]) == pytest.approx(float(wanted[1]), rel=0.2)
 
 
-def test_many_answers_make_cutpoints_known():
-    generator = torch.Generator().manual_seed(2)
-    variances = []
-    for count in (6, 60):
-        index = torch.randint(25, (count,), generator=generator)
-        noisy = F[index] + 0.2 * torch.randn(count, generator=generator, dtype=torch.float64)
-        grades = torch.bucketize(noisy, torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64))
-        model, _ = fitted(NUMBERS, Ordinal(grades, 4, index=index))
-        variances.append(cutpoint_variances(model, [model.likelihood.for_kind(Ordinal).cutpoints])[0].mean())
-    assert variances[1] < 0.3 * variances[0]
-
-
 @pytest.mark.slow
 def test_unknown_cutpoints_count_as_noise_of_an_answer():
     duels = Preference([[8, 3], [9, 20], [2, 16]])

@@ -1,11 +1,164 @@
-"""Challengers of a reference point."""
+"""Duels with a reference point, and several pairs to ask about at once, by the criterion of one pair."""
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, POINTS, make_model, points, samples
-from botorch.exceptions.errors import InputDataError
+from acquisition_checks import BOUNDS, DOUBLE, POINTS, make_model, points, samples
+from botorch.models import PairwiseGP
+from botorch.sampling.normal import SobolQMCNormalSampler
 
-from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import DuelingLogExpectedImprovement, next_pair
+from botorch_skewgp.acquisition.dueling import qExpectedUtilityAfterDuels
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.observations import Preference
+
+SMALL = {"num_restarts": 2, "raw_samples": 16}
+APART = torch.tensor(  # where nearly nothing is known, answers to all of these tell
+    [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.0], [0.5, 1.0]], [[0.0, 0.5], [1.0, 0.5]]],
+    dtype=DOUBLE,
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> SkewGP:
+    return make_model(likelihood=PreferenceLikelihood(noise=0.5))
+
+
+def of_one_duel() -> SkewGP:
+    return make_model(Preference([[0, 1]]), likelihood=PreferenceLikelihood(noise=0.5))
+
+
+def ensemble() -> FullyBayesianSkewGP:
+    members = [of_one_duel() for _ in range(2)]
+    members[1].covar_module.base_kernel.lengthscale = 1.5
+    return FullyBayesianSkewGP(members)
+
+
+def criterion(model, pairs, num=16384, **options):
+    acquisition = qExpectedUtilityAfterDuels(model, pairs, **options)
+    acquisition.sampler = SobolQMCNormalSampler(torch.Size([num]), seed=0)
+    return acquisition
+
+
+def best_after_answers(model, values, duels):
+    """`E[max_x E[f(x) | answers]]` over samples, `S x n`, cut by drawn answers to duels of their points."""
+    noise = (2 * model.likelihood.noise).sqrt().detach()
+    duels = torch.tensor(duels, dtype=torch.long).view(-1, 2)
+    differences = (values[:, duels[:, 0]] - values[:, duels[:, 1]]).mT
+    answers = differences + noise * torch.randn(differences.shape, dtype=DOUBLE) > 0
+    answers = (answers.long() * 2 ** torch.arange(len(duels)).unsqueeze(-1)).sum(0)
+    return sum(values[answers == part].sum(0).max() for part in answers.unique()) / len(values)
+
+
+@pytest.mark.parametrize(
+    ("make", "num_points", "num_duels"),
+    [(of_one_duel, 2, 1), (of_one_duel, 4, 2), (of_one_duel, 8, 4), (of_one_duel, 5, 2), (ensemble, 4, 2)],
+    ids=["alone", "two", "four", "a point that is not compared", "mixture"],
+)
+def test_the_criterion_by_simulation(make, num_points, num_duels):
+    """Of the members of an ensemble the best point after answers is one, not one for each member."""
+    model, X = make(), APART.flatten(0, 1)[:num_points]
+    duels = torch.arange(2 * num_duels).view(-1, 2).tolist()
+    new = num_points - num_points % 2 - 2 * (num_points % 2 == 0)  # the first point of the new pair
+    members = getattr(model, "members", [model])
+    with torch.no_grad():
+        found = criterion(model, X[:new].view(-1, 2, 2))(X[new:])
+        torch.manual_seed(0)
+        drawn = [m.posterior(X).rsample(torch.Size([40_000 // len(members)])).squeeze(-1) for m in members]
+    values = torch.cat(drawn)
+    expected = best_after_answers(members[0], values, duels)
+    assert float(found) == pytest.approx(float(expected), abs=0.03)
+    assert num_points == 5 or expected > best_after_answers(members[0], values, duels[1:]) + 0.1
+
+
+def test_one_point_of_the_pair_is_given(model):
+    X = APART.flatten(0, 1)[:5]
+    with torch.no_grad():
+        beside = criterion(model, X[:2].unsqueeze(0), X_pending=X[2:3])(X[4:])
+        torch.testing.assert_close(beside, criterion(model, X[:2].unsqueeze(0))(X[[4, 2]]))
+
+
+def test_gradients(model, generator):
+    pending = torch.rand(2, 2, 2, generator=generator, dtype=DOUBLE)
+    acquisition = criterion(model, pending, 64)
+    X = torch.rand(3, 2, 2, generator=generator, dtype=DOUBLE, requires_grad=True)
+    assert torch.autograd.gradcheck(acquisition, X, atol=1e-4)
+
+
+def same(pair, other) -> bool:
+    return bool(torch.cdist(pair, other).lt(1e-6).sum() == 2)
+
+
+TRIANGLE = [(torch.tensor([0, 1]), torch.tensor([1.0, 1.0], dtype=DOUBLE), 0.5)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"fixed_features": {0: 0.3}},
+        {"discrete_dims": {0: [0.0, 0.5, 1.0]}},
+        {"cat_dims": {0: [0.0, 1.0], 1: [0.0, 1.0]}},
+        {"inequality_constraints": TRIANGLE, "options": {"n_burnin": 100}},
+    ],
+    ids=["plain", "fixed", "whole numbers", "categories", "triangle"],
+)
+def test_pairs_of_a_domain(model, options):
+    pairs, values = next_pair(model, BOUNDS, num_pairs=3, **options, **SMALL)
+    assert (pairs.shape, values.shape) == ((3, 2, 2), (3,))
+    assert (pairs.dtype, pairs.requires_grad) == (DOUBLE, False)
+    assert ((BOUNDS[0] <= pairs) & (pairs <= BOUNDS[1])).all()
+    assert not any(same(pairs[i], pairs[j]) for i in range(3) for j in range(i))
+    assert (pairs[:, 0] - pairs[:, 1]).abs().amax(-1).gt(1e-3).all()
+    for dim, value in options.get("fixed_features", {}).items():
+        assert (pairs[..., dim] == value).all()
+    for name in ("discrete_dims", "cat_dims"):
+        for dim, allowed in options.get(name, {}).items():
+            assert torch.isin(pairs[..., dim], torch.tensor(allowed, dtype=DOUBLE)).all()
+    if "inequality_constraints" in options:
+        assert (pairs.sum(-1) >= 0.5 - 1e-6).all()
+
+
+def test_each_pair_is_the_best_beside_those_before_it(generator):
+    model, search = of_one_duel(), {"num_restarts": 4, "raw_samples": 64}
+    torch.manual_seed(0)
+    pairs, _ = next_pair(model, BOUNDS, num_pairs=2, **search)
+    for options in ({}, {"num_pairs": 1}):
+        torch.manual_seed(0)
+        pair, value = next_pair(model, BOUNDS, **options, **search)
+        assert (pair.shape, value.shape) == (((1, 2, 2), (1,)) if options else ((2, 2), ()))
+        assert torch.equal(pair.view(2, 2), pairs[0])
+    acquisition = criterion(model, pairs[:1], 512)
+    others = torch.rand(300, 2, 2, generator=generator, dtype=DOUBLE)
+    with torch.no_grad():
+        assert acquisition(pairs[1]) > acquisition(others).max() - 0.05
+        assert acquisition(pairs[1]) > acquisition(pairs[0]) + 0.05  # which would tell nothing new
+
+
+def test_all_pairs_of_a_pool(model):
+    pairs, values = next_pair(model, X_candidates=POINTS[:4], num_pairs=6)
+    assert float(values[0]) == pytest.approx(float(criterion(model, POINTS[:0].view(0, 2, 2), 512)(pairs[:1])), abs=0.1)
+    assert values[1] > values[0] - 0.1
+    found = {frozenset(int((point == POINTS).all(-1).nonzero()) for point in pair) for pair in pairs}
+    assert found == {frozenset((i, j)) for i in range(4) for j in range(i)}
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "ensemble", "judge"])
+def test_other_models(kind):
+    duels = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 6]])
+    options = {"judge": 1} if kind == "judge" else {}
+    model = {
+        "pairwise": lambda: PairwiseGP(POINTS, duels),
+        "ensemble": ensemble,
+        "judge": lambda: SkewGP(POINTS, Preference(duels, judge=[0, 1, 0, 1])),
+    }[kind]()
+    pairs, values = next_pair(model.eval(), BOUNDS, num_pairs=2, num_restarts=1, raw_samples=8, **options)
+    assert pairs.shape == (2, 2, 2)
+    assert values.isfinite().all()
+
+
+# Against a reference point
 
 
 def test_expected_improvement_is_that_of_the_skewed_posterior(generator):
@@ -16,15 +169,9 @@ def test_expected_improvement_is_that_of_the_skewed_posterior(generator):
     assert ((improvement.mean(0) - value).abs() < 4 * improvement.std(0) / N**0.5).all()
 
 
-def test_finite_with_gradient_beside_the_reference():
+def test_finite_with_gradient_beside_the_reference(model):
     X = (POINTS[:1] + 1e-4).clone().requires_grad_()
-    value = DuelingLogExpectedImprovement(make_model(), POINTS[0])(X)
+    value = DuelingLogExpectedImprovement(model, POINTS[0])(X)
     (gradient,) = torch.autograd.grad(value.sum(), X)
     assert value.isfinite().all()
     assert gradient.isfinite().all()
-
-
-@pytest.mark.parametrize("reference", [BOUNDS, POINTS[0, :1], POINTS[0] * torch.nan])
-def test_reference_is_checked(reference):
-    with pytest.raises(InputDataError, match="X_reference must be"):
-        DuelingLogExpectedImprovement(make_model(), reference)

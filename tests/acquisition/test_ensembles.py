@@ -5,8 +5,6 @@ import math
 import pytest
 import torch
 from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, gain, points
-from botorch.exceptions.errors import UnsupportedError
-from botorch.models import SingleTaskGP
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
@@ -24,7 +22,6 @@ from botorch_skewgp.acquisition import (
     ValidityInequality,
     next_pair,
     recommend,
-    select_from_pool,
 )
 from botorch_skewgp.likelihoods import PreferenceLikelihood, ValidityLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -245,16 +242,3 @@ def test_recommendation_is_the_best_of_the_average_means(duels):
     means = torch.stack([m.posterior(POINTS).mean.squeeze(-1) for m in duels.members]).mean(0)
     assert torch.equal(best[0], POINTS[means.argmax()])
     torch.testing.assert_close(value, means.max())
-
-
-def test_pool(validity, generator):
-    pool = points(generator, 12).squeeze(-2)
-    chosen, information = select_from_pool(SkewBayesianActiveLearningByDisagreement(validity), pool, num=3)
-    assert len(set(chosen.tolist())) == 3
-    assert information[0] == SkewBayesianActiveLearningByDisagreement(validity)(pool.unsqueeze(-2)).max()
-
-
-def test_other_models_are_refused():
-    other = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
-    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        SkewBayesianActiveLearningByDisagreement(other)

@@ -1,14 +1,15 @@
-"""Which question to ask: values against the exact look-ahead and against simulation, prices, people, bad input."""
+"""Which question to ask: its value by simulation and by models that have seen the answer, prices, people, bad input."""
 
 import math
 from dataclasses import dataclass
 
-import gpytorch
 import pytest
 import torch
+from acquisition_checks import DOUBLE, POINTS, gain, make_model, points, samples
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -16,18 +17,27 @@ from botorch_skewgp.acquisition import (
     Question,
     SkewBayesianActiveLearningByDisagreement,
     next_question,
+    outlook,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
-from botorch_skewgp.acquisition.outlook import Belief, Best, Outlook, after, cells_of_numbers, joint_draws
+from botorch_skewgp.acquisition.outlook import (
+    Asked,
+    Belief,
+    _single_outcome_means,
+    after,
+    cells_of_numbers,
+    information_about_best,
+    joint_draws,
+)
+from botorch_skewgp.acquisition.question_points import sets_to_ask_about
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
     OutcomeScale,
     PreferenceLikelihood,
-    ProbitLikelihood,
 )
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
-from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Slope, Validity, Vote
+from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Slope, Vote
 from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -38,20 +48,27 @@ Z = torch.cat([X, torch.rand(10, 2, dtype=torch.float64, generator=GENERATOR)])
 F = -4 * (X - 0.5).square().sum(-1)
 PAIRS = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [0, 5], [3, 8]])
 WON = torch.where((F[PAIRS[:, 0]] > F[PAIRS[:, 1]]).unsqueeze(-1), PAIRS, PAIRS.flip(-1))
+PANEL = Preference(WON, judge=torch.tensor([0, 1] * 4))
 SEEN = [Numeric(10 + 3 * F[:4], index=torch.arange(4)), Preference(WON), Ordinal([0, 2, 1], 3, index=[5, 6, 7])]
-SETTINGS = DrawSettings(num_draws=256, seed=2)
 
 
-def kernel(lengthscale=0.4):
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.base_kernel.initialize(lengthscale=torch.tensor(lengthscale, dtype=torch.float64))
-    covar_module.initialize(outputscale=torch.tensor(1.5, dtype=torch.float64))
-    return covar_module
+def made(observations, likelihood=None, X=X, **options):
+    kernel, settings = ScaleKernel(RBFKernel()).double(), DrawSettings(num_draws=256, seed=2)
+    model = SkewGP(X, observations, likelihood, kernel, draw_settings=settings, **options)
+    model.covar_module.outputscale = 1.5
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model.eval()
 
 
 @pytest.fixture(scope="module")
 def model():
-    return SkewGP(X, SEEN, covar_module=kernel(), outcome_transform=Standardize(m=1), draw_settings=SETTINGS).eval()
+    return made(SEEN, outcome_transform=Standardize(m=1))
+
+
+@pytest.fixture(scope="module")
+def alone(model):
+    """What is asked if only one kind is offered."""
+    return {kind: next_question(model, BOUNDS, [kind]) for kind in (Numeric, Preference)}
 
 
 def asks_of(model, beliefs, question):
@@ -63,15 +80,7 @@ def asks_of(model, beliefs, question):
 def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
         beliefs = [_belief(model, Z, [None])]
-        return function(beliefs, asks_of(model, beliefs, question), items, torch.arange(len(Z)))
-
-
-def knowledge_gradient(beliefs, asks, items, recommended):
-    return Outlook(beliefs, asks, Best(recommended)).gain(items)
-
-
-def information(beliefs, asks, items, recommended):
-    return Outlook(beliefs, asks, Best(recommended)).information(items)
+        return function(beliefs, asks_of(model, beliefs, question), torch.arange(len(Z)), items)
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -79,7 +88,7 @@ ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.t
 
 def test_a_choice_of_two_is_a_duel(model):
     items = ITEMS[Preference]
-    for function, atol in ((knowledge_gradient, 2e-3), (information, 1e-9)):
+    for function, atol in ((outlook.gain, 2e-3), (information_about_best, 1e-9)):
         duel, choice = (
             value_of(function, model, question, items) for question in (Question(Preference), Question(Choice))
         )
@@ -97,11 +106,18 @@ def draws_of(model, num=100_000):
         return posterior.component_means[:, which] + root @ white, generator
 
 
+def likely_best(f):
+    """The number of the best point of each draw, of the twelve that are likeliest to be it, or 12."""
+    best = f.argmax(0)
+    votes = torch.bincount(best, minlength=len(f)).argsort(descending=True)[:12]
+    return torch.full((len(f),), 12).scatter(0, votes, torch.arange(12))[best]
+
+
 @pytest.fixture(scope="module")
 def gaussian():
     """A model of numbers alone, whose posterior is a single Gaussian."""
     likelihood = MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(noise=0.1))
-    return SkewGP(X, SEEN[0], likelihood, covar_module=kernel(), outcome_transform=Standardize(m=1)).eval()
+    return made(SEEN[0], likelihood, outcome_transform=Standardize(m=1))
 
 
 @pytest.mark.parametrize("k", [3, 4])
@@ -115,22 +131,21 @@ def test_choices_by_simulation(name, k, request):
     chosen = u.argmax(0)
     scale = model.outcome_scale.scale
     gain = sum((f[:, chosen == i].sum(-1) / f.shape[-1]).max() for i in range(k)) - f.mean(-1).max()
-    found = value_of(knowledge_gradient, model, Question(Choice, k), items)
+    found = value_of(outlook.gain, model, Question(Choice, k), items)
     assert float(found) == pytest.approx(float(gain * scale), abs=0.003)
     assert float(gain * scale) > 0.03
     # the information that the choice brings about all of the function is an upper bound of that about the best point
-    told = value_of(information, model, Question(Choice, k), items)
+    told = value_of(information_about_best, model, Question(Choice, k), items)
     assert 0 < float(told) < math.log(k)
 
 
 def test_numbers_by_simulation():
     """With numbers alone the posterior is Gaussian: the gain is that of a normal vector, by its definition."""
-    likelihood = NumericLikelihood(noise=0.05, learn_noise=False)
-    model = SkewGP(X, Numeric(F), likelihood, kernel(), draw_settings=SETTINGS).eval()
+    model = made(Numeric(F), NumericLikelihood(noise=0.05, learn_noise=False))
     posterior = model.posterior(Z)
     C, mean = posterior.covariance_matrix.detach(), posterior.mean.detach().squeeze(-1)
     items = torch.tensor([[20], [15]])
-    found = value_of(knowledge_gradient, model, Question(Numeric), items)
+    found = value_of(outlook.gain, model, Question(Numeric), items)
     z = torch.special.ndtri((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000)
     for value, i in zip(found, items[:, 0], strict=True):
         step = C[:, i] / (C[i, i] + 0.05).sqrt()
@@ -142,17 +157,12 @@ def test_numbers_by_simulation():
 def test_information_about_the_best_point(model):
     items = ITEMS[Preference]
     f, generator = draws_of(model)
-    noise = model.likelihood.for_kind(Preference).noise.item()
-    best = f.argmax(0)
-    votes = torch.bincount(best, minlength=len(Z)).argsort(descending=True)[:12]
-    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
-    for pair, value in zip(items, value_of(information, model, Question(Preference), items), strict=True):
-        wins = (f[pair[0]] - f[pair[1]] + (2 * noise) ** 0.5 * torch.randn(f.shape[-1], generator=generator) > 0).long()
-        joint = torch.bincount(group * 2 + wins, minlength=26).double().view(13, 2) / f.shape[-1]
-        truth = -torch.special.entr(joint).sum() + sum(torch.special.entr(joint.sum(dim)).sum() for dim in (0, 1))
-        assert float(value) == pytest.approx(float(truth), abs=0.012)
+    group, noise = likely_best(f), 2**0.5 * noise_of(model, Preference)
+    for pair, value in zip(items, value_of(information_about_best, model, Question(Preference), items), strict=True):
+        wins = (f[pair[0]] - f[pair[1]] + noise * torch.randn(f.shape[-1], generator=generator) > 0).long()
+        assert float(value) == pytest.approx(float(simulated_information(group, wins)), abs=0.012)
     everything = SkewBayesianActiveLearningByDisagreement(model, kind=Preference)(Z[items])
-    assert (value_of(information, model, Question(Preference), items) < everything + 0.01).all()
+    assert (value_of(information_about_best, model, Question(Preference), items) < everything + 0.01).all()
 
 
 def simulated_information(best, outcome):
@@ -175,14 +185,12 @@ def noise_of(model, kind):
 def test_information_of_numbers_is_not_biased():
     """Many outcomes and a sample of draws: without its correction the average is too large by 0.012."""
     likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), PreferenceLikelihood(noise=0.1))
-    model = SkewGP(X, SEEN[:2], likelihood, kernel(), draw_settings=SETTINGS).eval()
+    model = made(SEEN[:2], likelihood)
     f, generator = draws_of(model)
-    best = f.argmax(0)
-    votes = torch.bincount(best, minlength=len(Z)).argsort(descending=True)[:12]
-    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
+    group = likely_best(f)
     y = f + noise_of(model, Numeric) * torch.randn(f.shape, dtype=f.dtype, generator=generator)
     truth = torch.stack([simulated_information(group, cells_of(row)) for row in y])
-    found = value_of(information, model, Question(Numeric), torch.arange(len(Z)).unsqueeze(-1))
+    found = value_of(information_about_best, model, Question(Numeric), torch.arange(len(Z)).unsqueeze(-1))
     assert float((found - truth).mean()) == pytest.approx(0, abs=0.005)
     assert float(truth.max()) > 0.05
 
@@ -200,23 +208,25 @@ def test_the_kind_that_tells_more_for_its_price_at_the_points_of_the_largest_gai
         float(simulated_information(best, (u[i] > u[j]).long()))
         for i, j in torch.combinations(torch.arange(6)).tolist()
     )
-    alone = {}
+    of_list = {}
     for kind, price in ((Numeric, number), (Preference, duel)):
-        alone[kind] = next_question(model, questions=[kind], X_candidates=listed)
+        of_list[kind] = next_question(model, questions=[kind], X_candidates=listed)
         for cheaper in (Numeric, Preference):
             costs = {Numeric: number, Preference: duel, cheaper: 0.85 * (number if cheaper is Numeric else duel)}
             asked = next_question(model, questions=[Numeric, Preference], costs=costs, X_candidates=listed)
             assert asked.question.kind is cheaper
             if cheaper is kind:
                 assert asked.cost == pytest.approx(0.85 * price)
-                assert torch.equal(asked.X, alone[kind].X)
-                assert asked.value == alone[kind].value
-    gains = alone[Numeric].value / alone[Preference].value
+                assert torch.equal(asked.X, of_list[kind].X)
+                assert asked.value == of_list[kind].value
+    gains = of_list[Numeric].value / of_list[Preference].value
     assert not 0.85 < gains / (number / duel) < 1.18  # by gain per price one of the four choices would differ
 
 
-def test_kinds_that_are_not_worth_their_price_are_left_out(model):
-    number, duel = (next_question(model, BOUNDS, [kind]).value for kind in (Numeric, Preference))
+def test_kinds_that_are_not_worth_their_price_are_left_out(model, alone):
+    number, duel = (alone[kind].value for kind in (Numeric, Preference))
+    assert not alone[Preference].stop  # nothing is said of its worth
+    assert next_question(model, BOUNDS, [Preference], [1.0], worth=0.99 / duel).stop
     costs = {Numeric: 1.02 * number / duel, Preference: 1.0}
     assert next_question(model, BOUNDS, [Numeric, Preference], costs).question.kind is Numeric
     asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=1.01 / duel)
@@ -232,8 +242,8 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
         asks = asks_of(model, before, question)
         waiting = after(before, asks, item[0], 0)
         recommended = torch.arange(len(Z))
-        first, again = (float(knowledge_gradient(b, asks, item, recommended)) for b in (before, waiting))
-        told, told_again = (float(information(b, asks, item, recommended)) for b in (before, waiting))
+        first, again = (float(outlook.gain(b, asks, recommended, item)) for b in (before, waiting))
+        told, told_again = (float(information_about_best(b, asks, recommended, item)) for b in (before, waiting))
         # the two answers together by simulation
         f, generator = draws_of(model)
         noise = 2**0.5 * noise_of(model, Preference)
@@ -246,9 +256,7 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
     assert torch.allclose(waiting[0].weights.sum(), torch.ones((), dtype=torch.float64))
     assert first + again == pytest.approx(float(gain * scale), abs=0.004)
     assert 0 < again < first
-    votes = torch.bincount(f.argmax(0), minlength=len(Z)).argsort(descending=True)[:12]
-    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[f.argmax(0)]
-    assert told + told_again == pytest.approx(float(simulated_information(group, cell)), abs=0.015)
+    assert told + told_again == pytest.approx(float(simulated_information(likely_best(f), cell)), abs=0.015)
     assert 0 < told_again < 0.7 * told
 
 
@@ -284,14 +292,6 @@ def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
     assert (error > 1e-3).any()
 
 
-def test_no_answer_lowers_the_best_mean(model):
-    """Of choices, whose outcomes are averaged over draws; so much noise that nearly nothing is told."""
-    noisy = SkewGP(X, SEEN[1], PreferenceLikelihood(noise=1e4), covar_module=kernel(), draw_settings=SETTINGS).eval()
-    items = torch.combinations(torch.arange(6), 3)
-    gain = value_of(knowledge_gradient, noisy, Question(Choice, 3), items)
-    assert (gain > -1e-9).all()
-
-
 def test_joint_draws_have_the_moments(model):
     with torch.no_grad():
         belief = _belief(model, Z, [None])
@@ -302,7 +302,17 @@ def test_joint_draws_have_the_moments(model):
     assert torch.allclose(draws.var(-1), posterior.variance.squeeze(-1), rtol=0.06)
 
 
-KINDS = [Numeric, Preference, Question(Preference, with_incumbent=True), Question(Choice, 3), Ordinal]
+@torch.no_grad()
+def test_sets_of_three_come_with_the_recommended_point_too(model):
+    beliefs = [_belief(model, Z, [None])]
+    sets, best = sets_to_ask_about(beliefs, 3, torch.arange(len(Z)), 0), beliefs[0].mean()[0].argmax()
+    without = sets[(sets != best).all(-1)]
+    with_best = torch.cat([without[:, :2], best.expand(len(without), 1)], dim=-1)
+    assert len(without)
+    assert all((sets == row).all(-1).any() for row in with_best)
+
+
+KINDS = [Numeric, Preference, Question(Choice, 3), Ordinal]
 
 
 @pytest.mark.slow
@@ -317,90 +327,55 @@ def test_the_best_for_its_price(model):
         assert ((asked.X >= 0) & (asked.X <= 1)).all()
         assert asked.value > 0
         assert (asked.cost, asked.judge, asked.stop) == (1.0, None, False)
-        if expected.with_incumbent:
-            means = model.posterior(X).mean.detach()
-            assert (asked.X[-1] == X[means.argmax()]).all() or model.posterior(asked.X).mean[-1] > means.max()
     again = next_question(model, BOUNDS, KINDS, dear)
     assert torch.equal(next_question(model, BOUNDS, KINDS, dear).X, again.X)
     by_kind = next_question(model, BOUNDS, [Numeric, Preference], {Numeric: 1e6, Preference: 2.0})
     assert (by_kind.question.kind, by_kind.cost) == (Preference, 2.0)
 
 
-def test_information_as_the_method(model):
-    asked = next_question(model, BOUNDS, [Preference], method="information")
-    assert asked.X.shape == (2, 2)
-    assert asked.value >= 0
-
-
 def test_where_no_answer_changes_the_recommendation_the_likeliest_points_are_compared():
     """Noisy duels of three points: two about which it is unknown which one is better, and a hopeless one."""
     points = torch.tensor([[0.0], [5.0], [10.0]], dtype=torch.float64)
     likelihood = MixedLikelihood(NumericLikelihood(noise=1.0, learn_noise=False), PreferenceLikelihood(noise=1e5))
-    known = Numeric([1.0, 0.4, -9.0], noise=[1.0, 1.0, 1e-4])
-    model = SkewGP(points, known, likelihood, kernel(), draw_settings=SETTINGS).eval()
+    model = made(Numeric([1.0, 0.4, -9.0], noise=[1.0, 1.0, 1e-4]), likelihood, points)
     for candidates in (points, points.flip(0), points[[0, 2, 1]]):
         asked = next_question(model, questions=[Preference], X_candidates=candidates)
         assert asked.value < 1e-6
         assert sorted(asked.X.flatten().tolist()) == [0.0, 5.0]
 
 
-def test_stops_where_no_answer_is_worth_its_price(model):
-    value = next_question(model, BOUNDS, [Preference], [1.0]).value
-    assert not next_question(model, BOUNDS, [Preference], [1.0], worth=1.01 / value).stop
-    assert next_question(model, BOUNDS, [Preference], [1.0], worth=0.99 / value).stop
-    assert not next_question(model, BOUNDS, [Preference], [1.0]).stop
-
-
 def test_a_page_of_questions(model):
-    page = next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
-    assert page[0].value == next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0]).value
+    listed = {"questions": [Preference, Numeric], "X_candidates": Z[10:20]}
+    page = next_question(model, **listed, num_questions=3)
+    assert page[0].value == next_question(model, **listed).value
     assert len({tuple(entry.X.flatten().tolist()) for entry in page}) == 3
     assert all(entry.value <= page[0].value + 0.05 for entry in page)
-
-
-def test_candidates(model):
-    pool = Z[14:20]
-    asked = next_question(model, questions=[Preference, Question(Choice, 3)], X_candidates=pool)
-    assert all((pool == point).all(-1).any() for point in asked.X)
+    assert all((Z[10:20] == point).all(-1).any() for entry in page for point in entry.X)
 
 
 def test_inputs_of_few_values(model):
     values = [0.0, 0.25, 1.0]
-    asked = next_question(model, BOUNDS, [Question(Choice, 3), Numeric], discrete_dims={0: values})
+    asked = next_question(model, BOUNDS, [Question(Choice, 3)], method="information", discrete_dims={0: values})
+    assert asked.X.shape == (3, 2)
     assert all(float(x) in values for x in asked.X[:, 0])
 
 
-@pytest.mark.parametrize("careful", [0, 1])
-def test_who_slips_less_is_asked(careful):
+def test_who_slips_less_is_asked():
     """Of two judges of whom the same is known but their rates of slips."""
-    rates = torch.full((2,), 0.6, dtype=torch.float64)
-    rates[careful] = 0.01
-    said = [[0, 1], [2, 3], [4, 5]]
-    duels = Preference(said + said, judge=[0] * 3 + [1] * 3)
-    model = SkewGP(X, duels, likelihood=PreferenceLikelihood(slip=rates), approximation="ep")
-    asked = next_question(model, BOUNDS, [Preference], judges=[0, 1])
-    assert asked.judge == careful
-    other = next_question(model, BOUNDS, [Preference], judges=[1 - careful])
+    said, likelihood = [[0, 1], [2, 3], [4, 5]], PreferenceLikelihood(slip=torch.tensor([0.01, 0.6]).double())
+    model = SkewGP(X, Preference(said + said, judge=[0] * 3 + [1] * 3), likelihood, approximation="ep")
+    asked = next_question(model, questions=[Preference], judges=[0, 1], X_candidates=Z)
+    assert asked.judge == 0
+    other = next_question(model, questions=[Preference], judges=[1], X_candidates=Z)
     assert other.value < 0.6 * asked.value
 
 
-def test_judges_are_chosen_too():
-    """Of two people of whom one is like all others and one has a taste of his own, the first is asked."""
-    judge = torch.tensor([0, 1] * 4)
-    model = SkewGP(X, Preference(WON, judge=judge), covar_module=kernel(), draw_settings=SETTINGS).eval()
-    asked = next_question(model, BOUNDS, [Preference], judges=[0, 1])
-    assert asked.judge in (0, 1)
+def test_judges_are_chosen_by_their_price():
+    model = made(PANEL)
     dear = next_question(model, BOUNDS, [Preference], [2.0], judges={0: 1e4, 1: 0.5})
     assert (dear.judge, dear.cost) == (1, 1.0)
-    assert (
-        next_question(model.for_judge(0), BOUNDS, [Preference], judges={0: 1.0, 1: 1.0}).judge == 0
-    )  # his own utility
-    # jointly: what one likes tells of the other through what is shared, and the two agree with each one's own posterior
-    both = model.latent_posterior(X[:1].repeat(3, 1), judges=[None, 0, 1])
-    for place, code in enumerate([None, 0, 1]):
-        alone = (model if code is None else model.for_judge(code)).latent_posterior(X[:1])
-        assert torch.allclose(both.mean[place], alone.mean[0], atol=1e-9)
-        assert torch.allclose(both.variance[place], alone.variance[0], atol=1e-9)
+    own = next_question(model.for_judge(0), BOUNDS, [Preference], judges={0: 1.0, 1: 1.0})
+    assert own.judge == 0  # his own utility
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,75 +395,12 @@ class TasteLikelihood(NoisyValueLikelihood):
 
 def test_kinds_of_ones_own_and_votes_take_part():
     likelihood = MixedLikelihood(PreferenceLikelihood(), TasteLikelihood())
-    model = SkewGP(
-        X, [Preference(WON), Taste([1, 0], index=[0, 1])], likelihood, kernel(), draw_settings=SETTINGS
-    ).eval()
+    model = made([Preference(WON), Taste([1, 0], index=[0, 1])], likelihood)
     assert next_question(model, BOUNDS, [Preference, Taste], [1e6, 1.0]).question.kind is Taste
     answers = ["first", "second", "tie", "both bad"] * 2
-    votes = SkewGP(X, Vote(PAIRS, answers), covar_module=kernel(), draw_settings=SETTINGS).eval()
-    asked = next_question(votes, BOUNDS, [Vote, Preference], [1.0, 1.0])
+    asked = next_question(made(Vote(PAIRS, answers)), BOUNDS, [Vote, Preference], [1.0, 1.0])
     assert asked.question.kind is Vote  # it tells what a duel tells, and the level of ties
     assert asked.value > 0
-
-
-def test_bad_input(model):
-    def refused(message, error=InputDataError, **changes):
-        arguments = {"bounds": BOUNDS, "questions": [Preference], "costs": None} | changes
-        with pytest.raises(error, match=message):
-            next_question(model, **arguments)
-
-    refused("questions must name at least one kind", questions=[])
-    refused("kind must be a class of observations, such as Preference", questions=["duel"])
-    refused(r"write questions=\[...\] for a single one", questions=Preference)
-    refused("a price for each of the 1 questions", costs=2.0)
-    refused("costs must be positive and finite", costs=[0.0])
-    refused("costs must be positive and finite", costs=[float("nan")])
-    refused("a price for each of the 1 questions", costs=[1.0, 2.0])
-    refused("costs names no price for questions of kind Preference", costs={Numeric: 1.0})
-    refused("takes Binary observations", questions=[Binary])
-    refused("Give either bounds", bounds=None)
-    refused("Give either bounds", X_candidates=Z)
-    refused("The bounds leave one point", bounds=torch.tensor([[0.5, 0.5], [0.5, 0.5]]))
-    refused("about 2 points, but there is 1", bounds=None, X_candidates=Z[:1])
-    refused("X_candidates must be finite and n x 2", bounds=None, X_candidates=Z[:, :1])
-    refused("discrete_dims and cat_dims only", bounds=None, X_candidates=Z, cat_dims={0: [0.0, 1.0]})
-    refused("judges must name at least one judge", judges=[])
-    refused("Joint utilities of judges", UnsupportedError, judges=[0, 1])
-    refused("method must be 'knowledge_gradient' or 'information'", method="best")
-    refused("worth must be positive", worth=0.0)
-    refused("worth must be a finite number", worth="much")
-    refused("questions must be a list", questions=None)
-    with pytest.raises(InputDataError, match="Choice is about 2 or more point"):
-        Question(Choice, num_points=1)
-    with pytest.raises(InputDataError, match=r"Preference is about 2 point\(s\)"):
-        Question(Preference, num_points=3)
-    with pytest.raises(InputDataError, match=r"Numeric is about 1 point\(s\)"):
-        Question(Numeric, num_points=2)
-    with pytest.raises(InputDataError, match="num_points must be an integer"):
-        Question(Choice, num_points=2.5)
-    with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
-        Question(Numeric, with_incumbent=True)
-    for number in (0, 2.5, "2"):
-        with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
-            next_question(model, BOUNDS, [Preference], num_questions=number)
-    with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
-        next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
-    slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)
-    with pytest.raises(UnsupportedError, match="Questions of kind Slope have no outcomes"):
-        next_question(slopes, BOUNDS, [Slope])
-    panel = SkewGP(X, Preference(WON, judge=torch.tensor([0, 1] * 4)), covar_module=kernel(), draw_settings=SETTINGS)
-    with pytest.raises(InputDataError, match="judge must be the number of a judge who gave answers"):
-        next_question(panel, BOUNDS, [Preference], judges=[7])
-    with pytest.raises(InputDataError, match="What multiplies the price"):
-        next_question(panel, BOUNDS, [Preference], judges={0: -1.0})
-
-
-def test_labels_and_validity_alone():
-    likelihood = MixedLikelihood(ProbitLikelihood())
-    labels = SkewGP(X, Binary(F > -0.5), likelihood, kernel(), draw_settings=SETTINGS).eval()
-    assert next_question(labels, BOUNDS, [Binary]).X.shape == (1, 2)
-    works = SkewGP(X, Validity(F > -0.5), covar_module=kernel(), draw_settings=SETTINGS).eval()
-    assert next_question(works, BOUNDS, [Validity]).X.shape == (1, 2)
 
 
 def test_cells_of_numbers_reach_beyond_all_members():
@@ -514,3 +426,133 @@ def test_cells_of_numbers_do_not_depend_on_where_the_outcome_has_its_zero():
     standard = (near - means.mean(-1, keepdim=True)) / (means.var(-1, correction=0) + 0.4).sqrt().unsqueeze(-1)
     levels = torch.arange(1, near.shape[-1] + 1).double() / (near.shape[-1] + 1)
     torch.testing.assert_close(torch.special.ndtr(standard), levels.expand(4, -1))
+
+
+POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("message", "changes"),
+    [
+        ("questions must name at least one kind", {"questions": []}),
+        ("kind must be a class of observations, such as Preference", {"questions": ["duel"]}),
+        (r"write questions=\[...\] for a single one", {"questions": Preference}),
+        ("questions must be a list", {"questions": None}),
+        ("a price for each of the 1 questions", {"costs": 2.0}),
+        ("a price for each of the 1 questions", {"costs": [1.0, 2.0]}),
+        ("costs must be positive and finite", {"costs": [0.0]}),
+        ("costs must be positive and finite", {"costs": [float("nan")]}),
+        ("costs names no price for questions of kind Preference", {"costs": {Numeric: 1.0}}),
+        ("takes Binary observations", {"questions": [Binary]}),
+        ("Give either bounds", {"bounds": None}),
+        ("Give either bounds", {"X_candidates": Z}),
+        ("The bounds leave one point", {"bounds": POINT}),
+        ("about 2 points, but there is 1", {"bounds": None, "X_candidates": Z[:1]}),
+        ("X_candidates must be finite and n x 2", {"bounds": None, "X_candidates": Z[:, :1]}),
+        ("discrete_dims and cat_dims only", {"bounds": None, "X_candidates": Z, "cat_dims": {0: [0.0, 1.0]}}),
+        ("judges must name at least one judge", {"judges": []}),
+        ("Joint utilities of judges", {"judges": [0, 1]}),
+        ("judge must be the number of a judge who gave answers", {"judges": [7], "seen": PANEL}),
+        ("What multiplies the price", {"judges": {0: -1.0}, "seen": PANEL}),
+        ("method must be 'knowledge_gradient' or 'information'", {"method": "best"}),
+        ("worth must be positive", {"worth": 0.0}),
+        ("worth must be a finite number", {"worth": "much"}),
+        *[("num_questions must be an integer of at least 1", {"num_questions": num}) for num in (0, 2.5, "2")],
+        ("next_question needs a SkewGP", {"model": SingleTaskGP(X, F.unsqueeze(-1))}),
+        ("Questions of kind Slope have no outcomes", {"seen": Slope(0, [1], index=[0]), "questions": [Slope]}),
+    ],
+)
+def test_bad_input(model, message, changes):
+    arguments = {"model": model, "bounds": BOUNDS, "questions": [Preference]} | changes
+    if "seen" in arguments:
+        arguments["model"] = SkewGP(X, arguments.pop("seen"))
+    with pytest.raises((InputDataError, UnsupportedError), match=message):
+        next_question(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_points", "message"),
+    [
+        (Choice, 1, "Choice is about 2 or more point"),
+        (Preference, 3, r"Preference is about 2 point\(s\)"),
+        (Numeric, 2, r"Numeric is about 1 point\(s\)"),
+        (Choice, 2.5, "num_points must be an integer"),
+    ],
+)
+def test_number_of_points_of_a_question(kind, num_points, message):
+    with pytest.raises(InputDataError, match=message):
+        Question(kind, num_points)
+
+
+# Gains of small models
+
+
+def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
+    """Means given either outcome, and the outcome's probability, against fresh draws of larger models."""
+    model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
+    pair = POINTS[:2] + 0.05
+    joint = torch.cat([pair, points(generator, q=5)])
+    asked = Asked(model.likelihood.reading(Preference, joint, model.outcome_scale))
+    belief = Belief.of(model.latent_posterior(joint), model.outcome_scale, 8192)
+    means = _single_outcome_means(belief, asked, torch.tensor([[0, 1]]), torch.arange(7))
+    won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
+    posterior = model.posterior(joint)
+    torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
+    p = model.predictive(pair).probs
+    between = posterior.variance.squeeze(-1) - posterior.gaussian_variance  # of component means
+    error = 4.5 * (2 * between / 6000).sqrt()  # draws of two models; their autocorrelation time is near 1
+    surprises = []
+    for observed, part, probability in [([[0, 1]], won, p), ([[1, 0]], lost, 1 - p)]:
+        fresh = model.condition_on_observations(pair, Preference(torch.tensor(observed)))
+        change = fresh.posterior(joint).mean.squeeze(-1) - posterior.mean.squeeze(-1)
+        assert ((part / probability - posterior.mean.squeeze(-1) - change).abs() < error).all()
+        surprises.append(bool((change.abs() > 3 * error).any()))
+    assert any(surprises)  # the duel says something
+
+
+@pytest.mark.parametrize("width", [0.0, 0.6])
+def test_value_by_monte_carlo(width, generator):
+    """Posterior means given each outcome times its probability, of two or with ties of three outcomes."""
+    likelihood = PreferenceLikelihood(noise=0.3, tie_width=width, ties_allowed=True) if width else None
+    model, N = make_model(likelihood=likelihood), 400_000
+    noise = 2 * (0.3 if width else 1.0)
+    pair, X = points(generator, q=2), points(generator, q=4)
+    value = float(gain(model, pair.unsqueeze(0), torch.cat([pair, X]), Preference))
+    f = samples(model.posterior(torch.cat([pair, X])), N, generator)
+    d = f[:, 0] - f[:, 1] + noise**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
+
+    def gain_of(outcomes):
+        """Mean and standard error: the best point for the outcome of each draw against the best one before."""
+        best = sum(o.long() * (o.double().unsqueeze(-1) * f).mean(0).argmax() for o in outcomes)
+        change = f.gather(-1, best.unsqueeze(-1)).squeeze(-1) - f[:, f.mean(0).argmax()]
+        return change.mean().item(), change.std().item() / N**0.5
+
+    expected, error = gain_of([d > width, d <= -width, (d > -width) & (d <= width)])
+    assert abs(value - expected) < 4.5 * error
+    if width:
+        assert abs(expected - gain_of([d > 0, d <= 0])[0]) > 9 * error  # ties taken for wins or losses would be seen
+
+
+def test_location_of_the_outcome_does_not_count(generator):
+    values = 50 + torch.randn(7, generator=generator, dtype=DOUBLE)
+    X, candidates = points(generator, 3, q=2), points(generator, q=5)
+
+    def value(y, **options):
+        return gain(make_model([Preference([[0, 1]]), Numeric(y)], 64, **options), X, candidates, Preference)
+
+    scaled = value(values, outcome_transform=Standardize(m=1))
+    torch.testing.assert_close(
+        scaled, values.std() * value((values - values.mean()) / values.std()), rtol=1e-3, atol=1e-8
+    )
+
+
+def test_never_negative_zero_for_nothing_and_in_either_order(generator):
+    model, X, candidates = make_model(), points(generator, 100, q=2), points(generator, q=6)
+    found = gain(model, X, candidates, Preference)
+    assert (found >= -1e-12).all()
+    torch.testing.assert_close(found, gain(model, X.flip(-2), candidates, Preference))
+    same = gain(model, X[:5, :1].expand(5, 2, 2), candidates, Preference)
+    torch.testing.assert_close(same, torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
+    noisy = made(SEEN[1], PreferenceLikelihood(noise=1e4))  # choices, whose outcomes are averaged over draws
+    items = torch.combinations(torch.arange(6), 3)
+    assert (value_of(outlook.gain, noisy, Question(Choice, 3), items) > -1e-9).all()

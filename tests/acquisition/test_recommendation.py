@@ -1,4 +1,6 @@
-"""Which pair to ask next and which point to recommend now."""
+"""Which point to recommend now, how sure that is, and which pairs and choices to ask about next."""
+
+import warnings
 
 import pytest
 import torch
@@ -19,10 +21,19 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
-from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
+from botorch_skewgp.acquisition.comparison_groups import comparison_groups
+from botorch_skewgp.acquisition.dueling import (
+    DuelingAcquisitionFunction,
+    DuelingLogExpectedImprovement,
+    qExpectedUtilityAfterDuels,
+)
+from botorch_skewgp.acquisition.outlook import Belief
+from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
+from botorch_skewgp.exceptions import UndecidedRecommendationWarning
 from botorch_skewgp.likelihoods import NumericLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.observations import Binary, Choice, Numeric, Preference, Ranking, Tie
+from botorch_skewgp.truncated.draws import DrawSettings
 
 BOUNDS = torch.tensor([[0.0, -10.0], [5.0, 10.0]], dtype=DOUBLE)
 POINTS = unnormalize(UNIT_POINTS, BOUNDS)
@@ -34,6 +45,14 @@ def make_model(observations=None, **options) -> SkewGP:
     return model_of(observations, X=POINTS, **options)
 
 
+def inside(X) -> bool:
+    return bool(((BOUNDS[0] <= X) & (BOUNDS[1] >= X)).all())
+
+
+def grid():
+    return torch.cartesian_prod(*[torch.linspace(float(low), float(high), 15).double() for low, high in BOUNDS.T])
+
+
 def kernel() -> ScaleKernel:
     return ScaleKernel(RBFKernel(ard_num_dims=2))
 
@@ -43,24 +62,17 @@ def model() -> SkewGP:
     return make_model()
 
 
-def inside(X) -> bool:
-    return bool(((BOUNDS[0] <= X) & (BOUNDS[1] >= X)).all())
-
-
-def grid():
-    axes = [torch.linspace(float(low), float(high), 15, dtype=DOUBLE) for low, high in BOUNDS.T]
-    return torch.cartesian_prod(*axes)
-
-
 # Recommendation
 
 
-def test_recommendation_among_own_points(model):
-    point, value = recommend(model)
-    means = model.posterior(POINTS).mean.squeeze(-1)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_recommendation_among_own_points(model, sign):
+    point, value = recommend(model, posterior_transform=ScalarizedPosteriorTransform(torch.tensor([sign]).double()))
+    means = sign * model.posterior(POINTS).mean.squeeze(-1)
     assert torch.equal(point, POINTS[means.argmax()].unsqueeze(0))
     torch.testing.assert_close(value, means.max())
-    torch.testing.assert_close(model.posterior(point).mean.squeeze(), value)  # it is taken as it is returned
+    torch.testing.assert_close(sign * model.posterior(point).mean.squeeze(), value)  # it is taken as it is returned
+    assert sign < 0 or torch.equal(recommend(model)[0], point)
 
 
 def test_recommendation_over_the_domain(model):
@@ -118,35 +130,11 @@ def test_recommendation_of_other_models(make):
     assert better >= value - 1e-6
 
 
-def test_recommendation_with_a_posterior_transform(model):
-    worst, value = recommend(model, posterior_transform=ScalarizedPosteriorTransform(-torch.ones(1, dtype=DOUBLE)))
-    means = model.posterior(POINTS).mean.squeeze(-1)
-    assert torch.equal(worst, POINTS[means.argmin()].unsqueeze(0))
-    torch.testing.assert_close(value, -means.min())
-
-
 def test_recommendation_of_a_robust_point():
     shift = torch.tensor([[0.0, 0.0], [0.5, 0.0], [-0.5, 0.0]], dtype=DOUBLE)
     model = make_model(input_transform=InputPerturbation(shift))
     point, value = recommend(model, BOUNDS, posterior_transform=ExpectationPosteriorTransform(n_w=3), **SMALL)
     torch.testing.assert_close(model.posterior(point).mean.mean(), value)
-
-
-def test_recommendation_is_checked(model):
-    with pytest.raises(InputDataError, match="2 x 2"):
-        recommend(model, BOUNDS[:, :1])
-    with pytest.raises(InputDataError, match="X_candidates"):
-        recommend(model, X_candidates=torch.zeros(0, 2, dtype=DOUBLE))
-    with pytest.raises(InputDataError, match="fixed_features only"):
-        recommend(model, fixed_features={0: 1.0})
-    two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
-    with pytest.raises(UnsupportedError, match="2 outputs"):
-        recommend(two)
-    transform = ScalarizedPosteriorTransform(torch.ones(2, dtype=DOUBLE))
-    with pytest.raises(UnsupportedError, match="give X_candidates"):
-        recommend(two, posterior_transform=transform)
-    point, _ = recommend(two, X_candidates=POINTS, posterior_transform=transform)
-    assert point.shape == (1, 2)
 
 
 # The next pair
@@ -231,13 +219,6 @@ def test_acquisition_functions_of_the_users_own(model):
         pair, _ = next_pair(model, method=challenger, **options)
         assert torch.equal(pair[1], POINTS[2])
         assert apart(pair)
-    with pytest.raises(InputDataError, match="at least 2 different points, the incumbent counted"):
-        next_pair(model, method=challenger, X_candidates=POINTS[2:3])
-
-
-def test_pair_with_fixed_features(model):
-    pair, _ = next_pair(model, BOUNDS, "information", fixed_features={0: 2.5}, **SMALL)
-    assert (pair[:, 0] == 2.5).all()
 
 
 SIZES, SHAPES = [0.0, 0.5, 2.0, 3.0, 5.0], [-10.0, 0.0, 10.0]
@@ -265,8 +246,6 @@ def test_whole_numbers_beside_a_continuous_input(model):
     rows = grid()
     rows[:, 0] = rows[:, 0].round()
     assert value > model.posterior(rows).mean.max() - 0.05
-    with pytest.raises(UnsupportedError, match="chooses both points at once"):
-        next_pair(model, BOUNDS, "information", discrete_dims={0: whole}, **SMALL)
 
 
 def test_recommendation_never_falls_behind_the_points_seen_that_are_feasible(model):
@@ -285,7 +264,7 @@ def rounding() -> ChainedInputTransform:
 
 
 @pytest.mark.filterwarnings("ignore:Optimization failed")  # straight-through gradients are none of the step function's
-@pytest.mark.parametrize("method", [None, "expected_improvement", "information"])
+@pytest.mark.parametrize("method", [None, "expected_improvement"])
 def test_models_that_round_are_asked_about_whole_numbers(method):
     model = make_model(input_transform=rounding())
     pair, value = next_pair(model, BOUNDS, method, **SMALL)
@@ -298,36 +277,10 @@ def test_models_that_round_are_asked_about_whole_numbers(method):
         torch.testing.assert_close(model.posterior(point).mean.squeeze(), value)
 
 
-def test_bounds_that_are_rounded_away_are_refused():
-    model = make_model(input_transform=rounding())
-    with pytest.raises(InputDataError, match=r"rounds inputs \[0\] at their bounds"):
-        next_pair(model, BOUNDS + torch.tensor([0.6, 0.0], dtype=DOUBLE), **SMALL)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"discrete_dims": {2: [0.0, 5.0]}}, "about inputs 0 to 1; got 2"),
-        ({"cat_dims": {-1: [0.0, 5.0]}}, "about inputs 0 to 1; got -1"),
-        ({"cat_dims": {0: [0.0, 6.0]}}, "within its bounds, 0.0 and 5.0"),
-        ({"cat_dims": {0: []}}, "must be a list"),
-        ({"discrete_dims": {0: [0.0, 4.0]}}, "least and the largest"),
-        ({"discrete_dims": {0: [0.0, 5.0]}, "cat_dims": {0: [0.0, 5.0]}}, "Input 0 is in discrete_dims and"),
-    ],
-)
-def test_values_that_inputs_may_take_are_checked(model, values, message):
-    with pytest.raises(InputDataError, match=message):
-        next_pair(model, BOUNDS, **values, **SMALL)
-    with pytest.raises(InputDataError, match=message):
-        recommend(model, BOUNDS, **values, **SMALL)
-
-
 def test_pairs_of_a_pairwise_gp():
     pairwise = PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS))
     pair, _ = next_pair(pairwise, BOUNDS, **SMALL)
     assert pair.shape == (2, 2)
-    with pytest.raises(UnsupportedError, match="needs a SkewGP; got PairwiseGP"):
-        next_pair(pairwise, BOUNDS, "information")
     pair, _ = next_pair(pairwise, X_candidates=POINTS)
     assert torch.equal(pair[0], recommend(pairwise, X_candidates=POINTS)[0][0])  # one after the other
 
@@ -337,18 +290,6 @@ def test_pair_where_gradients_are_off(model):
     pair, _ = next_pair(model, BOUNDS, **SMALL)
     assert inside(pair)
     assert not pair.requires_grad
-
-
-def test_pair_is_checked(model):
-    with pytest.raises(UnsupportedError, match="leave sequential out"):
-        next_pair(model, BOUNDS, sequential=True, **SMALL)
-    with pytest.raises(InputDataError, match="or None; got 'guess'"):
-        next_pair(model, BOUNDS, "guess")
-    with pytest.raises(InputDataError, match="bounds must be 2 x 2"):
-        next_pair(model, BOUNDS[0])
-    two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
-    with pytest.raises(UnsupportedError, match="2 outputs"):
-        next_pair(two, BOUNDS)
 
 
 def test_challenger_from_a_pool(model, generator):
@@ -457,8 +398,6 @@ def test_options_of_a_choice_differ():
 def test_fewer_points_than_options(model):
     corners = {"cat_dims": {0: [0.0, 5.0], 1: [-10.0, 10.0]}}
     assert apart(next_choice(model, BOUNDS, 4, **corners, **SMALL)[0])
-    with pytest.raises(CandidateGenerationError, match="No 5 different points"):
-        next_choice(model, BOUNDS, 5, **corners, **SMALL)
 
 
 def test_a_model_without_points_recommends_one_of_the_domain():
@@ -469,8 +408,6 @@ def test_a_model_without_points_recommends_one_of_the_domain():
     assert point.shape == (1, 2)
     assert value == 0
     assert apart(next_pair(model, unit, **SMALL)[0])
-    with pytest.raises(InputDataError, match="no points to recommend from; give bounds or X_candidates"):
-        recommend(model)
 
 
 def test_choice_of_several(model, generator):
@@ -484,26 +421,248 @@ def test_choice_of_several(model, generator):
     assert all((pool == point).all(-1).any() for point in options)
 
 
-def test_questions_are_checked(model):
-    for make, options, message in [
-        (next_pair, {}, "Give either bounds"),
-        (next_pair, {"bounds": BOUNDS, "X_candidates": POINTS}, "Give either bounds"),
-        (next_pair, {"X_candidates": POINTS[:1]}, "at least 2 different points"),
-        (next_pair, {"X_candidates": POINTS[:1].repeat(2, 1)}, "at least 2 different points"),
-        (next_pair, {"X_candidates": POINTS * torch.nan}, "must be finite"),
-        (next_pair, {"X_candidates": POINTS, "cat_dims": {0: [0.0]}}, "cat_dims only has a meaning with bounds"),
-        (next_pair, {"bounds": BOUNDS, "raw_samples": 0}, "raw_samples must be an integer of at least 1"),
-        (next_pair, {"bounds": BOUNDS, "X_pending": POINTS}, "X_pending is not supported"),
-        (next_pair, {"bounds": BOUNDS[:1].repeat(2, 1)}, "leave one point"),
-        (recommend, {"X_candidates": POINTS * torch.nan}, "must be finite"),
-        (recommend, {"bounds": BOUNDS, "num_restarts": 0}, "num_restarts must be an integer of at least 1"),
-        (recommend, {"bounds": BOUNDS, "num_restarts": 1.5}, "num_restarts must be an integer of at least 1; got 1.5"),
-        (recommend, {"bounds": BOUNDS, "cat_dims": [0]}, r"cat_dims must map inputs to their values.*got \[0\]"),
-        (next_pair, {"bounds": BOUNDS, "fixed_features": {5: 0.3}}, "fixed_features is about inputs 0 to 1; got 5"),
-        (next_choice, {"bounds": BOUNDS, "num_options": 1}, "num_options must be an integer from 2 to 100"),
-        (next_choice, {"bounds": BOUNDS, "num_options": 2.5}, "num_options must be an integer from 2 to 100; got 2.5"),
-        (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 different points"),
-        (next_choice, {}, "Give either bounds"),
-    ]:
-        with pytest.raises(InputDataError, match=message):
-            make(model, **options)
+SUM = POINTS.sum(-1, keepdim=True)
+SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+MODELS = {
+    "duels": make_model,
+    "round": lambda: make_model(input_transform=rounding()),
+    "two": lambda: ModelListGP(*[SingleTaskGP(SUM[:, :1], SUM, input_transform=Normalize(1)) for _ in range(2)]),
+    "pairwise": lambda: PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS)),
+    "numbers": lambda: SingleTaskGP(POINTS, SUM, input_transform=Normalize(2)),
+    "empty": lambda: SkewGP(torch.empty(0, 2, dtype=DOUBLE), Preference(torch.empty(0, 2, dtype=torch.long))),
+}
+IN, LISTED = {"bounds": BOUNDS, **SMALL}, {"X_candidates": POINTS}
+BOTH = {"discrete_dims": {0: [0.0, 5.0]}, "cat_dims": {0: [0.0, 5.0]}}
+ONE_OUTPUT = ScalarizedPosteriorTransform(torch.ones(2, dtype=DOUBLE))
+CORNERS = {"cat_dims": {0: [0.0, 5.0], 1: [-10.0, 10.0]}}
+REFUSED = [
+    (next_pair, {}, "Give either bounds"),
+    (next_pair, IN | LISTED, "Give either bounds"),
+    (next_pair, {"X_candidates": POINTS[:1]}, "at least 2 different points"),
+    (next_pair, {"X_candidates": POINTS[:1].repeat(2, 1)}, "at least 2 different points"),
+    (next_pair, {"X_candidates": POINTS * torch.nan}, "must be finite"),
+    (next_pair, LISTED | {"cat_dims": {0: [0.0]}}, "cat_dims only has a meaning with bounds"),
+    (next_pair, IN | {"raw_samples": 0}, "raw_samples must be an integer of at least 1"),
+    (next_pair, IN | {"X_pending": POINTS}, "X_pending is not supported"),
+    (next_pair, IN | {"bounds": BOUNDS[:1].repeat(2, 1)}, "leave one point"),
+    (next_pair, IN | {"bounds": BOUNDS[0]}, "bounds must be 2 x 2"),
+    (next_pair, IN | {"sequential": True}, "leave sequential out"),
+    (next_pair, IN | {"return_best_only": False}, "return_best_only"),
+    (next_pair, IN | {"return_acq_values": False}, "return_acq_values"),
+    (next_pair, IN | {"method": "guess"}, "or None; got 'guess'"),
+    (next_pair, IN | {"method": "information", "discrete_dims": {0: [0.0, 5.0]}}, "chooses both points at once"),
+    (next_pair, IN | {"fixed_features": {5: 0.3}}, "fixed_features is about inputs 0 to 1; got 5"),
+    (next_pair, IN | {"model": "two"}, "2 outputs"),
+    (next_pair, IN | {"model": "pairwise", "method": "information"}, "needs a SkewGP; got PairwiseGP"),
+    (next_pair, IN | {"model": "round", "bounds": BOUNDS + torch.tensor([0.6, 0.0])}, r"rounds inputs \[0\] at their"),
+    *[(next_pair, IN | {"num_pairs": num}, "num_pairs must be an integer from 1 to 8") for num in (0, 9, 2.5, True)],
+    (next_pair, IN | {"num_pairs": 2, "method": "information"}, "leave method out, or num_pairs"),
+    (next_pair, {"X_candidates": POINTS[:3], "num_pairs": 4}, r"3 different pair\(s\) of X_candidates"),
+    (next_pair, IN | CORNERS | {"num_pairs": 7}, "ask for fewer"),
+    (next_choice, IN | CORNERS | {"num_options": 5}, "No 5 different points"),
+    (next_choice, IN | {"num_options": 1}, "num_options must be an integer from 2 to 100"),
+    (next_choice, IN | {"num_options": 2.5}, "num_options must be an integer from 2 to 100; got 2.5"),
+    (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 different points"),
+    (next_choice, {}, "Give either bounds"),
+    (recommend, {"X_candidates": POINTS * torch.nan}, "must be finite"),
+    (recommend, {"X_candidates": POINTS[:0]}, "X_candidates"),
+    (recommend, IN | {"num_restarts": 1.5}, "num_restarts must be an integer of at least 1; got 1.5"),
+    (recommend, {"bounds": BOUNDS[:, :1]}, "2 x 2"),
+    (recommend, {"fixed_features": {0: 1.0}}, "fixed_features only"),
+    (recommend, {"model": "two"}, "2 outputs"),
+    (recommend, {"model": "two", "posterior_transform": ONE_OUTPUT}, "give X_candidates"),
+    (recommend, {"model": "empty"}, "no points to recommend from; give bounds or X_candidates"),
+    (recommend, IN | {"cat_dims": [0]}, r"cat_dims must map inputs to their values.*got \[0\]"),
+    (recommend, IN | {"discrete_dims": {2: [0.0, 5.0]}}, "about inputs 0 to 1; got 2"),
+    (recommend, IN | {"cat_dims": {-1: [0.0, 5.0]}}, "about inputs 0 to 1; got -1"),
+    (next_pair, IN | {"cat_dims": {0: [0.0, 6.0]}}, "within its bounds, 0.0 and 5.0"),
+    (recommend, IN | {"cat_dims": {0: []}}, "must be a list"),
+    (recommend, IN | {"discrete_dims": {0: [0.0, 4.0]}}, "least and the largest"),
+    (recommend, IN | BOTH, "Input 0 is in discrete_dims and"),
+    (probability_of_best, {"X_candidates": POINTS[:0]}, "X_candidates must be finite"),
+    (probability_of_best, {"X_candidates": POINTS[0]}, "X_candidates must be finite"),
+    (probability_of_best, {"X_candidates": POINTS * torch.nan}, "X_candidates must be finite"),
+    (probability_of_best, {"num_samples": 0}, "num_samples must be an integer of at least 1"),
+    (probability_of_best, {"model": "numbers"}, "probability_of_best needs a SkewGP"),
+]
+
+
+@pytest.mark.parametrize(("act", "options", "message"), REFUSED)
+def test_what_is_refused(act, options, message):
+    options = dict(options)
+    with pytest.raises((InputDataError, UnsupportedError, CandidateGenerationError), match=message):
+        act(MODELS[options.pop("model", "duels")](), **options)
+
+
+def of_reference(*X):
+    return lambda model: DuelingLogExpectedImprovement(model, *X)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        *[(of_reference(X), "X_reference must be") for X in (BOUNDS, POINTS[0, :1], POINTS[0] * torch.nan)],
+        *[
+            (
+                lambda model, X=X: qExpectedUtilityAfterDuels(model, X),
+                "pairs must be finite points, m x 2 x d with m at",
+            )
+            for X in (POINTS[:2], POINTS[:6].view(2, 3, 2), torch.full((1, 2, 2), torch.nan), torch.rand(8, 2, 2))
+        ],
+        *[
+            (
+                lambda model, X=X: qExpectedUtilityAfterDuels(model, POINTS[:2].view(1, 2, 2))(X),
+                "Candidates must be one pair of points like pairs, 2 x 2",
+            )
+            for X in (torch.rand(3, 2).double(), torch.rand(2, 3).double())
+        ],
+        (
+            lambda model: next_pair(model, method=of_reference(POINTS[2])(model), X_candidates=POINTS[2:3]),
+            "at least 2 different points, the incumbent counted",
+        ),
+    ],
+)
+def test_acquisition_functions_of_duels_are_checked(model, act, message):
+    with pytest.raises(InputDataError, match=message):
+        act(model)
+
+
+# The probability to be best
+
+
+LINE = torch.tensor([[0.1], [0.5], [0.9], [0.5]], dtype=DOUBLE)
+
+
+def on_a_line(observations, X=LINE, num_draws=512, outputscale=1.0, likelihood=None) -> SkewGP:
+    settings = DrawSettings(num_draws=num_draws, seed=1)
+    model = SkewGP(X, observations, likelihood, ScaleKernel(RBFKernel()).double(), draw_settings=settings)
+    model.covar_module.outputscale = outputscale
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model.eval()
+
+
+SURE = Preference([[0, 1], [2, 1]])
+
+
+@pytest.mark.parametrize(("num_draws", "num_samples"), [(512, 4096), (4096, 2**17)])
+def test_two_points(num_draws, num_samples):
+    """All draws of the model count."""
+    model, pair = on_a_line(Preference([[0, 1], [1, 2]]), LINE[:3], num_draws, 20.0), LINE[:2]
+    difference = model.latent_posterior(pair).affine(pair.new_tensor([[1.0, -1.0]]))
+    truth = float(difference.probability_above(0.0))
+    found = probability_of_best(model, pair, num_samples=num_samples)
+    assert float(found.sum()) == pytest.approx(1.0)
+    assert float(found[0]) == pytest.approx(truth, abs=4.5 * (truth * (1 - truth) / num_samples) ** 0.5)
+
+
+def test_some_of_the_draws_are_typical_of_all():
+    model = on_a_line(Preference([[0, 1], [1, 2]]), LINE[:3], 4096)
+    posterior = model.latent_posterior(LINE[:2])
+    belief = Belief.of(posterior, model.outcome_scale)
+    assert belief.means.shape[-1] < posterior.component_means.shape[-1]
+    deviation = posterior.affine(LINE.new_tensor([[1.0, -1.0]])).gaussian_variance.sqrt()
+    every, some = (
+        torch.special.ndtr((means[0] - means[1]) / deviation) for means in (posterior.component_means, belief.means)
+    )
+    assert float(some @ belief.weights[0]) == pytest.approx(float(every.mean()), abs=0.003)
+
+
+def test_three_points_of_a_gaussian():
+    """An orthant of two differences: in closed form by their correlation, for means that are equal."""
+    likelihood = NumericLikelihood(noise=0.1, learn_noise=False)
+    model = on_a_line(Numeric([0.0, 0.0, 0.0]), LINE[:3], likelihood=likelihood)
+    found = probability_of_best(model)
+    for i, others in enumerate(([1, 2], [0, 2], [0, 1])):
+        W = torch.eye(3, dtype=DOUBLE)[i] - torch.eye(3, dtype=DOUBLE)[others]
+        D = W @ model.posterior(LINE[:3]).covariance_matrix.detach() @ W.mT
+        truth = 0.25 + float(torch.asin(D[0, 1] / (D[0, 0] * D[1, 1]).sqrt())) / (2 * torch.pi)
+        assert float(found[i]) == pytest.approx(truth, abs=4.5 * (truth * (1 - truth) / 4096) ** 0.5)
+
+
+def test_equal_points_share_and_an_ensemble_is_the_average():
+    model, other = on_a_line(SURE), on_a_line(SURE, outputscale=9.0)
+    found = probability_of_best(model)
+    assert found.shape == (4,)
+    assert found[1] == found[3]
+    assert torch.equal(found, probability_of_best(model))
+    assert not torch.equal(found, probability_of_best(model, seed=1))
+    average = (found + probability_of_best(other)) / 2
+    assert torch.allclose(probability_of_best(FullyBayesianSkewGP([model, other])), average, atol=0.03)
+
+
+# Comparisons that fall apart, and recommendations that hang on it
+
+
+APART = Preference([[0, 1], [1, 2], [3, 4], [4, 5]])  # 0 is the best of three, 3 of three others
+
+
+def in_groups(observations, lengthscale=0.01, outputscale=100.0) -> SkewGP:
+    X = torch.tensor([[0.1], [0.2], [0.3], [0.7], [0.8], [0.9]], dtype=DOUBLE)
+    model = on_a_line(observations, X, 256, outputscale)
+    model.covar_module.base_kernel.lengthscale = lengthscale
+    return model
+
+
+def silent(act):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return act()
+
+
+def test_groups_by_following_every_chain():
+    observations = [
+        Preference([[0, 1], [2, 1]]),
+        Tie([[7, 8]]),
+        Choice([[3, 4, 5], [9, 2, -1]]),
+        Ranking([[10, 11, -1]]),
+        Binary([1.0], index=[6]),
+    ]
+    linked = [{0, 1, 2, 9}, {3, 4, 5}, {6}, {7, 8}, {10, 11}]
+    X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    groups = comparison_groups(observations, X)
+    for i in range(12):
+        for j in range(12):
+            assert (groups[i] == groups[j]) == any({i, j} <= group for group in linked)
+
+
+def test_equal_points_are_one():
+    """As where both points of every duel are appended, the recommended one again and again."""
+    assert comparison_groups([], torch.arange(3.0).unsqueeze(-1)).unique().numel() == 3
+    X = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.3, 0.4], [0.5, 0.6], [0.3, 0.6]])
+    first, second, again, third, alone = comparison_groups([Preference([[1, 0], [2, 3]])], X)
+    assert first == second == again == third != alone
+
+
+def test_a_toss_up_between_groups_is_told():
+    """Lengthscales far below the distances: nothing says which of the two winners is better."""
+    with pytest.warns(UndecidedRecommendationWarning, match="row (0, to row 3|3, to row 0)") as caught:
+        recommend(in_groups(APART))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: in_groups([APART, Preference([[0, 3]])]),  # linked by a comparison
+        lambda: in_groups([Preference([[0, 1], [1, 2], [2, 0]])]),  # the others were compared with nothing
+        lambda: in_groups([Preference([[0, 1], [2, 3], [4, 5]])]),  # first duels
+        lambda: in_groups([APART, Binary([1.0, 0.0], index=[0, 3])]),  # labels say on their own how good a point is
+        lambda: in_groups(APART, outputscale=1e-3),  # a judge could hardly tell the two apart
+    ],
+    ids=["linked", "alone", "first", "labels", "noise"],
+)
+def test_nothing_is_told_where_nothing_hangs_on_it(make):
+    silent(lambda: recommend(make()))
+
+
+def test_nothing_is_told_where_the_kernel_decides():
+    """The winner of the other group lies beside a point that lost to the best."""
+    model = in_groups(Preference([[0, 1], [0, 2], [0, 3], [4, 5]]), lengthscale=0.12)
+    assert comparison_groups(model.observations, model.datapoints).unique().numel() == 2
+    silent(lambda: recommend(model))
+
+
+def test_next_pair_goes_on_without_a_word():
+    pair, _ = silent(lambda: next_pair(in_groups(APART), [[0.0], [1.0]], "expected_improvement", **SMALL))
+    assert pair.shape == (2, 1)

@@ -29,38 +29,29 @@ class Table(Model):
 
 
 MEANS = [[0.0, 4.0, 1.0], [2.0, 3.0, 1.0], [4.0, 0.0, 0.0], [-3.0, -2.0, 1.0], [1.0, 2.5, 1.0]]
-CERTAIN = [[1e-8] * 3] * 5
 ROWS = torch.arange(5, dtype=torch.float64).unsqueeze(-1)
 OBJECTIVES = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
+A = torch.tensor([[0.0, 0.0, -1.0]], dtype=torch.float64)
 
 
-def test_reference_point_of_a_known_front_is_its_nadir_and_a_tenth():
-    """Points 0, 1 and 2 are the front; its nadir is (0, 0), its range 4."""
-    point = plausible_reference_point(Table(MEANS, CERTAIN), ROWS, OBJECTIVES)
-    assert point.tolist() == pytest.approx([-0.4, -0.4])
-
-
-def test_reference_point_counts_what_may_be_on_the_front():
-    """With a standard deviation of 8, point 3 may have 5 in its first objective; its mean is the nadir then."""
-    variances = [*CERTAIN[:3], [64.0, 1e-8, 1e-8], CERTAIN[4]]
-    point = plausible_reference_point(Table(MEANS, variances), ROWS, OBJECTIVES)
-    assert point.tolist() == pytest.approx([-3 - 0.7, -2 - 0.6])
-    variances[3][0] = 6.9**2  # 3.9 is not better than point 2
-    assert plausible_reference_point(Table(MEANS, variances), ROWS, OBJECTIVES).tolist() == pytest.approx([-0.4, -0.4])
-
-
-def test_reference_point_of_minimised_and_weighted_objectives():
-    """Only point 3 is best when both are minimised: a tenth of its value is taken off."""
-    weights = OBJECTIVES * torch.tensor([-1.0, -2.0, 0.0])
-    assert plausible_reference_point(Table(MEANS, CERTAIN), ROWS, weights).tolist() == pytest.approx([2.7, 3.6])
-
-
-def test_reference_point_leaves_out_what_breaks_a_constraint():
-    A, b = torch.tensor([[0.0, 0.0, -1.0]], dtype=torch.float64), torch.tensor([[-0.5]], dtype=torch.float64)
-    point = plausible_reference_point(Table(MEANS, CERTAIN), ROWS, OBJECTIVES, (A, b))
-    assert point.tolist() == pytest.approx([-0.2, 2.9])  # points 0 and 1
-    nowhere = plausible_reference_point(Table(MEANS, CERTAIN), ROWS, OBJECTIVES, (A, b - 10))
-    assert nowhere.tolist() == pytest.approx([-0.4, -0.4])  # all points
+@pytest.mark.parametrize(
+    ("sd", "signs", "constraint", "expected"),
+    [
+        (1e-4, (1.0, 1.0), None, [-0.4, -0.4]),  # points 0, 1 and 2 are the front, of nadir (0, 0) and range 4
+        (8.0, (1.0, 1.0), None, [-3 - 0.7, -2 - 0.6]),  # point 3 may have 5 in its first objective: its mean counts
+        (6.9, (1.0, 1.0), None, [-0.4, -0.4]),  # 3.9 is not better than point 2
+        (1e-4, (-1.0, -2.0), None, [2.7, 3.6]),  # only point 3 is best: a tenth of its value is taken off
+        (1e-4, (1.0, 1.0), -0.5, [-0.2, 2.9]),  # points 0 and 1
+        (1e-4, (1.0, 1.0), -10.5, [-0.4, -0.4]),  # met nowhere: all points
+    ],
+    ids=["certain", "uncertain", "less uncertain", "minimised", "constraint", "impossible constraint"],
+)
+def test_reference_point_is_the_nadir_of_what_may_be_the_front_and_a_tenth(sd, signs, constraint, expected):
+    variances = [[1e-8] * 3] * 3 + [[sd**2, 1e-8, 1e-8], [1e-8] * 3]
+    weights = OBJECTIVES * torch.tensor([*signs, 0.0])
+    constraints = None if constraint is None else (A, torch.tensor([[constraint]], dtype=torch.float64))
+    point = plausible_reference_point(Table(MEANS, variances), ROWS, weights, constraints)
+    assert point.tolist() == pytest.approx(expected)
 
 
 def test_reference_point_of_a_model_without_uncertainty():

@@ -161,15 +161,6 @@ def test_many_quantiles_at_once_are_right(weighted, log10_scale):
     torch.testing.assert_close(quantile[:, :3], alone, rtol=1e-9, atol=1e-10)
 
 
-def test_many_quantiles_are_differentiable():
-    some = mixture(NormalMixtureMarginals, 200, batch_shape=(400,), log10_scale=(-0.5, 0.5))
-    means, deviation = some.parameters
-    shift = torch.zeros(400, 1, dtype=torch.float64, requires_grad=True)
-    shifted = NormalMixtureMarginals(means + shift, deviation, some.probabilities)
-    (gradient,) = torch.autograd.grad(shifted.quantile(torch.full((400,), 0.3, dtype=torch.float64)).sum(), shift)
-    torch.testing.assert_close(gradient, torch.ones_like(gradient))
-
-
 @pytest.mark.parametrize("scale", [0.0, float("nan")])
 def test_one_point_without_spread_leaves_others_alone(scale):
     """A point mass, and a posterior that is no number."""
@@ -183,13 +174,14 @@ def test_one_point_without_spread_leaves_others_alone(scale):
     assert quantile[3] == 2.0 if scale == 0.0 else quantile[3].isnan()
 
 
-def test_number_of_evaluations_near_point_masses(monkeypatch):
-    """Newton's method creeps there; bisections in between must not let it."""
+@pytest.mark.parametrize(("scale", "most"), [(1e-5, 70), (0.5, 15)])
+def test_number_of_evaluations(scale, most, monkeypatch):
+    """Newton's method creeps near point masses; bisections in between must not let it."""
     generator = torch.Generator().manual_seed(0)
     means = torch.randn(7, 40, generator=generator, dtype=torch.float64).exp()
-    some = NormalMixtureMarginals(means, 1e-5 * means[:, :1], torch.full((40,), 1 / 40, dtype=torch.float64))
+    some = NormalMixtureMarginals(means, scale * means[:, :1], torch.full((40,), 1 / 40, dtype=torch.float64))
     steps = []
     step = module._Search.step
     monkeypatch.setattr(module._Search, "step", lambda *args: steps.append(1) or step(*args))
     some.quantile(torch.full((7,), 0.3, dtype=torch.float64))
-    assert len(steps) < 70
+    assert len(steps) < most

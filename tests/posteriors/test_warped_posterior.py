@@ -1,12 +1,17 @@
-"""Posteriors of outcomes whose warped values are skewed, against the latent posterior, integrals and samples."""
+"""Posteriors of warped outcomes and of probabilities, against the latent posterior, integrals and samples."""
 
 import math
 
 import pytest
 import torch
 from botorch.sampling.get_sampler import get_sampler
+from scipy.stats import norm
+from torch import Tensor
 
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior, WarpedPosterior
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import Binary
+from botorch_skewgp.posteriors import ProbabilityPosterior, RepresenterMixture, SkewGPPosterior, WarpedPosterior
+from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import Arcsinh, BoxCox, SinhArcsinh
 
 DOUBLE = torch.float64
@@ -87,3 +92,106 @@ def test_moments_of_an_exponential():
     expected = 0.5 * math.exp(mean + sd**2 / 2)
     assert posterior.mean.item() == pytest.approx(expected, rel=1e-8)
     assert posterior.variance.item() == pytest.approx(expected**2 * math.expm1(sd**2), rel=1e-6)
+
+
+# Probabilities
+
+
+def latent_posterior(batch_shape=(), q=3, num_draws=20, widest=5.0, seed=0) -> SkewGPPosterior:
+    """An explicit mixture of normals with different means; standard deviations from tiny to `widest`."""
+    g = torch.Generator().manual_seed(seed)
+
+    def randn(*shape):
+        return torch.randn(*shape, generator=g, dtype=DOUBLE)
+
+    cross = randn(*batch_shape, q, 2)
+    root = torch.linalg.qr(randn(q, q)).Q * torch.logspace(-1.5, math.log10(widest), q, dtype=DOUBLE)[:, None]
+    mixture = RepresenterMixture(randn(2, num_draws).square() - 0.7, torch.zeros(2, 0, dtype=DOUBLE))
+    covariance = (root @ root.mT).expand(*batch_shape, q, q)
+    return SkewGPPosterior(randn(*batch_shape, q), cross, covariance, mixture)
+
+
+def by_quadrature(latent: SkewGPPosterior, noise: float, power: int) -> Tensor:
+    """`E Phi(f / sqrt(noise))^power` by the trapezoid rule in each component of the mixture."""
+    z = torch.linspace(-10, 10, 20_001, dtype=DOUBLE)
+    f = latent.component_means.unsqueeze(-1) + latent.gaussian_variance.sqrt()[..., None, None] * z
+    values = torch.from_numpy(norm.cdf(f.numpy() / noise**0.5) ** power * norm.pdf(z.numpy()))
+    return torch.trapezoid(values, z).mean(-1, keepdim=True)
+
+
+NOISES = [0.01, 1.0, 30.0]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_moments_against_quadrature(noise):
+    latent = latent_posterior()
+    posterior = ProbabilityPosterior(latent, torch.tensor([noise]))
+    mean, second = by_quadrature(latent, noise, 1), by_quadrature(latent, noise, 2)
+    assert torch.allclose(posterior.mean, mean, rtol=0, atol=1e-9)
+    assert torch.allclose(posterior.variance, second - mean.square(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("batch_shape", [(), (2,), (2, 3)])
+def test_moments_and_quantiles_against_draws(batch_shape):
+    latent = latent_posterior(batch_shape, widest=0.5, seed=1)  # so that no probability rounds to 1
+    posterior = ProbabilityPosterior(latent, torch.tensor([0.5]))
+    num = 40_000
+    p = torch.special.ndtr(latent.rsample(torch.Size([num])) / 0.5**0.5)
+    shape = torch.Size([*batch_shape, 3, 1])
+    assert posterior.mean.shape == posterior.variance.shape == posterior._extended_shape() == shape
+    assert ((posterior.mean - p.mean(0)).abs() < 5 * p.std(0) / num**0.5).all()
+    squares = (p - p.mean(0)).square()
+    assert ((posterior.variance - squares.mean(0)).abs() < 5 * squares.std(0) / num**0.5 + 1e-12).all()
+    levels = torch.tensor([0.1, 0.5, 0.9], dtype=DOUBLE)
+    quantiles = posterior.quantile(levels)
+    assert quantiles.shape == (3, *shape)
+    share = (p < quantiles.unsqueeze(1)).double().mean(1)
+    wanted = levels.reshape(-1, *[1] * len(shape))
+    assert ((share - wanted).abs() < 5 * (wanted * (1 - wanted) / num).sqrt()).all()
+
+
+def test_far_from_zero():
+    """Certain labels: the mean keeps its digits near zero, and the variance is neither negative nor NaN."""
+    mixture = RepresenterMixture(torch.zeros(1, 2, dtype=DOUBLE), torch.zeros(1, 0, dtype=DOUBLE))
+    location = torch.tensor([-20.0, 20.0, -8.0], dtype=DOUBLE)
+    latent = SkewGPPosterior(location, torch.zeros(3, 1, dtype=DOUBLE), 0.1 * torch.eye(3, dtype=DOUBLE), mixture)
+    posterior = ProbabilityPosterior(latent, torch.tensor([0.9], dtype=DOUBLE))
+    expected = torch.from_numpy(norm.cdf(location.numpy())).unsqueeze(-1)
+    assert torch.allclose(posterior.mean, expected, rtol=1e-9, atol=0)
+    assert (posterior.variance >= 0).all()
+    assert (posterior.variance < 1e-14).all()
+
+
+def test_samples_are_probabilities_of_the_latent_samples():
+    latent = latent_posterior((2,))
+    posterior = ProbabilityPosterior(latent, torch.tensor([4.0]))
+    base = torch.randn(7, *posterior.base_sample_shape, dtype=DOUBLE)
+    samples = posterior.rsample_from_base_samples(torch.Size([7]), base)
+    assert samples.shape == (7, 2, 3, 1)
+    expected = torch.special.ndtr(latent.rsample_from_base_samples(torch.Size([7]), base) / 2)
+    assert torch.allclose(samples, expected, rtol=1e-12)
+    assert torch.equal(posterior.rsample_from_base_samples(torch.Size([7]), base), samples)
+    assert posterior.rsample().shape == (1, 2, 3, 1)
+    assert posterior.rsample(torch.Size([5, 4])).shape == (5, 4, 2, 3, 1)
+
+
+VALUES = {
+    "mean": lambda posterior: posterior.mean,
+    "variance": lambda posterior: posterior.variance,
+    "quantile": lambda posterior: posterior.quantile(torch.tensor(0.2)),
+    "sample": lambda posterior: posterior.rsample_from_base_samples(torch.Size([4]), torch.ones(4, 3, dtype=DOUBLE)),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_gradients_of_probabilities(value):
+    """In points, and in the noise."""
+    X = torch.linspace(0, 1, 8, dtype=DOUBLE).unsqueeze(-1)
+    model = SkewGP(X, Binary([1, 1, 1, 0, 1, 0, 0, 0]), draw_settings=DrawSettings(num_draws=64))
+    model.covar_module.base_kernel.lengthscale = 0.2
+
+    def function(X: Tensor, noise: Tensor) -> Tensor:
+        return VALUES[value](ProbabilityPosterior(model.posterior(X), noise))
+
+    given = torch.tensor([[0.23], [0.61]], dtype=DOUBLE), torch.tensor([0.7], dtype=DOUBLE)
+    assert torch.autograd.gradcheck(function, [entry.requires_grad_() for entry in given], eps=1e-6, atol=1e-5)

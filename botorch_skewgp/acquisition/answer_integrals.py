@@ -1,11 +1,16 @@
-r"""The expected entropy of an answer once the latent function is known, `E[H(y | f)]`.
+r"""Integrals of look-aheads: the expected entropy of an answer, and the cdf of two normal variables.
 
-An integral over a normal distribution for each draw, by quadrature in factors that leave a smooth integrand at every
-ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi
-log(2) s^2))`, the approximation of the binary entropy in [Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i
-g_i(f))]`, and a normal density times `g_j` is normal up to a factor. Answers that may be slips have an entropy even far
-from cut-points, which is added in closed form; `H` is the rest.
+The expected entropy once the latent function is known, `E[H(y | f)]`, is an integral over a normal distribution for
+each draw, by quadrature in factors that leave a smooth integrand at every ratio of noise to uncertainty: with `b_j` the
+cut-points, `s^2` the noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary
+entropy in [Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and a normal density times `g_j` is normal
+up to a factor. Answers that may be slips have an entropy even far from cut-points, which is added in closed form; `H`
+is the rest.
 
+.. [Drezner1990bivariate] Z. Drezner, G. O. Wesolowsky. On the computation of the bivariate normal integral. Journal of
+   Statistical Computation and Simulation 35, 1990.
+.. [Genz2004bivariate] A. Genz. Numerical computation of rectangular bivariate and trivariate normal and t
+   probabilities. Statistics and Computing 14, 2004.
 .. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
    preference learning. arXiv 1112.5745, 2011.
 .. [Trefethen2019approximation] L. N. Trefethen. Approximation Theory and Approximation Practice, extended edition.
@@ -17,17 +22,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
+from botorch.utils.probability.bvn import bvnu
 from torch import Tensor
 
 from botorch_skewgp.rows.reading import Reading
-from botorch_skewgp.truncated.univariate import hermite
+from botorch_skewgp.truncated.univariate import hermite, legendre, normal_cdf
 
-NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
+NUM_ENTROPY_NODES = 10  # of the quadrature; the integrand is close to a constant
 NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, for an error of at most 1e-9
 MIN_NODES = 12
 MIN_REACH = 0.01  # widths from the middle; derivatives between closer nodes have few digits
+NUM_CDF_NODES = {0.3: 6, 0.75: 12, 0.925: 20}  # up to these correlations; beyond, the integrand is too narrow
+FAR_CORRELATION = 0.925
 MIN_SAVING = 4  # draws for each node, below which the function itself is cheaper
 
 
@@ -93,7 +102,7 @@ def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tens
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
     centre = (means * width + cutpoints * variance) / total  # B x n x (K - 1)
     narrow = (variance * width / total).sqrt()
-    nodes, log_weights = hermite(means, NUM_NODES)
+    nodes, log_weights = hermite(means, NUM_ENTROPY_NODES)
     f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # B x n x (K - 1) x nodes
     log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
     terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, reading) - log_sum
@@ -116,3 +125,52 @@ def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
     log_surprise = torch.where(certain, -1.0, log_p).neg().log()
     others = torch.where(certain, -torch.inf, log_p).logsumexp(-1, keepdim=True)  # the surprise of a certain outcome
     return (log_p + torch.where(certain, others, log_surprise)).logsumexp(-1)
+
+
+def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
+    r"""`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast.
+
+    The derivative in the correlation is the density: the cdf is that of independent variables plus the integral of the
+    density, here by Gauss-Legendre quadrature in the angle whose sine is the correlation ([Drezner1990bivariate]_).
+    BoTorch's slower `bvnu` computes correlations near 1 or -1. Derivatives have closed forms. The number of nodes grows
+    with the largest correlation ([Genz2004bivariate]_): separate calls for small ones are faster.
+    """
+    return _BivariateNormalCDF.apply(h, k, correlation)
+
+
+class _BivariateNormalCDF(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
+        ctx.save_for_backward(h, k, correlation)
+        far = correlation.abs() > FAR_CORRELATION
+        angle = correlation.masked_fill(far, 0.0).asin()
+        squares, product = 0.5 * (h.square() + k.square()), h * k
+        total = torch.zeros(torch.broadcast_shapes(product.shape, angle.shape)).to(product)
+        largest = float(angle.sin().abs().max()) if angle.numel() else 0.0
+        num_nodes = next(num for limit, num in NUM_CDF_NODES.items() if largest <= limit + 1e-9)
+        for node, weight in zip(*legendre(h, num_nodes), strict=True):  # one at a time: there may be many entries
+            at = angle * node
+            precision = at.cos().square().reciprocal()
+            exponent = torch.addcmul(product * (at.sin() * precision), squares, precision, value=-1.0)
+            total = torch.addcmul(total, weight, exponent.exp_())
+        value = normal_cdf(h) * normal_cdf(k) + angle * total / (2 * math.pi)
+        if bool(far.any()):
+            where = far.expand(value.shape)
+            value[where] = bvnu(*(x.expand(value.shape)[where] for x in (correlation, -h, -k)))
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        h, k, correlation = ctx.saved_tensors
+        (gradient,) = gradients
+        rest = (1 - correlation.square()).clamp(min=torch.finfo(h.dtype).eps).rsqrt()  # exactly 1 has no derivative
+        results: list[Tensor | None] = [None, None, None]
+        for i, one, other in ((0, h, k), (1, k, h)):
+            if ctx.needs_input_grad[i]:
+                density = (one.square() * -0.5).exp() / math.sqrt(2 * math.pi)
+                slope = gradient * normal_cdf((other - correlation * one) * rest) * density
+                results[i] = slope.sum_to_size(one.shape)
+        if ctx.needs_input_grad[2]:
+            exponent = -0.5 * (((h - correlation * k) * rest).square() + k.square())
+            results[2] = (gradient * exponent.exp() * rest / (2 * math.pi)).sum_to_size(correlation.shape)
+        return tuple(results)
