@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from ax.adapter.base import BaseGenArgs, DataLoaderConfig, GenResults
+from ax.adapter.base import BaseGenArgs, GenResults
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
 from ax.adapter.transforms.base import Transform
 from ax.core.arm import Arm
@@ -37,10 +37,9 @@ from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.hosts.records import Judgement
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Validity
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation
 
-Failures = Literal["constraint", "objective", "ignore"]
+Failures = Literal["constraint", "ignore"]
 NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
 LIKELY = 0.5  # the least probability of an arm that meets the constraints
 POSSIBLE = 0.25  # of an arm whose own numbers meet them, as one at the limit, which half of the errors break
@@ -63,12 +62,7 @@ class SkewGPAdapter(TorchAdapter):
         transforms: Sequence[type[Transform]] | None = None,
         transform_configs: Mapping[str, TConfig] | None = None,
         optimization_config: OptimizationConfig | None = None,
-        expand_model_space: bool = True,
-        fit_tracking_metrics: bool = True,
-        fit_on_init: bool = True,
-        default_model_gen_options: TConfig | None = None,
         torch_device: torch.device | None = None,
-        data_loader_config: DataLoaderConfig | None = None,
         failures: Failures = "constraint",
         validity_metric: str = "validity",
         binary_metrics: Sequence[str] = (),
@@ -97,12 +91,7 @@ class SkewGPAdapter(TorchAdapter):
             transforms=transforms,
             transform_configs=transform_configs,
             optimization_config=optimization_config,
-            expand_model_space=expand_model_space,
-            fit_tracking_metrics=fit_tracking_metrics,
-            fit_on_init=fit_on_init,
-            default_model_gen_options=default_model_gen_options,
             torch_device=torch_device,
-            data_loader_config=data_loader_config,
         )
 
     # Data
@@ -187,8 +176,6 @@ class SkewGPAdapter(TorchAdapter):
             kinds.append(Censored)
         if outcome in self._objectives():
             kinds += [entry.kind for entry in self._comparisons]
-            if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
-                kinds.append(Validity)
         return list(dict.fromkeys(kinds))
 
     def _convert_experiment_data(
@@ -205,23 +192,16 @@ class SkewGPAdapter(TorchAdapter):
         data = experiment_data.observation_data
         points = experiment_data.arm_data.reindex(data.index)[parameters]
         X = self._array_to_tensor(points.to_numpy(dtype=float, copy=True))
-        shared = self.failures == "objective" and ("mean", self.validity_metric) in data.columns
-        if shared and len(self._objectives()) > 1:
-            raise UnsupportedError(
-                'failures="objective" is for one objective; with several, use failures="constraint".'
-            )
         transform = self.power_transform
         bounds = [transform.transform_bound(entry) for entry in self._bounds]
         datasets: list[SupervisedDataset] = []
         for outcome in outcomes:
             is_objective = outcome in self._objectives()
-            valid = data["mean", self.validity_metric] if shared and is_objective else None
             dataset = make_dataset(
                 X,
                 data.index,
                 mean=self._array_to_tensor(data["mean", outcome].to_numpy(dtype=float, copy=True)),
                 sem=self._array_to_tensor(data["sem", outcome].to_numpy(dtype=float, copy=True)),
-                valid=None if valid is None else self._array_to_tensor(valid.to_numpy(dtype=float, copy=True)),
                 comparisons=self._comparisons if is_objective else (),
                 kinds=self._kinds(outcome),
                 minimize=is_objective and self._is_minimized(outcome),
@@ -250,27 +230,17 @@ class SkewGPAdapter(TorchAdapter):
         return any(weight < 0 for name, weight in weights if self._experiment.metrics[name].signature == outcome)
 
     @property
-    def objective_dataset(self) -> ObservationDataset:
-        """The data of the model of the only objective."""
+    def of_objective(self) -> tuple[ObservationDataset, SkewGP]:
+        """The data and the model of the only objective, minimised or maximised."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
-        (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
-        assert isinstance(dataset, ObservationDataset)
-        return dataset
-
-    @property
-    def objective_model(self) -> SkewGP:
-        """The model of the only objective, minimised or maximised."""
-        (outcome,) = self._objectives()
-        assert isinstance(self.generator, BoTorchGenerator)
-        models = self.generator.surrogate.model
+        surrogate = self.generator.surrogate
+        (dataset,) = [entry for entry in surrogate.training_data if entry.outcome_names == [outcome]]
+        models = surrogate.model
         model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
+        assert isinstance(dataset, ObservationDataset)
         assert isinstance(model, SkewGP)
-        return model
-
-    def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
-        """The joint posterior of the latent function of the only objective, minimised or maximised."""
-        return self.objective_model.latent_posterior(self.transform_observation_features(features))
+        return dataset, model
 
     @torch.no_grad()
     def best_of(self, arms: Sequence[Arm]) -> Arm | None:

@@ -48,14 +48,12 @@ class ObservationDataset(SupervisedDataset):
         observations: Sequence[Observation],
         kinds: Sequence[type[Observation]],
         minimize: bool = False,
-        probability: bool = False,
         group_indices: Tensor | None = None,
     ) -> None:
         super().__init__(X, Y, feature_names=feature_names, outcome_names=outcome_names, group_indices=group_indices)
         self.observations = tuple(observations)
         self.kinds = tuple(kinds)
         self.minimize = minimize
-        self.probability = probability
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ObservationDataset) and _same(self._content(), other._content())
@@ -66,7 +64,7 @@ class ObservationDataset(SupervisedDataset):
         fields = [vars(entry) for entry in self.observations]
         tensors = [value for entry in fields for value in entry.values()]
         kinds = [self.kinds, [type(entry) for entry in self.observations]]
-        rest = [*kinds, self.minimize, self.probability, self.feature_names, self.outcome_names]
+        rest = [*kinds, self.minimize, self.feature_names, self.outcome_names]
         return [self.X, self.Y, self.group_indices, *tensors, *rest]
 
 
@@ -240,7 +238,6 @@ def make_dataset(
     mean: Tensor,
     sem: Tensor,
     *,
-    valid: Tensor | None,
     comparisons: Sequence[Judgement],
     kinds: Sequence[type[Observation]],
     minimize: bool,
@@ -264,12 +261,12 @@ def make_dataset(
         variances=sem.square().unsqueeze(-1),
         bounds=torch.tensor(ends, dtype=mean.dtype, device=mean.device).mT.unsqueeze(-1),
         constraints=mean.new_empty(len(X), 0),
-        valid=mean * math.nan if valid is None else valid,
+        valid=mean * math.nan,
         pending=torch.zeros_like(mean, dtype=torch.bool),
         judgements=as_rows(comparisons, row_of),
         labels=Binary in kinds,
     )
-    known = data.observed(with_validity=valid is not None)
+    known = data.observed()
     if known is None:
         return None
     numbers = ~mean.isnan()
@@ -284,7 +281,6 @@ def make_dataset(
         observations=known.observations,
         kinds=kinds,
         minimize=minimize,
-        probability=Binary in kinds,
         group_indices=trials[known.rows.cpu()],
     )
 

@@ -71,7 +71,6 @@ def two_objectives(client: Client) -> None:
 
 EXPERIMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "failures": (failures, {}),
-    "failures of the objective": (failures_and_comparisons, {"failures": "objective"}),
     "comparisons": (failures_and_comparisons, {}),
     "pairs": (pairs, {"objective": "utility"}),
     "labels": (labels, {"constraints": ["works >= 0.6"], "validity_metric": "works"}),

@@ -237,7 +237,7 @@ def test_cross_validation(with_crashes):
 @pytest.mark.parametrize("since", ["a comparison", "a failure", "a pair"])
 def test_what_came_after_the_fit_does_not_keep_ax_from_its_best_trial(since):
     """Ax validates the last fit, whose parameters are of the kinds of observations that there were."""
-    client = new_client(failures="objective")
+    client = new_client()
     for index, x in enumerate(with_trials(client, [0.1, 0.3, 0.5, 0.9])):
         client.complete_trial(index, {"loss": loss([0.1, 0.3, 0.5, 0.9][x])})
     (failing, _) = next_trial(client)

@@ -9,7 +9,7 @@ from ax_cases import GENERATES, new_client, next_trial
 from botorch.utils.multi_objective import is_non_dominated
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 
-from botorch_skewgp.ax import complete_pair, get_best_arm, get_next_pair
+from botorch_skewgp.ax import attach_censored, complete_pair, get_best_arm, get_next_pair
 
 pytestmark = [*GENERATES, pytest.mark.slow]
 
@@ -32,13 +32,16 @@ def least_loss(client) -> float:
     return data[data["metric_name"] == "loss"]["mean"].min()
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"failures": "objective"}], ids=["constraint", "objective"])
+@pytest.mark.parametrize("kwargs", [{}, {"failures": "ignore"}], ids=["constraint", "bound"])
 def test_numbers_and_failures(kwargs):
+    """Where failures are ignored, a trial that crashed is at least as bad as the worst one seen."""
     client = new_client(names="xy", initialization_budget=5, **kwargs)
     for _ in range(16):
         index, p = next_trial(client)
         if crashes(**p):
             client.mark_trial_failed(index)
+            if kwargs:
+                attach_censored(client, index, "loss", lower=1.0)
         else:
             client.complete_trial(index, {"loss": loss(**p)})
     assert least_loss(client) < 0.01  # within 0.05 of the optimum

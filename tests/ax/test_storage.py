@@ -48,7 +48,7 @@ def test_another_process_goes_on_from_json_and_sqlite(tmp_path):
 def test_the_strategy_is_the_same_after_json(tmp_path):
     path = str(tmp_path / "experiment.json")
     options = {
-        "failures": "objective",
+        "failures": "ignore",
         "validity_metric": "works",
         "binary_metrics": ["loud"],
         "feasibility_threshold": 0.7,
