@@ -97,23 +97,16 @@ def with_two_objectives(constraints=None):
     return client
 
 
-def test_reference_point_is_beyond_a_front_whose_points_lie_close_together(made):
-    next_trial(with_two_objectives())
-    worst = torch.tensor([-1.0, -0.1], dtype=torch.float64)  # of observed outcomes, as objectives to be maximised
+@pytest.mark.parametrize(
+    ("constraints", "given"), [(None, []), (["a <= 0.9", "b <= 0.7"], [-0.9, -0.7]), (["b <= 0.7"], [-0.7])]
+)
+def test_thresholds_are_those_of_the_user_or_beyond_a_front_whose_points_lie_close_together(made, constraints, given):
+    next_trial(with_two_objectives(constraints))
     thresholds = made[-1].objective_thresholds
-    assert thresholds[1] < worst[1] - 0.1 * 0.1  # Ax stops at a tenth of the front's range
-
-
-def test_thresholds_that_the_user_sets_are_kept(made):
-    next_trial(with_two_objectives(["a <= 0.9", "b <= 0.7"]))
-    assert made[-1].objective_thresholds.tolist() == pytest.approx([-0.9, -0.7])
-
-
-def test_a_missing_threshold_is_filled_in(made):
-    next_trial(with_two_objectives(["b <= 0.7"]))
-    filled, given = made[-1].objective_thresholds.tolist()
-    assert given == pytest.approx(-0.7)
-    assert math.isfinite(filled)
+    assert thresholds.isfinite().all()
+    assert thresholds[2 - len(given) :].tolist() == pytest.approx(given)
+    if not given:  # the worst observed outcome is -0.1, and Ax stops at a tenth of the front's range
+        assert thresholds[1] < -0.1 - 0.1 * 0.1
 
 
 def test_a_mixed_space_with_a_linear_constraint_is_searched_once(made, monkeypatch):

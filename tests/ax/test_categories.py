@@ -30,7 +30,7 @@ def test_factors():
     assert _factors(SearchSpaceDigest(feature_names=["x"], bounds=[(0, 1)]), LIKE) == ()
 
 
-FLOATS = [RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in "xy"]
+FLOAT = RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))
 CHOICE = ChoiceParameterConfig(name="c", parameter_type="str", values=["a", "b", "d"], is_ordered=False)
 WHOLE = RangeParameterConfig(name="k", parameter_type="int", bounds=(1, 3))
 
@@ -39,12 +39,9 @@ def loss(point):
     return (point.get("x", 0.5) - 0.5) ** 2 + 0.1 * (point.get("k", 2) - 2) ** 2 + 0.3 * (point["c"] != "b")
 
 
-@pytest.mark.parametrize(
-    "kinds", ["mixed", *(pytest.param(kinds, marks=pytest.mark.slow) for kinds in ("floats", "discrete"))]
-)
-def test_batches_are_the_best_points_found_and_lie_apart(kinds):
+@pytest.mark.parametrize("parameters", [[FLOAT, WHOLE, CHOICE], pytest.param([WHOLE, CHOICE], marks=pytest.mark.slow)])
+def test_batches_are_the_best_points_found_and_lie_apart(parameters):
     """Rounded from between the columns, they had a lower value than random points, and were near each other."""
-    parameters = {"mixed": [FLOATS[0], WHOLE, CHOICE], "floats": [*FLOATS, CHOICE], "discrete": [WHOLE, CHOICE]}[kinds]
     client = new_client(parameters=parameters, initialization_budget=5, small=False)
     for _ in range(5):
         ((trial, point),) = client.get_next_trials(max_trials=1).items()
@@ -58,7 +55,7 @@ def test_batches_are_the_best_points_found_and_lie_apart(kinds):
 
 
 def test_options_that_this_search_does_not_have():
-    client = new_client(parameters=[FLOATS[0], CHOICE], initialization_budget=1)
+    client = new_client(parameters=[FLOAT, CHOICE], initialization_budget=1)
     client.complete_trial(client.attach_trial({"x": 0.1, "c": "a"}), {"loss": 1.0})
     spec = client._generation_strategy.nodes_by_name["SkewGP"].generator_specs[0]
     spec.generator_gen_kwargs = {"model_gen_options": {"optimizer_kwargs": {"sequential": True}}}

@@ -17,7 +17,6 @@ from ax_cases import datasets, fitted_adapter, new_client, observations, with_tr
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair, recorded_comparisons
 from botorch_skewgp.ax.data import ObservationDataset, objective_is_known, with_every_trial
-from botorch_skewgp.hosts.records import judged
 from botorch_skewgp.observations import Numeric, Preference, Tie
 
 NAN = math.nan
@@ -117,9 +116,9 @@ def test_an_objective_without_a_finite_number_is_named():
 
 
 def test_equality_of_datasets():
-    X = torch.tensor([[0.0], [0.1], [0.2]], dtype=torch.float64)
+    X, duel = torch.tensor([[0.0], [0.1], [0.2]], dtype=torch.float64), Preference([[0, 2]])
 
-    def make(third=NAN, told=Preference([[0, 2]]), noise=None, kinds=(Numeric, Preference), minimize=False):
+    def make(third=NAN, told=duel, noise=None, kinds=(Numeric, Preference), minimize=False):
         return ObservationDataset(
             X,
             torch.tensor([[1.0], [2.0], [third]], dtype=torch.float64),
@@ -152,6 +151,15 @@ def test_numbers_of_trials_that_did_not_work_are_not_enough_to_learn_from(how):
     getattr(client, how)(0)
     assert not objective_is_known(client._experiment)
     client.complete_trial(1, {"loss": 2.0})
+    assert objective_is_known(client._experiment)
+
+
+def test_all_objectives_must_be_known_of_one_trial():
+    client = new_client(objective="-a, -b")
+    first, second = with_trials(client, [0.1, 0.5])
+    for index, told in ((first, {"a": 1.0}), (second, {"b": 1.0}), (second, {"a": 2.0})):
+        assert not objective_is_known(client._experiment)
+        client.attach_data(index, told)
     assert objective_is_known(client._experiment)
 
 
