@@ -159,14 +159,6 @@ class ExperimentData:
         return torch.tensor(first, dtype=torch.long, device=device), torch.tensor(point, device=device)
 
 
-def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
-    """The validity of trials, 1, 0, or NaN if unknown, by whether each has a result, and whether it failed; reported
-    labels override both, NaN where there is none.
-    """
-    valid = torch.where(failed, 0.0, torch.where(works, 1.0, math.nan)).double()
-    return valid if reported is None else torch.where(reported.isnan(), valid, reported)
-
-
 def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[Judgement, ...]:
     """Judgements of the rows of trials or arms, as far as these have one; judges are numbered in the order of their
     names.

@@ -6,23 +6,17 @@ pytest.importorskip("ax")
 
 from ax.adapter.cross_validation import cross_validate
 from ax.api.configs import RangeParameterConfig
-from ax.core.arm import Arm
-from ax.core.data import Data
-from ax.core.metric import Metric
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, with_trials
 from botorch.acquisition import qUpperConfidenceBound
-from pandas import DataFrame
 
 from botorch_skewgp.ax import (
     attach_comparison,
     complete_pair,
     get_best_arm,
     get_next_pair,
-    recorded_comparisons,
     skewgp_generation_strategy,
 )
-from botorch_skewgp.hosts.records import judged
 
 pytestmark = GENERATES
 
@@ -203,24 +197,3 @@ def test_what_came_after_the_fit_does_not_keep_ax_from_its_best_trial(since):
         complete_pair(client, index, winner=next(iter(arms)))
     best, _, trial, _ = client.get_best_parameterization()
     assert (best["x"], trial) == (0.3, 1)
-
-
-# Comparisons
-
-
-def test_metric_of_pairs_of_ax_itself():
-    """Two-arm trials with values 1 and 0 of `pairwise_pref_query` are comparisons too."""
-    client = new_client(objective="utility")
-    experiment, name = client._experiment, "pairwise_pref_query"
-    experiment.add_metric(Metric(name=name))
-    for values in [(0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, float("nan"))]:
-        trial = experiment.new_batch_trial()
-        trial.add_arms_and_weights([Arm({"x": 0.1 * (trial.index + 1)}), Arm({"x": 1 - 0.1 * (trial.index + 1)})])
-        trial.mark_running(no_runner_required=True)
-        said = {"trial_index": trial.index, "metric_name": name, "metric_signature": name, "sem": float("nan")}
-        rows = [{**said, "arm_name": arm.name, "mean": mean} for arm, mean in zip(trial.arms, values, strict=True)]
-        experiment.attach_data(Data(df=DataFrame(rows)))
-        trial.mark_completed()
-    first, second, third = recorded_comparisons(experiment)
-    assert (first, second) == (judged("0_1", ["0_0"]), judged("1_0", ["1_1"]))
-    assert third.tie
