@@ -121,7 +121,7 @@ def attach_comparison(
     """
     with user_input_errors():
         checks.check_flags(tie=tie)
-    _attach(client, [winner], [loser], judge, tie=tie)
+    _attach(client, Judgement((winner,), (loser,), tie, judge=judge))
 
 
 def attach_choice(
@@ -150,29 +150,22 @@ def attach_choice(
     """
     with user_input_errors():
         check_choice(winner, losers, or_none, "losers")
-    _attach(client, [] if winner is None else [winner], losers, judge, or_none=or_none)
+    _attach(client, judged(winner, losers, or_none=or_none, judge=judge))
 
 
-def _attach(
-    client: Client,
-    better: Sequence[int | str],
-    worse: Sequence[int | str],
-    judge: int | str | None,
-    tie: bool = False,
-    or_none: bool = False,
-) -> None:
+def _attach(client: Client, told: Judgement) -> None:
     """Store a judgement of some trials or arms."""
-    experiment, trials = experiment_of(client), [*better, *worse]
+    experiment = experiment_of(client)
     check_one_objective(experiment)
-    names = [_arm_name(experiment, entry) for entry in trials]
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            first, second = trials[names.index(name)], trials[number]
-            raise UserInputError(f"{first!r} and {second!r} are the same arm, {name}; name different ones.")
+    names: dict[str, int | str] = {}
+    for entry in (*told.better, *told.worse):
+        name = _arm_name(experiment, entry)
+        if name in names:
+            raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
+        names[name] = entry
     with user_input_errors():
-        check_judge(judge)
-    told = judged(names[0] if better else None, names[len(better) :], tie, or_none, judge)
-    _add(client, experiment, COMPARISONS, as_value(told))
+        check_judge(told.judge)
+    _add(client, experiment, COMPARISONS, as_value(told.of(list(names))))
 
 
 def attach_censored(

@@ -76,11 +76,8 @@ def with_every_trial(
     comparisons: Sequence[Judgement],
     bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
-    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
-
-    A trial is invalid if it failed; a reported label overrides that. The column is added only if some trial is invalid
-    or a label was reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count,
-    once the trial has ended.
+    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and a column of validity if some
+    trial is invalid or a label was reported. Of learning curves the last numbers count, once the trial has ended.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -230,10 +227,8 @@ def make_dataset(
     kinds: Sequence[type[Observation]],
     **kwargs: Any,
 ) -> ObservationDataset | None:
-    """The dataset of one outcome, with the arms that have observations of it.
-
-    An arm of several trials is one point with several observations: `Y` has their mean, `group_indices` the first
-    trial.
+    """The dataset of one outcome, with the arms that have observations of it; `None` without. An arm of several trials
+    is one point with several observations: `Y` has their mean, `group_indices` the first trial.
     """
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):

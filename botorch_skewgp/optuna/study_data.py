@@ -89,10 +89,8 @@ class StudyData(ExperimentData):
 def read_study(
     study: Study, space: SearchSpace, failures: Failures = "constraint", leave_out: Iterable[int] = ()
 ) -> StudyData:
-    """Read what a study knows.
-
-    A constraint that is infinite or has no square counts as such a number. The zeros that the dashboard stores for
-    trials that were compared are no numbers. Entries that cannot be read are left out with a warning.
+    """Read what a study knows. The dashboard's zeros for trials that were compared are no numbers; entries that cannot
+    be read are left out with a warning.
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")

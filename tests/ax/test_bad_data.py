@@ -12,7 +12,18 @@ from ax.api.client import Client
 from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
-from ax_cases import GENERATES, datasets, new_client, next_trial, node_of, observations, snapshot, told, with_trials
+from ax_cases import (
+    GENERATES,
+    database,
+    datasets,
+    new_client,
+    next_trial,
+    node_of,
+    observations,
+    snapshot,
+    told,
+    with_trials,
+)
 from botorch.exceptions.errors import ModelFittingError
 from botorch.exceptions.warnings import InputDataWarning
 
@@ -184,7 +195,6 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     pytest.importorskip("sqlalchemy")
     from ax.storage.sqa_store.db import get_engine
     from sqlalchemy.exc import OperationalError
-    from stored_experiments import database
 
     monkeypatch.setattr("ax.utils.common.executils.time.sleep", lambda seconds: None)  # Ax waits and tries again
     path, away = tmp_path / "experiment.db", tmp_path / "away.db"

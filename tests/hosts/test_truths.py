@@ -345,6 +345,28 @@ def test_all_first_answers_are_none(make):
     assert host.best() == 0.7
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["numbers and failures", "numbers and bounds", "comparisons"])
+def test_the_optimum_is_found(make, what):
+    """It lies close to where trials crash, which bounds may say as well: at least as bad as the worst one seen."""
+    host = make(startup=4, **({"failures": "ignore"} if what == "numbers and bounds" else {}))
+    best, xs = 0, []
+    for number in range(14):
+        x = host.next()
+        xs.append(x)
+        if what == "comparisons":
+            host.prefer(
+                *((number, best) if abs(x - 0.62) < abs(xs[best] - 0.62) else (best, number))
+            ) if number else None
+            best = min(best, number, key=lambda k: abs(xs[k] - 0.62))
+        elif x < 0.7:
+            host.number(number, (x - 0.62) ** 2)
+        else:
+            host.fail(number)
+            host.bound(number, lower=1.0) if what == "numbers and bounds" else None
+    assert abs(host.best() - 0.62) < (0.1 if what == "comparisons" else 0.03)
+
+
 # Questions
 
 

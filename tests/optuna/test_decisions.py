@@ -10,7 +10,7 @@ pytest.importorskip("optuna")
 import optuna
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import IntDistribution
 from optuna_dashboard import preferential
 from study_cases import DISTRIBUTIONS, ask
 
@@ -128,22 +128,6 @@ def test_prices_are_by_numbers_of_trials():
     for costs in ([1.0, 2.0], {2.0: 1.0}, {True: 1.0}, {"2": 1.0}):
         with pytest.raises(InputDataError, match="costs must be a price for each of the numbers of trials, from 2 on"):
             get_next_question(page(), costs)
-
-
-@pytest.mark.slow
-def test_a_person_who_names_the_best_finds_it():
-    study = preferential.create_study(n_generate=2, sampler=SkewGPSampler(seed=0))
-    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
-    sizes = set()
-    for _ in range(8):
-        asked = get_next_question(study, {2: 1.0, 4: 1.5})
-        shown = [*asked.trials, *(study.ask(space).number for _ in range(asked.num_new))]
-        sizes.add(len(shown))
-        loss = {n: (study.trials[n].params["x"] - 0.3) ** 2 + (study.trials[n].params["y"] - 0.6) ** 2 for n in shown}
-        best = min(shown, key=loss.__getitem__)
-        report_choice(study, best, [n for n in shown if n != best])
-    assert sizes == {2, 4}
-    assert loss[best] < 0.01
 
 
 def test_the_best_trial_of_comparisons_on_the_page():
