@@ -125,7 +125,7 @@ def test_a_pair_may_wait_for_its_answer():
 
 
 def test_answers_to_pairs():
-    client = new_client(objective="taste", parameters=[BOOLEAN], initialization_budget=99)
+    client = new_client(objective="taste", initialization_budget=99)
     answers = [("second", {"judge": "ann"}), ("first", {"judge": 1}), (None, {}), (None, {"or_none": True})]
     for winner, kwargs in [*answers, ("first", {"or_none": True})]:
         index, arms = get_next_pair(client)
@@ -163,7 +163,7 @@ def test_of_several_objectives_there_is_no_pair():
 
 
 def test_questions_are_answered_as_they_are_asked():
-    client = new_client(initialization_budget=2)
+    client = new_client(initialization_budget=99)
     for x in (0.1, 0.7):
         client.complete_trial(client.attach_trial({"x": x}), {"loss": x})
     asked = get_next_question(client, {"number": 1e6, "comparison": 1.0})

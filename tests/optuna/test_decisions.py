@@ -16,6 +16,7 @@ from study_cases import DISTRIBUTIONS, ask
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    decisions,
     get_best_trial,
     get_next_question,
     report_choice,
@@ -48,8 +49,9 @@ def num_shown(study):
     return system_attrs_of(study_of(study)).get("preference:n_generate")
 
 
-def test_the_most_information_for_its_price_is_asked_for():
+def test_the_most_information_for_its_price_is_asked_for(monkeypatch):
     """The best of three tells more than a duel, and about as much as two duels."""
+    monkeypatch.setattr(decisions, "NUM_SPREAD", 16)
     study = measured()
     values = {k: get_next_question(study, {k: 1.0}).value for k in (2, 3)}
     assert values[3] > 1.05 * values[2] > 0

@@ -143,19 +143,6 @@ def test_a_discrete_space_is_searched_through_before_points_come_again():
     assert sorted(trial.params["k"] for trial in study.trials) == [0, 1, 2, 3]
 
 
-@pytest.fixture
-def num_fits(monkeypatch):
-    """The numbers of observations that models were fitted to."""
-    sizes, fit = [], study_model.fit_gpytorch_mll
-
-    def counted(mll, **options):
-        sizes.append(sum(entry.num_answers for entry in mll.model.observations))
-        return fit(mll, **options)
-
-    monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
-    return sizes
-
-
 def _with_failures():
     return with_trials([0.1, 0.3, 0.5, 0.8, 0.9], lambda x: None if x > 0.7 else (x - 0.6) ** 2)
 
@@ -251,8 +238,9 @@ def test_a_fit_of_another_model_is_left_out():
 
 
 def test_pickles_of_a_sampler_have_no_models_and_find_the_stored_hyperparameters(num_fits):
-    study, other = _with_failures(), _with_failures()
-    next_x(study), next_x(other)
+    study = _with_failures()
+    next_x(study)
+    other = copy.deepcopy(study)
     del num_fits[:]
     x = next_x(study)
     other.sampler = pickle.loads(pickle.dumps(study.sampler))

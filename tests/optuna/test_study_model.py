@@ -15,7 +15,7 @@ from study_cases import SPACE, ask, read
 
 from botorch_skewgp.hosts.data import Observed
 from botorch_skewgp.observations import Censored, Numeric, Preference, Tie, Validity
-from botorch_skewgp.optuna import report_censored, study_model
+from botorch_skewgp.optuna import report_censored
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_model import Fits, StudyModel, _digest
 
@@ -54,19 +54,6 @@ ALL = torch.arange(3)
 PAIRS = torch.tensor([[0, 1], [2, 1]])
 
 
-@pytest.fixture
-def fitted_models(monkeypatch):
-    """The models that have been fitted."""
-    models, fit = [], study_model.fit_gpytorch_mll
-
-    def counted(mll, **options):
-        models.append(mll.model)
-        return fit(mll, **options)
-
-    monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
-    return models
-
-
 def known(told, X=POINTS):
     return Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL)
 
@@ -102,14 +89,14 @@ AFTER = {
 
 
 @pytest.mark.parametrize("before", BEFORE)
-def test_the_same_data_are_fitted_once_and_kept_until_others_are_asked_for(fitted_models, before):
+def test_the_same_data_are_fitted_once_and_kept_until_others_are_asked_for(num_fits, before):
     fits = Fits(0)
     first, second = (asked(fits, BEFORE[before]) for _ in range(2))
-    assert len(fitted_models) == 1
+    assert len(num_fits) == 1
     assert first is second
     asked(fits, [Preference(PAIRS[:1])])
     anew = asked(fits, BEFORE[before])
-    assert len(fitted_models) == 3
+    assert len(num_fits) == 3
     X = torch.tensor([[0.3]], dtype=torch.double)
     for moment in ("mean", "variance"):
         assert torch.equal(getattr(first.posterior(X), moment), getattr(anew.posterior(X), moment))
@@ -123,16 +110,16 @@ def test_whatever_changes_is_fitted_again(after):
     assert digest == _digest(SPACE, known(BEFORE[before])) != _digest(space, known(told, X))
 
 
-def test_an_error_leaves_what_was_kept(fitted_models):
+def test_an_error_leaves_what_was_kept(num_fits):
     fits = Fits(0)
     asked(fits, BEFORE["numbers"])
     with pytest.raises(ZeroDivisionError), fits.of(SPACE):
         _ = 1 / 0
     asked(fits, BEFORE["numbers"])
-    assert len(fitted_models) == 1
+    assert len(num_fits) == 1
 
 
-def test_threads_that_ask_at_the_same_time_share_a_fit(fitted_models):
+def test_threads_that_ask_at_the_same_time_share_a_fit(num_fits):
     fits, together = Fits(0), threading.Barrier(4)
 
     def ask(_):
@@ -141,5 +128,5 @@ def test_threads_that_ask_at_the_same_time_share_a_fit(fitted_models):
 
     with ThreadPoolExecutor(4) as pool:
         models = list(pool.map(ask, range(4)))
-    assert len(fitted_models) == 1
+    assert len(num_fits) == 1
     assert len({id(model) for model in models}) == 1
