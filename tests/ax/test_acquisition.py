@@ -89,7 +89,10 @@ def test_improvement_is_weighted_by_the_probabilities_of_the_constraints(made):
         torch.testing.assert_close(probability, met.double().mean(0), rtol=0, atol=0.03)
 
 
-@pytest.mark.parametrize(("objective", "constraint"), [("-loss", "cost + size <= 2"), ("-loss - cost", "size <= 2")])
+@pytest.mark.parametrize(
+    ("objective", "constraint"),
+    [("-loss", "cost + size <= 2"), pytest.param("-loss - cost", "size <= 2", marks=pytest.mark.slow)],
+)
 def test_sums_of_metrics_are_left_to_botorch(made, objective, constraint):
     told_all(new_client(objective=objective, constraints=[constraint]))
     assert type(made[-1].acqf) is qLogNoisyExpectedImprovement

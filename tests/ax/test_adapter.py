@@ -130,18 +130,17 @@ def test_a_constraint_is_on_the_weighted_sum_of_its_metrics():
 
 
 @pytest.mark.parametrize(
-    ("constraint", "baseline", "error", "match"),
+    ("constraint", "call", "error", "match"),
     [
-        ("mass + cost <= 1.1*baseline", True, UnsupportedError, "relative to the baseline"),
-        ("mass + heat <= 4", True, DataRequiredError, "No trial has a number for the metric 'heat'"),
-        ("mass <= 1.1*baseline", False, DataRequiredError, r"'mass <= 1.1.*relative .* client.attach_baseline"),
+        ("mass + cost <= 1.1*baseline", next_trial, UnsupportedError, "relative to the baseline"),
+        ("mass + heat <= 4", next_trial, DataRequiredError, "No trial has a number for the metric 'heat'"),
+        ("mass <= 1.1*baseline", get_best_arm, DataRequiredError, r"'mass <= 1.1.*relative .* client.attach_baseline"),
     ],
 )
-def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constraint, baseline, error, match):
-    client = with_three_metrics([constraint], baseline)
-    for call in (next_trial, get_best_arm):
-        with pytest.raises(error, match=match):
-            call(client)
+def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constraint, call, error, match):
+    client = with_three_metrics([constraint], baseline=call is next_trial)
+    with pytest.raises(error, match=match):
+        call(client)
 
 
 # Fitting and generating

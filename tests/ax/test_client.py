@@ -12,9 +12,7 @@ from botorch.acquisition import qUpperConfidenceBound
 
 from botorch_skewgp.ax import (
     attach_comparison,
-    complete_pair,
     get_best_arm,
-    get_next_pair,
     skewgp_generation_strategy,
 )
 
@@ -172,7 +170,7 @@ def test_cross_validation(with_crashes):
         assert abs(result.predicted.means[0] - result.observed.data.means[0]) < 0.5
 
 
-@pytest.mark.parametrize("since", ["a comparison", "a failure", "a pair"])
+@pytest.mark.parametrize("since", ["a comparison", "a failure"])
 def test_what_came_after_the_fit_does_not_keep_ax_from_its_best_trial(since):
     """Ax validates the last fit, whose parameters are of the kinds of observations that there were."""
     client = new_client()
@@ -182,10 +180,7 @@ def test_what_came_after_the_fit_does_not_keep_ax_from_its_best_trial(since):
     (failing, _) = next_trial(client)
     if since == "a failure":
         client.mark_trial_failed(failing)
-    elif since == "a comparison":
-        attach_comparison(client, 1, 0)
     else:
-        index, arms = get_next_pair(client)
-        complete_pair(client, index, winner=next(iter(arms)))
+        attach_comparison(client, 1, 0)
     best, _, trial, _ = client.get_best_parameterization()
     assert (best["x"], trial) == (0.3, 1)

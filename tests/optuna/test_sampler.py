@@ -156,18 +156,18 @@ def _of_comparisons():
     return compared([0.1, 0.3, 0.5, 0.9])
 
 
-BATCHES = {_with_failures: 2, _of_two_objectives: 2, _of_comparisons: 1}
+BATCHES = [(_with_failures, 2), (_of_comparisons, 1), pytest.param(_of_two_objectives, 2, marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("make", BATCHES)
-def test_a_batch_takes_one_fit_and_the_points_that_fresh_samplers_choose(num_fits, make):
+@pytest.mark.parametrize(("make", "num_functions"), BATCHES)
+def test_a_batch_takes_one_fit_and_the_points_that_fresh_samplers_choose(num_fits, make, num_functions):
     kept, fresh = make(), make()
     batch = [next_x(kept) for _ in range(2)]
-    assert len(num_fits) == BATCHES[make]
+    assert len(num_fits) == num_functions
     for x in batch:
         fresh = copy.deepcopy(fresh)  # without what its sampler has fitted
         assert next_x(fresh) == x
-    assert len(num_fits) == 2 * BATCHES[make]  # the second finds what the first has stored
+    assert len(num_fits) == 2 * num_functions  # the second finds what the first has stored
 
 
 def test_only_what_a_result_changes_is_fitted_again(num_fits):
