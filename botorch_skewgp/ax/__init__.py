@@ -1,11 +1,7 @@
 """The Ax backend: experiments learn from every trial, whether a number, a failure, a label or a comparison.
 
-`strategy` makes generation strategies. `adapter` and `data` turn an experiment into observations, `comparisons` records
-what people say, `models` is the model that Ax builds, `transforms` its transforms of numbers, `acquisition` its search.
-`decisions` asks people, and recommends an arm. `registry` registers these classes with Ax, and `internals` alone reads
-names of Ax with an underscore.
-
-Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
+`strategy` makes strategies; `adapter`, `data` and `comparisons` read experiments, and `decisions` asks people. Needs
+the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
 """
 
 from botorch_skewgp.ax.comparisons import (

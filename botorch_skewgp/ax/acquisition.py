@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -17,7 +17,6 @@ from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.generation.sampling import SamplingStrategy
 from botorch.models.model import Model, ModelList
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -26,7 +25,6 @@ from botorch_skewgp.acquisition import SkewLogProbabilityOfImprovement
 from botorch_skewgp.acquisition.mixed_search import (
     NUM_CLIMBS,
     NUM_SPREAD,
-    Constraints,
     Effort,
     Factor,
     MixedDomain,
@@ -40,6 +38,7 @@ from botorch_skewgp.hosts.quiet import without_compilation
 
 LIKELY = 0.5  # the least probability that a point seen meets the constraints, to be improved on
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
+SEARCHED_BY_HOSTS = {"inequality_constraints", "fixed_features", "rounding_func"}
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 
 
@@ -114,7 +113,7 @@ class SkewGPAcquisition(Acquisition):
         is_learned = self._learned_objective_preference_model is not None
         if self.X_observed is None or is_learned or len(models) < len(everyone):
             return None
-        if len(used) != 1 or models[used[0]].probability:
+        if len(used) != 1 or models[used[0]].is_probability:
             return None
         terms: list[AcquisitionFunction] = []
         for coefficients, bound in zip(*(self._outcome_constraints or ((), ())), strict=True):
@@ -148,17 +147,13 @@ class SkewGPAcquisition(Acquisition):
         inferred, given = plausible_reference_point(self._model, X, weights, constraints), self._objective_thresholds
         self._objective_thresholds = inferred if given is None else torch.where(given.isnan(), inferred, given)
 
-    def optimize(
+    def optimize(  # type: ignore[override]  # Ax gives all but the first two by name
         self,
         n: int,
         search_space_digest: SearchSpaceDigest,
-        inequality_constraints: Constraints | None = None,
-        equality_constraints: Constraints | None = None,
-        fixed_features: dict[int, float] | None = None,
-        rounding_func: Callable[[Tensor], Tensor] | None = None,
+        *,
         optimizer_options: dict[str, Any] | None = None,
-        candidate_set: Tensor | None = None,
-        sampling_strategy: SamplingStrategy | None = None,
+        **kwargs: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As all hosts do. As Ax does with equality constraints, from points that are given, with options of its own
         where no parameter has a list of values, and for pairs there, which are optimised jointly; else pairs are
@@ -167,24 +162,14 @@ class SkewGPAcquisition(Acquisition):
         options = dict(optimizer_options or {})
         bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
         factors = _factors(search_space_digest, bounds)
-        is_from_points = candidate_set is not None or sampling_strategy is not None
+        given = {name: value for name, value in kwargs.items() if value is not None}
         is_joint = not factors and (self._asks_for_pair or not options.keys() <= {"raw_samples", "num_restarts"})
-        if not (is_joint or equality_constraints or is_from_points or self.acq_function_sequence):
-            domain = MixedDomain(bounds, factors, inequality_constraints, rounding_func)
-            return self._optimize_mixed(n, domain.with_fixed(fixed_features or {}), options)
+        if not (is_joint or given.keys() - SEARCHED_BY_HOSTS or self.acq_function_sequence):
+            domain = MixedDomain(bounds, factors, given.get("inequality_constraints"), given.get("rounding_func"))
+            return self._optimize_mixed(n, domain.with_fixed(given.get("fixed_features", {})), options)
         if self._asks_for_pair and not factors:
             options = {"sequential": False, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, **options}
-        return super().optimize(
-            n,
-            search_space_digest,
-            inequality_constraints,
-            equality_constraints,
-            fixed_features,
-            rounding_func,
-            options,
-            candidate_set,
-            sampling_strategy,
-        )
+        return super().optimize(n, search_space_digest, optimizer_options=options, **kwargs)
 
     def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise by the search of all hosts, of whose options there are `raw_samples` and `num_restarts`."""
@@ -211,7 +196,7 @@ def _log_probability_of_constraint(
         return None
     model, coefficient = models[used[0]], float(coefficients[used[0]])
     limit, is_above = bound / coefficient, coefficient < 0
-    if not model.probability:
+    if not model.is_probability:
         return SkewLogProbabilityOfImprovement(model, limit, maximize=is_above)
     if not 0 < limit < 1:
         return None

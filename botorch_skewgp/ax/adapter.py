@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from ax.adapter.base import BaseGenArgs, DataLoaderConfig, GenResults
+from ax.adapter.base import BaseGenArgs, GenResults
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
 from ax.adapter.transforms.base import Transform
 from ax.core.arm import Arm
@@ -37,10 +37,9 @@ from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.hosts.records import Judgement
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Validity
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation
 
-Failures = Literal["constraint", "objective", "ignore"]
+Failures = Literal["constraint", "ignore"]
 NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
 LIKELY = 0.5  # the least probability of an arm that meets the constraints
 POSSIBLE = 0.25  # of an arm whose own numbers meet them, as one at the limit, which half of the errors break
@@ -63,12 +62,7 @@ class SkewGPAdapter(TorchAdapter):
         transforms: Sequence[type[Transform]] | None = None,
         transform_configs: Mapping[str, TConfig] | None = None,
         optimization_config: OptimizationConfig | None = None,
-        expand_model_space: bool = True,
-        fit_tracking_metrics: bool = True,
-        fit_on_init: bool = True,
-        default_model_gen_options: TConfig | None = None,
         torch_device: torch.device | None = None,
-        data_loader_config: DataLoaderConfig | None = None,
         failures: Failures = "constraint",
         validity_metric: str = "validity",
         binary_metrics: Sequence[str] = (),
@@ -97,19 +91,13 @@ class SkewGPAdapter(TorchAdapter):
             transforms=transforms,
             transform_configs=transform_configs,
             optimization_config=optimization_config,
-            expand_model_space=expand_model_space,
-            fit_tracking_metrics=fit_tracking_metrics,
-            fit_on_init=fit_on_init,
-            default_model_gen_options=default_model_gen_options,
             torch_device=torch_device,
-            data_loader_config=data_loader_config,
         )
 
     # Data
 
     def _objectives(self) -> list[str]:
-        config = self._optimization_config
-        return [] if config is None else list(config.objective.metric_signatures)
+        return [] if self._optimization_config is None else list(self._optimization_config.objective.metric_signatures)
 
     def _set_and_filter_training_data(
         self, experiment_data: ExperimentData, search_space: SearchSpace
@@ -131,31 +119,22 @@ class SkewGPAdapter(TorchAdapter):
         return experiment_data
 
     def _transform_inputs_for_cv(
-        self, cv_training_data: ExperimentData, cv_test_points: list[ObservationFeatures]
+        self, cv_training_data: ExperimentData, *args: Any, **kwargs: Any
     ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
         """Add the data of the fit, not later ones: those may be of a kind without parameters in the model."""
         if not self.learns_objective:
             cv_training_data = self._with_every_trial(cv_training_data, learns_failures=self._has_validity)
-        return super()._transform_inputs_for_cv(cv_training_data, cv_test_points)
+        return super()._transform_inputs_for_cv(cv_training_data, *args, **kwargs)
 
-    def _cross_validate(
-        self,
-        search_space: SearchSpace,
-        cv_training_data: ExperimentData,
-        cv_test_points: list[ObservationFeatures],
-        use_posterior_predictive: bool = False,
-    ) -> list[ObservationData]:
+    def _cross_validate(self, *args: Any, **kwargs: Any) -> list[ObservationData]:
         """Predict the reported metrics: validity that follows from failures has no observations to compare with."""
-        predictions = super()._cross_validate(search_space, cv_training_data, cv_test_points, use_posterior_predictive)
-        reported = [[name in self.metric_signatures for name in entry.metric_signatures] for entry in predictions]
-        return [
-            ObservationData(
-                metric_signatures=[name for name in entry.metric_signatures if name in self.metric_signatures],
-                means=entry.means[keep],
-                covariance=entry.covariance[keep][:, keep],
-            )
-            for entry, keep in zip(predictions, reported, strict=True)
-        ]
+        predictions = []
+        for entry in super()._cross_validate(*args, **kwargs):
+            keep = [i for i, name in enumerate(entry.metric_signatures) if name in self.metric_signatures]
+            names = [entry.metric_signatures[i] for i in keep]
+            covariance = entry.covariance[keep][:, keep]
+            predictions.append(ObservationData(metric_signatures=names, means=entry.means[keep], covariance=covariance))
+        return predictions
 
     def _with_every_trial(self, experiment_data: ExperimentData, learns_failures: bool) -> ExperimentData:
         return with_every_trial(
@@ -187,8 +166,6 @@ class SkewGPAdapter(TorchAdapter):
             kinds.append(Censored)
         if outcome in self._objectives():
             kinds += [entry.kind for entry in self._comparisons]
-            if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
-                kinds.append(Validity)
         return list(dict.fromkeys(kinds))
 
     def _convert_experiment_data(
@@ -205,29 +182,23 @@ class SkewGPAdapter(TorchAdapter):
         data = experiment_data.observation_data
         points = experiment_data.arm_data.reindex(data.index)[parameters]
         X = self._array_to_tensor(points.to_numpy(dtype=float, copy=True))
-        shared = self.failures == "objective" and ("mean", self.validity_metric) in data.columns
-        if shared and len(self._objectives()) > 1:
-            raise UnsupportedError(
-                'failures="objective" is for one objective; with several, use failures="constraint".'
-            )
-        transform = self.power_transform
-        bounds = [transform.transform_bound(entry) for entry in self._bounds]
+        bounds = [self.power_transform.transform_bound(entry) for entry in self._bounds]
         datasets: list[SupervisedDataset] = []
         for outcome in outcomes:
             is_objective = outcome in self._objectives()
-            valid = data["mean", self.validity_metric] if shared and is_objective else None
+            columns = (data[part, outcome].to_numpy(dtype=float, copy=True) for part in ("mean", "sem"))
+            mean, sem = map(self._array_to_tensor, columns)
             dataset = make_dataset(
                 X,
                 data.index,
-                mean=self._array_to_tensor(data["mean", outcome].to_numpy(dtype=float, copy=True)),
-                sem=self._array_to_tensor(data["sem", outcome].to_numpy(dtype=float, copy=True)),
-                valid=None if valid is None else self._array_to_tensor(valid.to_numpy(dtype=float, copy=True)),
+                mean,
+                sem,
                 comparisons=self._comparisons if is_objective else (),
+                bounds=[entry for entry in bounds if entry.metric == outcome],
                 kinds=self._kinds(outcome),
                 minimize=is_objective and self._is_minimized(outcome),
                 feature_names=parameters,
-                outcome=outcome,
-                bounds=bounds,
+                outcome_names=[outcome],
             )
             if dataset is not None:
                 datasets.append(dataset)
@@ -250,27 +221,17 @@ class SkewGPAdapter(TorchAdapter):
         return any(weight < 0 for name, weight in weights if self._experiment.metrics[name].signature == outcome)
 
     @property
-    def objective_dataset(self) -> ObservationDataset:
-        """The data of the model of the only objective."""
+    def of_objective(self) -> tuple[ObservationDataset, SkewGP]:
+        """The data and the model of the only objective, minimised or maximised."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
-        (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
-        assert isinstance(dataset, ObservationDataset)
-        return dataset
-
-    @property
-    def objective_model(self) -> SkewGP:
-        """The model of the only objective, minimised or maximised."""
-        (outcome,) = self._objectives()
-        assert isinstance(self.generator, BoTorchGenerator)
-        models = self.generator.surrogate.model
+        surrogate = self.generator.surrogate
+        (dataset,) = [entry for entry in surrogate.training_data if entry.outcome_names == [outcome]]
+        models = surrogate.model
         model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
+        assert isinstance(dataset, ObservationDataset)
         assert isinstance(model, SkewGP)
-        return model
-
-    def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
-        """The joint posterior of the latent function of the only objective, minimised or maximised."""
-        return self.objective_model.latent_posterior(self.transform_observation_features(features))
+        return dataset, model
 
     @torch.no_grad()
     def best_of(self, arms: Sequence[Arm]) -> Arm | None:
@@ -318,23 +279,13 @@ class SkewGPAdapter(TorchAdapter):
 
     # Generation
 
-    def _get_transformed_gen_args(
-        self,
-        search_space: SearchSpace,
-        optimization_config: OptimizationConfig | None = None,
-        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
-        fixed_features: ObservationFeatures | None = None,
-    ) -> BaseGenArgs:
-        config = optimization_config or self._optimization_config
+    def _get_transformed_gen_args(self, *args: Any, **kwargs: Any) -> BaseGenArgs:
+        config = kwargs.get("optimization_config") or self._optimization_config
         _check_constraints(config, self.outcomes, has_baseline=self.status_quo is not None)
-        return super()._get_transformed_gen_args(
-            search_space, optimization_config, pending_observations, fixed_features
-        )
+        return super()._get_transformed_gen_args(*args, **kwargs)
 
-    def _get_transformed_model_gen_args(
-        self, search_space: SearchSpace, *args: Any, **kwargs: Any
-    ) -> tuple[SearchSpaceDigest, TorchOptConfig]:
-        digest, config = super()._get_transformed_model_gen_args(search_space, *args, **kwargs)
+    def _get_transformed_model_gen_args(self, *args: Any, **kwargs: Any) -> tuple[SearchSpaceDigest, TorchOptConfig]:
+        digest, config = super()._get_transformed_model_gen_args(*args, **kwargs)
         name = self.validity_metric
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised
@@ -361,31 +312,17 @@ class SkewGPAdapter(TorchAdapter):
                 A[row, self.outcomes.index(name)] += sign * weight
         return A, b
 
-    def _gen(  # type: ignore[override]  # the order is that of TorchAdapter
-        self,
-        n: int,
-        search_space: SearchSpace,
-        pending_observations: dict[str, list[ObservationFeatures]],
-        fixed_features: ObservationFeatures | None,
-        model_gen_options: TConfig | None = None,
-        optimization_config: OptimizationConfig | None = None,
-    ) -> GenResults:
-        # a seed for every trial and every further attempt, when Ax rejects a point tried before: results do not depend
-        # on the history of the process
+    def _gen(self, *args: Any, **kwargs: Any) -> GenResults:
+        """As Ax does, with a seed for every trial and every further attempt, when Ax rejects a point tried before:
+        results do not depend on the history of the process.
+        """
         num_trials, attempt = len(self._experiment.trials), 0
         if self._last_attempt is not None and self._last_attempt[0] == num_trials:
             attempt = self._last_attempt[1] + 1
         self._last_attempt = (num_trials, attempt)
         seed = None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32
         with with_rng_seed(seed), suppress_irrelevant_warnings():
-            return super()._gen(
-                n=n,
-                search_space=search_space,
-                pending_observations=pending_observations,
-                fixed_features=fixed_features,
-                model_gen_options=model_gen_options,
-                optimization_config=optimization_config,
-            )
+            return super()._gen(*args, **kwargs)
 
 
 def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str], has_baseline: bool) -> None:

@@ -10,7 +10,6 @@ from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
-from ax.utils.common.constants import Keys
 
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
 from botorch_skewgp.hosts import records
@@ -44,9 +43,8 @@ class Bound(NamedTuple):
 
 
 def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
-    r"""All judgements of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
-    `pairwise_pref_query`, with values 1 and 0, or equal ones for a tie. Unreadable entries are left out with a warning,
-    as are all if there are several objectives.
+    r"""All judgements of arms, by name. Unreadable entries are left out with a warning, as are all if there are several
+    objectives.
 
     Args:
         experiment: The experiment, `client._experiment`.
@@ -55,14 +53,6 @@ def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
         UserInputError: If it is no experiment.
     """
     judgements, unreadable = readable(_entries(experiment, COMPARISONS), experiment.arms_by_name)
-    data = experiment.lookup_data().df
-    if not data.empty:
-        answers = data[data["metric_name"] == Keys.PAIRWISE_PREFERENCE_QUERY.value].dropna(subset=["mean"])
-        for _, trial in answers.groupby("trial_index"):
-            if len(trial) == 2:
-                arms = sorted(zip(trial["arm_name"], trial["mean"], strict=True), key=lambda x: -x[1])
-                (first, a), (second, b) = arms
-                judgements.append(judged(first, [second], tie=a == b))
     if len(_objectives(experiment)) > 1:
         reason = f"is no use. {records.SEVERAL_OBJECTIVES}"
         unreadable += [Unreadable(COMPARISONS, as_value(entry), reason) for entry in judgements]
@@ -131,7 +121,7 @@ def attach_comparison(
     """
     with user_input_errors():
         checks.check_flags(tie=tie)
-    _attach(client, [winner], [loser], judge, tie=tie)
+    _attach(client, Judgement((winner,), (loser,), tie, judge=judge))
 
 
 def attach_choice(
@@ -160,29 +150,22 @@ def attach_choice(
     """
     with user_input_errors():
         check_choice(winner, losers, or_none, "losers")
-    _attach(client, [] if winner is None else [winner], losers, judge, or_none=or_none)
+    _attach(client, judged(winner, losers, or_none=or_none, judge=judge))
 
 
-def _attach(
-    client: Client,
-    better: Sequence[int | str],
-    worse: Sequence[int | str],
-    judge: int | str | None,
-    tie: bool = False,
-    or_none: bool = False,
-) -> None:
+def _attach(client: Client, told: Judgement) -> None:
     """Store a judgement of some trials or arms."""
-    experiment, trials = experiment_of(client), [*better, *worse]
+    experiment = experiment_of(client)
     check_one_objective(experiment)
-    names = [_arm_name(experiment, entry) for entry in trials]
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            first, second = trials[names.index(name)], trials[number]
-            raise UserInputError(f"{first!r} and {second!r} are the same arm, {name}; name different ones.")
+    names: dict[str, int | str] = {}
+    for entry in (*told.better, *told.worse):
+        name = _arm_name(experiment, entry)
+        if name in names:
+            raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
+        names[name] = entry
     with user_input_errors():
-        check_judge(judge)
-    told = judged(names[0] if better else None, names[len(better) :], tie, or_none, judge)
-    _add(client, experiment, COMPARISONS, as_value(told))
+        check_judge(told.judge)
+    _add(client, experiment, COMPARISONS, as_value(told.of(list(names))))
 
 
 def attach_censored(

@@ -15,14 +15,13 @@ from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.transition_criterion import TransitionCriterion
 from botorch.utils.datasets import SupervisedDataset
-from pandas import DataFrame, MultiIndex, concat
+from pandas import DataFrame, MultiIndex, Series, concat
 from torch import Tensor
 
 from botorch_skewgp.ax.comparisons import Bound, is_pair, recorded_bounds, recorded_comparisons
 from botorch_skewgp.ax.internals import title_of
 from botorch_skewgp.hosts import data as hosts_data
 from botorch_skewgp.hosts.data import LARGEST, as_rows
-from botorch_skewgp.hosts.data import validity as validity_labels
 from botorch_skewgp.hosts.records import Judgement, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
@@ -48,36 +47,24 @@ class ObservationDataset(SupervisedDataset):
         observations: Sequence[Observation],
         kinds: Sequence[type[Observation]],
         minimize: bool = False,
-        probability: bool = False,
         group_indices: Tensor | None = None,
     ) -> None:
         super().__init__(X, Y, feature_names=feature_names, outcome_names=outcome_names, group_indices=group_indices)
         self.observations = tuple(observations)
         self.kinds = tuple(kinds)
         self.minimize = minimize
-        self.probability = probability
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, ObservationDataset) and _same(self._content(), other._content())
+        return isinstance(other, ObservationDataset) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _content(self) -> list[Any]:
-        fields = [vars(entry) for entry in self.observations]
-        tensors = [value for entry in fields for value in entry.values()]
-        kinds = [self.kinds, [type(entry) for entry in self.observations]]
-        rest = [*kinds, self.minimize, self.probability, self.feature_names, self.outcome_names]
-        return [self.X, self.Y, self.group_indices, *tensors, *rest]
-
-
-def _same(first: list[Any], second: list[Any]) -> bool:
-    """Equality in which NaN equals itself."""
-    return len(first) == len(second) and all(
-        torch.equal(a.nan_to_num(nan=torch.pi), b.nan_to_num(nan=torch.pi))
-        if isinstance(a, Tensor) and isinstance(b, Tensor)
-        else a is b or (not isinstance(a, Tensor) and not isinstance(b, Tensor) and a == b)
-        for a, b in zip(first, second, strict=True)
-    )
+    def _content(self) -> str:
+        """All values as text, in which NaN equals itself."""
+        fields = [(type(entry), vars(entry).items()) for entry in self.observations]
+        told = [(kind, name, value) for kind, items in fields for name, value in items]
+        rest = [self.X, self.Y, self.group_indices, self.kinds, self.minimize, self.feature_names, self.outcome_names]
+        return repr([part.tolist() if isinstance(part, Tensor) else part for part in (*sum(told, ()), *rest)])
 
 
 def with_every_trial(
@@ -89,11 +76,8 @@ def with_every_trial(
     comparisons: Sequence[Judgement],
     bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
-    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
-
-    A trial is invalid if it failed; a reported label overrides that. The column is added only if some trial is invalid
-    or a label was reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count,
-    once the trial has ended.
+    """Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and a column of validity if some
+    trial is invalid or a label was reported. Of learning curves the last numbers count, once the trial has ended.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -193,11 +177,10 @@ def _with_validity(
     if not failed and reported is None:
         return observed
     known = [name for name in objectives if ("mean", name) in observed.columns]
-    has_number = observed["mean"][known].notna().any(axis=1) if known else [False] * len(observed)
-    works = torch.tensor([key in bounded or has for key, has in zip(observed.index, has_number, strict=True)])
-    is_failed = torch.tensor([key in failed for key in observed.index])
-    labels = None if reported is None else torch.tensor(reported.to_numpy(dtype=float, copy=True))
-    observed["mean", validity] = validity_labels(works, is_failed, labels).numpy()
+    has_number = observed["mean"][known].notna().any(axis=1) if known else Series(False, index=observed.index)
+    works = has_number | observed.index.isin(bounded)
+    labels = Series(np.where(observed.index.isin(failed), 0.0, np.where(works, 1.0, np.nan)), index=observed.index)
+    observed["mean", validity] = labels if reported is None else reported.fillna(labels)
     observed["sem", validity] = np.nan
     return observed
 
@@ -239,24 +222,18 @@ def make_dataset(
     index: MultiIndex,
     mean: Tensor,
     sem: Tensor,
-    *,
-    valid: Tensor | None,
     comparisons: Sequence[Judgement],
+    bounds: Sequence[Bound],
     kinds: Sequence[type[Observation]],
-    minimize: bool,
-    feature_names: list[str],
-    outcome: str,
-    bounds: Sequence[Bound] = (),
+    **kwargs: Any,
 ) -> ObservationDataset | None:
-    """The dataset of one outcome, with the arms that have observations of it.
-
-    An arm of several trials is one point with several observations: `Y` has their mean, `group_indices` the first
-    trial.
+    """The dataset of one outcome, with the arms that have observations of it; `None` without. An arm of several trials
+    is one point with several observations: `Y` has their mean, `group_indices` the first trial.
     """
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
-    limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
+    limits = {entry[:2]: entry[3:] for entry in bounds}
     ends = [limits.get(key, (-math.inf, math.inf)) for key in index]
     data = hosts_data.ExperimentData(
         X=X,
@@ -264,12 +241,12 @@ def make_dataset(
         variances=sem.square().unsqueeze(-1),
         bounds=torch.tensor(ends, dtype=mean.dtype, device=mean.device).mT.unsqueeze(-1),
         constraints=mean.new_empty(len(X), 0),
-        valid=mean * math.nan if valid is None else valid,
+        valid=mean * math.nan,
         pending=torch.zeros_like(mean, dtype=torch.bool),
         judgements=as_rows(comparisons, row_of),
         labels=Binary in kinds,
     )
-    known = data.observed(with_validity=valid is not None)
+    known = data.observed()
     if known is None:
         return None
     numbers = ~mean.isnan()
@@ -279,13 +256,10 @@ def make_dataset(
     return ObservationDataset(
         known.X,
         Y.unsqueeze(-1),
-        feature_names=feature_names,
-        outcome_names=[outcome],
         observations=known.observations,
         kinds=kinds,
-        minimize=minimize,
-        probability=Binary in kinds,
         group_indices=trials[known.rows.cpu()],
+        **kwargs,
     )
 
 

@@ -109,9 +109,7 @@ def _num_untried(experiment: Experiment) -> float:
 
 
 def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
-    """A pair of at most one new point and tried ones: the best by the model, and the one most likely to beat it;
-    without data the least often compared ones.
-    """
+    """A pair of at most one new point, or the best of the tried ones by the model, and the one compared least often."""
     experiment = experiment_of(client)
     trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
     known = {arm.signature: arm for trial in trials for arm in trial.arms if arm not in trial.abandoned_arms}
@@ -120,19 +118,11 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
         raise UserInputError(
             "The search space has no second point to compare with; two different points could not be generated."
         )
-    if not objective_is_known(experiment):
-        named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
-        return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
-    adapter = fitted_adapter(client)
-    assert experiment.optimization_config is not None
-    ((_, weight),) = experiment.optimization_config.objective.metric_weights
-    posterior = adapter.latent_posterior([ObservationFeatures.from_arm(arm) for arm in arms])
-    mean = posterior.mean.squeeze(-1)
-    first = 0 if new else int((weight * mean).argmax())
-    each = torch.eye(len(arms), dtype=mean.dtype, device=mean.device)
-    others = [i for i in range(len(arms)) if i != first]
-    wins = posterior.affine(math.copysign(1.0, weight) * (each[others] - each[first])).probability_above(0.0)
-    return [arms[first], arms[others[int(wins.flatten().argmax())]]]
+    named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
+    arms.sort(key=lambda arm: named.count(arm.name))
+    best = fitted_adapter(client).best_of(arms) if objective_is_known(experiment) and not new else None
+    first = best or (new or arms)[0]
+    return [first, next(arm for arm in arms if arm is not first)]
 
 
 @contextmanager
@@ -223,7 +213,8 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
             is then as before.
     """
-    prices = _prices(costs)
+    with user_input_errors():
+        prices = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
     experiment = experiment_of(client)
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
@@ -233,12 +224,11 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
         with suppress_irrelevant_warnings():
-            beside_none = ChoiceOrNone in adapter.objective_dataset.kinds
+            beside_none = ChoiceOrNone in adapter.of_objective[0].kinds
             kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
-            model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
-            questions = list(map(Question, kinds))
-            place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_objective)
-        ask = list(prices)[place]
+            asked = dict(zip(prices, map(Question, kinds), strict=True))
+            model, pool = _utility_model(adapter, kinds), _pool(adapter, experiment)
+            ask, value = choose_question(model, asked, prices, pool, adapter.power_transform.of_objective)
     if ask == "number":
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
         arms = {experiment.trials[index].arms[0].name: parameters}
@@ -247,21 +237,16 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     return AxQuestion(ask, index, arms, value, prices[ask])
 
 
-def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
-    with user_input_errors():
-        return as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
-
-
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:
     """A model of the objective, to be maximised, that takes all kinds asked."""
-    dataset = adapter.objective_dataset
+    dataset, fitted = adapter.of_objective
     observations = [_turned(entry) if dataset.minimize else entry for entry in dataset.observations]
     likelihood = default_likelihood((), list(dict.fromkeys((*dataset.kinds, *asked))))
     model = SkewGP(
         dataset.X,
         observations,
         likelihood,
-        input_transform=deepcopy(getattr(adapter.objective_model, "input_transform", None)),
+        input_transform=deepcopy(getattr(fitted, "input_transform", None)),
         outcome_transform=Standardize(m=1),
     )
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
@@ -269,17 +254,15 @@ def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -
 
 
 def _turned(entry: Observation) -> Observation:
-    """Numbers with the other sign; other observations name the better one already."""
+    """Numbers and bounds with the other sign; other observations name the better one already."""
     if isinstance(entry, Numeric):
         return replace(entry, values=-entry.values)
-    if isinstance(entry, Censored):
-        return replace(entry, lower=-entry.upper, upper=-entry.lower)
-    return entry
+    return replace(entry, lower=-entry.upper, upper=-entry.lower) if isinstance(entry, Censored) else entry
 
 
 def _pool(adapter: SkewGPAdapter, experiment: Experiment) -> Tensor:
     """Candidate points: the tried ones, and some over the search space."""
-    tried = adapter.objective_dataset.X
+    tried = adapter.of_objective[0].X
     spread = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials)).gen(n=NUM_SPREAD).arms
     features = [ObservationFeatures.from_arm(arm) for arm in spread]
     return torch.cat([tried, adapter.transform_observation_features(features).to(tried)])

@@ -61,9 +61,8 @@ def skewgp_generation_strategy(
         initialization_budget: The number of Sobol trials, failed or not; more as long as the objective has no data.
         failures: Meaning of a failed or abandoned trial. `"constraint"`: a separate latent function of validity,
             learned from the labels of `validity_metric` and from failures, is a constraint by whose probability the
-            acquisition function is weighted. Right where failures have little to do with the objective. `"objective"`:
-            a trial is valid if the objective is better than a threshold, which is learned too; right where failures are
-            extremely bad trials. `"ignore"`: nothing, as in Ax.
+            acquisition function is weighted. `"ignore"`: nothing, as in Ax. Of a trial that failed because it was
+            extremely bad, record a bound by `attach_censored`.
         validity_metric: The metric of validity, tracked or in an outcome constraint, with values 0 and 1; may be left
             unreported. Predicted as a probability.
         binary_metrics: Further metrics with values 0 and 1.
@@ -79,8 +78,8 @@ def skewgp_generation_strategy(
     Raises:
         UserInputError: If an argument is of another kind or out of its range.
     """
-    if failures not in ("constraint", "objective", "ignore"):
-        raise UserInputError(f'failures must be "constraint", "objective" or "ignore"; got {failures!r}.')
+    if failures not in ("constraint", "ignore"):
+        raise UserInputError(f'failures must be "constraint" or "ignore"; got {failures!r}.')
     with user_input_errors():
         budget = as_count(initialization_budget, "initialization_budget", least=1)
         seed = None if seed is None else as_seed(seed)

@@ -85,29 +85,25 @@ class ExperimentData:
         """The number of trials that are not running, or were judged."""
         return int((~self.pending | self.compared).sum())
 
-    def observed(self, objective: int = 0, with_validity: bool = False) -> Observed | None:
-        """The data about an objective: numbers or labels, bounds, judgements (of a single objective) and, where the
-        objective itself determines it, validity; `None` if there are none.
-        """
+    def observed(self, objective: int = 0) -> Observed | None:
+        """The data about an objective: numbers or labels, bounds, and judgements (of a single one); `None` without."""
         numbers = self.numbers[:, objective]
         bounded = self.censored[:, objective]
         keep = ~numbers.isnan() | bounded | self.compared
-        if with_validity:
-            keep = keep | ~self.valid.isnan()
         rows, point = self._points(keep)
         observations = self._of_numbers(objective, point)
         if bounded.any():
             lower, upper = self.bounds[:, bounded, objective]
             observations.append(Censored(lower, upper, index=point[bounded]))
         observations += self._of_judgements(point)
-        if with_validity:
-            observations += _validity(self.valid, point)
         return Observed(self.X[rows], observations, rows, point) if observations else None
 
     def observed_validity(self) -> Observed | None:
         """The validity of trials; `None` without such data."""
-        rows, point = self._points(~self.valid.isnan())
-        return Observed(self.X[rows], _validity(self.valid, point), rows, point) if len(rows) else None
+        known = ~self.valid.isnan()
+        rows, point = self._points(known)
+        observations: list[Observation] = [Validity(self.valid[known], index=point[known])]
+        return Observed(self.X[rows], observations, rows, point) if len(rows) else None
 
     def observed_constraint(self, constraint: int) -> Observed | None:
         """The numbers of a constraint; `None` if there are none."""
@@ -163,14 +159,6 @@ class ExperimentData:
         return torch.tensor(first, dtype=torch.long, device=device), torch.tensor(point, device=device)
 
 
-def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
-    """The validity of trials, 1, 0, or NaN if unknown, by whether each has a result, and whether it failed; reported
-    labels override both, NaN where there is none.
-    """
-    valid = torch.where(failed, 0.0, torch.where(works, 1.0, math.nan)).double()
-    return valid if reported is None else torch.where(reported.isnan(), valid, reported)
-
-
 def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[Judgement, ...]:
     """Judgements of the rows of trials or arms, as far as these have one; judges are numbered in the order of their
     names.
@@ -180,8 +168,3 @@ def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[J
     number = {None: None} | {name: i for i, name in enumerate(names)}
     found = [entry.among(rows) for entry in judgements]
     return tuple(replace(entry, judge=number[entry.judge]) for entry in found if entry is not None)
-
-
-def _validity(valid: Tensor, point: Tensor) -> list[Observation]:
-    known = ~valid.isnan()
-    return [Validity(valid[known], index=point[known])] if known.any() else []

@@ -22,10 +22,9 @@ ROUNDING = 1e-9  # relative; numbers that differ by less are taken to be equal
 
 class PowerTransform(NamedTuple):
     r"""An increasing map of numbers: bad ones are winsorised at a floor, and all standardised and mapped by
-    [YeoJohnson2000power]_, those whose small values are good (`sign` -1) by the map of their negatives.
-
-    Its inverse takes all numbers, as the power is between 0, where the good tail is logarithmic, and 2, where the
-    bad one is. Of numbers times the sign: the floor, and the mean and the standard deviation from there on.
+    [YeoJohnson2000power]_, those whose small values are good (`sign` -1) by the map of their negatives. The power is
+    between 0, where the good tail is logarithmic, and 2, where the bad one is. The fields are of numbers times the
+    sign.
     """
 
     floor: float = -np.inf
@@ -67,11 +66,8 @@ class PowerTransform(NamedTuple):
 
 def fit_power_transform(numbers: NDArray[np.float64], sign: float = 1.0) -> PowerTransform:
     """The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_; linear for fewer than three
-    different numbers.
-
-    A few extremely bad numbers, such as those of runs that diverged, would leave the others all alike. The floor is
-    therefore as far below the median as would be one normal number in three thousand; there is none where the median
-    and the upper quartile are equal up to rounding.
+    different numbers. The floor is as far below the median as one normal number in three thousand, since extremely bad
+    numbers would leave the others all alike; there is none where median and upper quartile are equal up to rounding.
     """
     known = sign * numbers[~np.isnan(numbers)]
     largest = np.abs(known).max(initial=0.0)

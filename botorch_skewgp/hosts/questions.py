@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -14,13 +14,6 @@ from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations.checks import as_number
 
 NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
-
-
-class Asked(NamedTuple):
-    """The place of a question in a list, and the expected rise of the best point's mean in units of the objective."""
-
-    place: int
-    value: float
 
 
 def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str, named: str) -> dict[Any, float]:
@@ -37,11 +30,12 @@ def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str, n
 
 
 def choose_question(
-    model: SkewGP, questions: Sequence[Question], prices: Sequence[float], pool: Tensor, transform: PowerTransform
-) -> Asked:
-    """The question about points of a pool, `n x d`, with the most information about the best one for its price, by a
-    model whose large values are good, on the scale of a transform.
+    model: SkewGP, asked: Mapping[Any, Question], prices: Mapping[Any, float], pool: Tensor, transform: PowerTransform
+) -> tuple[Any, float]:
+    """The key of the question about points of a pool, `n x d`, with the most information about the best one for its
+    price, and the expected rise of that one's mean, by a model of large values that are good, on a transform's scale.
     """
-    found = next_question(model, None, questions, prices, X_candidates=pool)
+    questions = list(asked.values())
+    found = next_question(model, None, questions, [prices[key] for key in asked], X_candidates=pool)
     best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
-    return Asked(list(questions).index(found.question), transform.rise(best, found.value))
+    return list(asked)[questions.index(found.question)], transform.rise(best, found.value)

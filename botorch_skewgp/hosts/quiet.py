@@ -17,11 +17,9 @@ _turn = threading.RLock()
 
 @contextmanager
 def suppress_irrelevant_warnings() -> Iterator[None]:
-    """Silence warnings that a host's user cannot act on while a point is chosen.
-
-    BoTorch: advice to take another acquisition function where no observed point meets the constraints in some samples;
-    equal values at all raw points; one of several starts that stopped early; its tolerance given to scipy's solver,
-    which has another; fewer points left than wanted. Ax: a slow way to copy tensors.
+    """Silence warnings that a host's user cannot act on: of starts that stopped early, raw points of equal values,
+    options of scipy's solver, samples without a feasible point, fewer points left than wanted, and a slow way to copy
+    tensors.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)
@@ -35,10 +33,8 @@ def suppress_irrelevant_warnings() -> Iterator[None]:
 
 @contextmanager
 def without_compilation() -> Iterator[None]:
-    """Build acquisition functions of several objectives without compiling BoTorch's kernel for this machine.
-
-    The compilation takes minutes in which nothing is printed, and waits for ever behind the lock of a process that was
-    killed meanwhile. BoTorch's functions give the same values without it; a kernel that is already loaded is used.
+    """Keep BoTorch from compiling a kernel for several objectives, which takes silent minutes, and for ever behind the
+    lock of a killed process. The values are the same without it; a kernel that is already loaded is used.
     """
     if not hasattr(logei, ATTEMPTED):
         yield

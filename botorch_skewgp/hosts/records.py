@@ -61,6 +61,11 @@ class Judgement:
             return ChoiceOrNone
         return Preference if len(self.items) == 2 else Choice
 
+    def of(self, items: Sequence[Any]) -> Judgement:
+        """The same of other trials or arms, in their order, the better ones first."""
+        count = len(self.better)
+        return replace(self, better=tuple(items[:count]), worse=tuple(items[count:]))
+
     def among(self, names: Mapping[Any, Any]) -> Judgement | None:
         """What it says of trials or arms with other names, some of which may be missing; `None` if nothing."""
         better, worse = (tuple(names[item] for item in side if item in names) for side in (self.better, self.worse))

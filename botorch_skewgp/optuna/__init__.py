@@ -1,10 +1,7 @@
 """The Optuna backend: studies learn from every trial, whether a number, a failure, a constraint or a comparison.
 
-`sampler` is what studies call, in `turns` with other workers. It reads `study_data`, fits the models of `study_model`
-over a `search_space`, and searches it as all hosts do. `judgements` records what people say of trials, `decisions`
-chooses how many to show together and recommends one, and `internals` alone reads names of Optuna with an underscore.
-
-Needs the extra `optuna`, which includes optuna-dashboard: people compare trials on its page.
+`sampler` reads `study_data` and searches a `search_space` by the models of `study_model`, in `turns` with other
+workers; `judgements` are what people say, and `decisions` are questions and the best trial. Needs the extra `optuna`.
 """
 
 from botorch_skewgp.optuna.decisions import OptunaQuestion, get_best_trial, get_next_question

@@ -101,10 +101,8 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
                     "points of this study at most; add a price for fewer."
                 )
             several = ChoiceOrNone if beside_none else Choice
-            asked = [Question(Preference) if k == 2 and not beside_none else Question(several, k) for k in sizes]
-            each = [prices[k] for k in sizes]
-            place, value = choose_question(model, asked, each, pool, data.power_transform)
-            size = sizes[place]
+            asked = {k: Question(Preference) if k == 2 and not beside_none else Question(several, k) for k in sizes}
+            size, value = choose_question(model, asked, prices, pool, data.power_transform)
         if not preferential and (best := best_number(data, model)) is not None:
             shown = [best]
     if preferential:

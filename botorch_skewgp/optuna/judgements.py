@@ -1,11 +1,6 @@
-"""What a person can say of trials beyond what optuna-dashboard's page has buttons for.
+"""What a person can say of trials beyond what optuna-dashboard's page has buttons for, in any study.
 
-The page asks which trial is the worst of those shown; it can skip a trial and take back an answer. These functions add
-the best of several, ties, trials that do not work, numbers and bounds beside comparisons, and comparisons in studies
-that are not preferential. They take studies of Optuna and preferential ones of its dashboard.
-
-An answer about several trials is one observation: its comparisons share the noise of the trial that was named. What the
-dashboard stores under one key is one answer if one trial is in all of its pairs.
+What the dashboard stores under one key is one answer, with one noise of the trial named, if that is in all its pairs.
 """
 
 from __future__ import annotations
@@ -73,7 +68,7 @@ def report_comparison(
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     checks.check_flags(tie=tie)
-    _report(study, [better], [worse], judge, tie=tie)
+    _report(study, Judgement((better,), (worse,), tie, judge=judge))
 
 
 def report_choice(
@@ -106,26 +101,18 @@ def report_choice(
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     check_choice(best, others, or_none, "others")
-    _report(study, [] if best is None else [best], others, judge, or_none=or_none)
+    _report(study, judged(best, others, or_none=or_none, judge=judge))
 
 
-def _report(
-    study: Any,
-    better: Sequence[AnyTrial],
-    worse: Sequence[AnyTrial],
-    judge: int | str | None,
-    tie: bool = False,
-    or_none: bool = False,
-) -> None:
+def _report(study: Any, told: Judgement) -> None:
     """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
     study = study_of(study)
     check_single_objective(study)
-    numbers = _numbers(study, *better, *worse)
-    check_judge(judge)
-    told = judged(numbers[0] if better else None, numbers[len(better) :], tie, or_none, judge)
+    told = told.of(_numbers(study, *told.better, *told.worse))
+    check_judge(told.judge)
     trials = study.get_trials(deepcopy=False)
-    on_page = judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
-    if on_page and not (tie or told.or_none):
+    on_page = told.judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
+    if on_page and not (told.tie or told.or_none):
         from optuna_dashboard.preferential import PreferentialStudy
 
         best, *others = (trials[number] for number in told.items)

@@ -19,11 +19,9 @@ MAX_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is opti
 
 
 class SearchSpace:
-    r"""The parameters of a study that a model sees, one coordinate each.
-
-    As in Optuna's `GPSampler`: numbers, or their logarithms where the parameter is on a log scale, are mapped to the
-    unit interval; the values of a stepped one to the centres of cells of equal size (of a step each, before the
-    logarithm). Categories are numbered; the distance between any two is the same, which is up to the kernel.
+    r"""The parameters of a study that a model sees, one coordinate each, as in Optuna's `GPSampler`: numbers or their
+    logarithms on the unit interval, the values of a stepped one at the centres of cells of a step each, before the
+    logarithm. Categories are numbered; the distance between any two is the same, which is up to the kernel.
     """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:

@@ -15,7 +15,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
+from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.hosts.records import Unreadable, as_number, warn_of
 from botorch_skewgp.optuna.internals import (
@@ -89,10 +89,8 @@ class StudyData(ExperimentData):
 def read_study(
     study: Study, space: SearchSpace, failures: Failures = "constraint", leave_out: Iterable[int] = ()
 ) -> StudyData:
-    """Read what a study knows.
-
-    A constraint that is infinite or has no square counts as such a number. The zeros that the dashboard stores for
-    trials that were compared are no numbers. Entries that cannot be read are left out with a warning.
+    """Read what a study knows. The dashboard's zeros for trials that were compared are no numbers; entries that cannot
+    be read are left out with a warning.
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
@@ -108,10 +106,9 @@ def read_study(
     constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
-    worked: list[bool] = []
-    pending: list[bool] = []
+    said: list[Says | None] = []
     params: list[dict[str, Any]] = []
-    failed, numbers, constraints = [], [], []
+    numbers, constraints = [], []
     for trial in trials:
         own = with_relative_params(trial, space)
         if trial.state == TrialState.WAITING or trial.number in ignored:
@@ -120,33 +117,31 @@ def read_study(
             continue
         values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
         says = _says(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
-        does_not_work = says is Says.FAILS
-        if (says is Says.NOTHING or (does_not_work and failures == "ignore")) and trial.number not in compared:
+        tells = says is not Says.NOTHING and (says is not Says.FAILS or failures == "constraint")
+        if not (tells or trial.number in compared):
             continue
         kept.append(trial)
-        worked.append(says in (None, Says.BOUND))
-        pending.append(says is Says.PENDING)
+        said.append(says)
         params.append(own)
-        failed.append(does_not_work)
-        numbers.append([math.nan] * len(values) if does_not_work else values)
+        numbers.append([math.nan] * len(values) if says is Says.FAILS else values)
         row = [limits.get(name, math.nan) for name in names]
         constraints.append([value if abs(value) <= LARGEST else math.nan for value in row])
     warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
     numbers_of = {trial.number: row for row, trial in enumerate(kept)}
     losers = {number for entry in records.judgements for number in entry.losers}
-    failed_trials = torch.tensor(failed, dtype=torch.bool)
-    valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
-    shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
+    valid = {Says.FAILS: 0.0 if failures == "constraint" else math.nan, Says.BOUND: 1.0, None: 1.0}
+    works = [says is not Says.FAILS for says in said]
+    shown = [preferential and trial.number not in losers and ok for trial, ok in zip(kept, works, strict=True)]
     shape = (len(kept), len(study.directions))
     none = (-math.inf, math.inf)
-    bounds = [none if failed[row] else records.bounds.get(trial.number, none) for row, trial in enumerate(kept)]
+    bounds = [records.bounds.get(trial.number, none) if ok else none for trial, ok in zip(kept, works, strict=True)]
     return StudyData(
         X=space.points(params),
         numbers=torch.tensor(numbers, dtype=torch.double).reshape(shape),
         bounds=torch.tensor(bounds, dtype=torch.double).reshape(-1, 2).mT.unsqueeze(-1).expand(2, *shape),
         constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
-        valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
-        pending=torch.tensor(pending, dtype=torch.bool),
+        valid=torch.tensor([valid.get(says, math.nan) for says in said], dtype=torch.double),
+        pending=torch.tensor([says is Says.PENDING for says in said], dtype=torch.bool),
         trials=tuple(trial.number for trial in kept),
         shown=torch.tensor(shown, dtype=torch.bool),
         judgements=as_rows(records.judgements, numbers_of),

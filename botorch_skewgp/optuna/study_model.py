@@ -46,12 +46,8 @@ CORRELATION = 0.5  # of functions of two categories
 
 
 class Fits:
-    """Fitted models, each kept while its data and search space are asked for.
-
-    A model depends on the observations, the search space, the seed and the hyperparameters that are stored with the
-    study: they stay until there are more points by a fifth, and the next fit starts from them. Keeping models therefore
-    only saves time. Threads take turns to fit and share the models, which they use in turns too, when they have seeded
-    torch.
+    """Fitted models, each kept while its data and search space are asked for, which only saves time: hyperparameters
+    are stored with the study, stay until there are more points by a fifth, and are then a start. Threads take turns.
     """
 
     def __init__(self, seed: int) -> None:
@@ -135,10 +131,7 @@ def _digest(space: SearchSpace, known: Observed) -> str:
 
 
 class StudyModel:
-    """The models of a study: of its objectives, of where trials work, and of constraints.
-
-    Where trials fail is a function of its own. Comparisons and numbers share one: that of the objective.
-    """
+    """The models of a study: of its objectives, with numbers and comparisons, of where trials work, and constraints."""
 
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
         self.data, self.space = data, space
@@ -162,12 +155,9 @@ class StudyModel:
             self.constraints = [model for k, known in enumerate(constraints) for model in of(known, f"constraint {k}")]
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
-        """What the next point is to maximise.
-
-        The logarithm of the expected improvement over the best of the points that met all constraints (of several
-        objectives, of the hypervolume), weighted by the probabilities that the trial works and meets the constraints.
-        Where no point met them or nothing is known of the objective yet, these probabilities alone; `None` if there are
-        none either.
+        """What the next point maximises: the log expected improvement over the best of the points that met all
+        constraints (of several objectives, of the hypervolume), weighted by the probabilities that the trial works and
+        meets them. Without such points, these probabilities alone; `None` if there are none either.
         """
         terms: list[AcquisitionFunction] = []
         baseline = self._baseline()
@@ -204,10 +194,8 @@ class StudyModel:
 
 
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
-    """The default kernel of the observations, times one of the categories.
-
-    The mode of the prior is a correlation of one half between the functions of two categories. Were they nearly
-    independent, what is learned in one category would say nothing of another.
+    """The default kernel of the observations, times one of the categories, between whose functions the correlation is
+    one half at the mode of the prior: what is learned in one says something of another.
     """
     if all(entry.tells_validity for entry in observations):
         observations = []  # searches that weigh by what fails end higher with the prior of labels

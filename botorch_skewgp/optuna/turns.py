@@ -1,11 +1,7 @@
 """Workers and threads that choose points at the same time.
 
-Two workers that choose at once do not see each other's point, and would choose the same one: the one with the larger
-trial number waits for the other's. A worker that chooses writes a heartbeat with its trial into the storage. A waiting
-worker polls it with its own clock, so that the speed and the clock of the other machine do not matter; only a worker
-whose heartbeat stops is abandoned.
-
-Threads of a process share torch's global random state, from which BoTorch's searches draw. They seed it in turn.
+They would choose the same point: the one with the larger trial number waits, as long as the other's heartbeat in the
+storage changes, by its own clock. Threads share torch's global random state, and seed it in turn.
 """
 
 from __future__ import annotations

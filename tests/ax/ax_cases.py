@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,19 +14,16 @@ import pytest
 pytest.importorskip("ax")
 
 from ax.api.client import Client
-from ax.api.configs import RangeParameterConfig
+from ax.api.configs import RangeParameterConfig, StorageConfig
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
 from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import skewgp_generation_strategy
-from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.registry import fitted_adapter
 
-# What linear_operator says while candidates are generated, and users see too: a covariance between near points is
-# rounded.
-GENERATES = [
-    pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning"),
-]
-
+# what linear_operator says while candidates are generated: a covariance between near points is rounded
+GENERATES = [pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")]
 # enough for tests in one or two dimensions
 SMALL_SEARCH = {"optimizer_kwargs": {"num_restarts": 2, "raw_samples": 32}}
 
@@ -74,17 +72,6 @@ def node_of(client: Client, index: int) -> str | None:
     return client._experiment.trials[index].generator_runs[0]._generation_node_name
 
 
-def fitted_adapter(client: Client) -> SkewGPAdapter:
-    """The adapter of the strategy's SkewGP, fitted to the experiment as it is."""
-    strategy = client._generation_strategy
-    assert strategy is not None
-    spec = strategy.nodes_by_name["SkewGP"].generator_specs[0]
-    spec.fit(experiment=client._experiment)
-    adapter = spec.fitted_adapter
-    assert isinstance(adapter, SkewGPAdapter)
-    return adapter
-
-
 def datasets(client: Client) -> dict[str, Any]:
     """What each model is given, by outcome."""
     return {entry.outcome_names[0]: entry for entry in fitted_adapter(client).generator.surrogate.training_data}
@@ -109,12 +96,16 @@ def numbers(client: Client, outcome: str = "loss") -> list[float]:
 def snapshot(client: Client) -> str:
     """All that a rejected call must leave as it was; as text, in which NaN equals itself."""
     experiment = client._experiment
-    contents = (
-        {i: (trial.status, [arm.parameters for arm in trial.arms]) for i, trial in experiment.trials.items()},
-        dict(experiment._properties),
-        experiment.lookup_data().df.to_dict(),
-    )
-    return repr(contents)
+    trials = [(i, trial.status, [arm.parameters for arm in trial.arms]) for i, trial in experiment.trials.items()]
+    return repr((trials, experiment._properties, experiment.lookup_data().df.to_dict()))
+
+
+def database(path: Path) -> StorageConfig:
+    """A database in a file."""
+    url = f"sqlite:///{path}"
+    init_engine_and_session_factory(url=url, force_init=True)
+    create_all_tables(get_engine())
+    return StorageConfig(url=url)
 
 
 @contextmanager

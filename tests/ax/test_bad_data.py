@@ -14,6 +14,7 @@ from ax.exceptions.core import UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax_cases import (
     GENERATES,
+    database,
     datasets,
     new_client,
     next_trial,
@@ -43,62 +44,71 @@ pytestmark = GENERATES
 
 
 def experiment_of_four():
-    """Trials 0, 1 and 3 have one arm, trial 2 has two."""
-    client = new_client()
+    """Trials 0, 1 and 3 have one arm, trial 2 has two; trial 4 is a pair that was answered, and 5 one that was left."""
+    client = new_client(initialization_budget=99)
     with_trials(client, [0.1, 0.5])
     trial = client._experiment.new_batch_trial()
     trial.add_arms_and_weights([Arm({"x": 0.2}), Arm({"x": 0.3})])
     trial.mark_running(no_runner_required=True)
     client.attach_trial({"x": 0.5})  # the arm of trial 1
-    attach_comparison(client, 0, 1)
+    complete_pair(client, get_next_pair(client)[0], "4_1")
+    client.mark_trial_abandoned(get_next_pair(client)[0])
+    get_next_pair(client)
+    attach_censored(client, np.int64(1), "loss", lower=np.float32(1))
+    attach_comparison(client, "2_1", 0)
+    return client
+
+
+def on_the_experiment(call):
+    return lambda client: call(client._experiment)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda client: attach_comparison(client, "0_7", 1), "no arm '0_7' in the experiment; its arms are 0_0, 1_0"),
+        (lambda client: attach_comparison(client, 0, "0_0"), "0 and '0_0' are the same arm"),
+        (lambda client: attach_comparison(client, 1, 3), "1 and 3 are the same arm, 1_0"),
+        (lambda client: attach_comparison(client, 0, 2), r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),
+        (lambda client: attach_censored(client, 1, [], lower=1.0), r"There is no metric \[\]"),
+        (lambda client: attach_censored(client, [], "loss", lower=1.0, arm_name="1_0"), r"Trial \[\] has no arm '1_0'"),
+        (lambda client: attach_censored(client, True, "loss", lower=1.0, arm_name="1_0"), "Trial True has no arm"),
+        (lambda client: withdraw_comparison(client, [], 0), r"There is no trial \[\]"),
+        (lambda client: withdraw_censored(client, True, "loss"), "Trial True has no bounds"),
+        (lambda client: complete_pair(client, [], None), r"Trial \[\] was not created by get_next_pair"),
+        (lambda client: complete_pair(client, 0, None), "Trial 0 was not created by get_next_pair; use attach_comp"),
+        (lambda client: complete_pair(client, 99, None), "Trial 99 was not created"),
+        (lambda client: complete_pair(client, 4, "4_0"), "Trial 4 is COMPLETED; only running pairs can be answered"),
+        (lambda client: complete_pair(client, 5, None), "Trial 5 is ABANDONED"),
+        (lambda client: complete_pair(client, 6, "0_0"), "winner must be one of"),
+        (lambda client: complete_pair(client, 6, 6), "winner must be one of"),
+        (recorded_comparisons, "experiment must be an Experiment of Ax; got"),
+        (recorded_bounds, "experiment must be an Experiment of Ax; got"),
+    ],
+)
+def test_mistakes_are_refused_and_change_nothing(four, call, match):
+    before = snapshot(four)
+    with pytest.raises(UserInputError, match=match):
+        call(four)
+    assert snapshot(four) == before
+
+
+@pytest.fixture(scope="module")
+def four():
+    client = experiment_of_four()
+    (bound,) = recorded_bounds(client._experiment)
+    assert (bound.trial_index, bound.lower) == (1, 1.0)
+    assert [entry.items for entry in recorded_comparisons(client._experiment)] == [("4_1", "4_0"), ("2_1", "0_0")]
     return client
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "match"),
-    [
-        ("0_7", 1, "There is no arm '0_7' in the experiment; its arms are 0_0, 1_0"),
-        (0, "0_0", "0 and '0_0' are the same arm"),
-        (1, 3, "1 and 3 are the same arm, 1_0"),
-        (0, 2, r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),
-    ],
+    ("client", "match"), [(None, "client must be a Client of Ax; got None"), (Client(), "has no experiment yet")]
 )
-@pytest.mark.parametrize("tie", [False, True])
-def test_comparisons(winner, loser, match, tie):
-    client = experiment_of_four()
-    before = snapshot(client)
-    with pytest.raises(UserInputError, match=match):
-        attach_comparison(client, winner, loser, tie=tie)
-    assert snapshot(client) == before
-    attach_comparison(client, "2_1", 0)
-    assert len(client._experiment._properties["skewgp_comparisons"]) == 2
-
-
-def test_answers_to_pairs():
-    client = new_client(objective="utility")
-    (single,) = with_trials(client, [0.3])
-    index, arms = get_next_pair(client)
-    first, second = arms
-    before = snapshot(client)
-    for trial, winner, match in [
-        (index, f"{single}_0", "winner must be one of"),
-        (index, index, "winner must be one of"),
-        (single, None, f"Trial {single} was not created by get_next_pair; use attach_comparison"),
-        (99, None, "Trial 99 was not created"),
-    ]:
+def test_no_client_or_one_without_an_experiment(client, match):
+    for call in (lambda client: attach_comparison(client, 1, 0), get_best_arm, get_next_pair, withdraw_unreadable):
         with pytest.raises(UserInputError, match=match):
-            complete_pair(client, trial, winner)
-        assert snapshot(client) == before
-    complete_pair(client, index, second)
-    answered = snapshot(client)
-    for winner in (first, second, None):
-        with pytest.raises(UserInputError, match=f"Trial {index} is COMPLETED; only running pairs can be answered"):
-            complete_pair(client, index, winner)
-        assert snapshot(client) == answered
-    other, _ = get_next_pair(client)
-    client.mark_trial_abandoned(other)
-    with pytest.raises(UserInputError, match=f"Trial {other} is ABANDONED"):
-        complete_pair(client, other, None)
+            call(client)
 
 
 def ready(**kwargs):
@@ -119,27 +129,24 @@ def ready(**kwargs):
     ],
 )
 def test_data_that_cannot_be_right(attach, value, message):
-    """The advice works: the right number, or that the trial failed, which the client refuses for completed trials."""
-    for right in (True, False):
-        client = ready()
-        getattr(client, attach)(2, {"loss": value})
-        before = snapshot(client)
-        for _ in range(2):  # at each call
-            with pytest.raises(UserInputError, match=f"{message}.*attach_data") as caught:
-                next_trial(client)
-        assert snapshot(client) == before
-        if right:
-            client.attach_data(2, {"loss": 3.0})
-        elif attach == "attach_data":
-            assert "client.mark_trial_failed(2)" in str(caught.value)
-            client.mark_trial_failed(2)
-        else:
-            assert "client.attach_data(2, {'loss': math.inf})" in str(caught.value)
-            client.attach_data(2, {"loss": math.inf})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputDataWarning)
-            index, _ = next_trial(client)
-        assert (index, node_of(client, index)) == (3, "SkewGP")
+    """The advice works: that the trial failed, which the client refuses for completed trials, or the right number."""
+    client = ready()
+    getattr(client, attach)(2, {"loss": value})
+    before = snapshot(client)
+    for _ in range(2):  # at each call
+        with pytest.raises(UserInputError, match=f"{message}.*attach_data") as caught:
+            next_trial(client)
+    assert snapshot(client) == before
+    if attach == "attach_data":
+        assert "client.mark_trial_failed(2)" in str(caught.value)
+        client.mark_trial_failed(2)
+    else:
+        assert "client.attach_data(2, {'loss': math.inf})" in str(caught.value)
+        client.attach_data(2, {"loss": 3.0 if value[1] < 0 else math.inf})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        index, _ = next_trial(client)
+    assert (index, node_of(client, index)) == (3, "SkewGP")
 
 
 def test_a_number_without_a_square_of_another_metric_is_left_out():
@@ -147,8 +154,7 @@ def test_a_number_without_a_square_of_another_metric_is_left_out():
     for index, cost in enumerate([0.5, 2.0, math.inf]):
         client.attach_data(index, {"cost": cost})
     with told("'cost' of trial 2"):
-        next_trial(client)
-    assert observations(client)["cost"]["Numeric"].values.tolist() == [0.5, 2.0]
+        assert observations(client)["cost"]["Numeric"].values.tolist() == [0.5, 2.0]
     assert "validity" not in observations(client)
 
 
@@ -157,32 +163,29 @@ def test_a_fit_that_fails_once_is_tried_again_and_fails_at_each_call(monkeypatch
     client = ready()
     next_trial(client)
     client.complete_trial(2, {"loss": 3.0})
-    original = BoTorchGenerator.fit
 
     def fail(self, *args, **kwargs):
         raise ModelFittingError("no fit")
 
-    monkeypatch.setattr(BoTorchGenerator, "fit", fail)
-    for _ in range(2):
-        with pytest.raises(ModelFittingError, match="no fit"):
-            next_trial(client)
-    monkeypatch.setattr(BoTorchGenerator, "fit", original)
+    with monkeypatch.context() as patched:
+        patched.setattr(BoTorchGenerator, "fit", fail)
+        for _ in range(2):
+            with pytest.raises(ModelFittingError, match="no fit"):
+                next_trial(client)
     next_trial(client)
     assert len(datasets(client)["loss"].Y) == 3
 
 
-@pytest.mark.parametrize(
-    ("value", "message"), [(0.3, "0.3 for"), (2, "2.0 for"), (-1, "-1.0 for"), (math.nan, "nan for")]
-)
 @pytest.mark.parametrize("kwargs", [{"validity_metric": "works"}, {"binary_metrics": ["works"]}])
-def test_labels_that_are_neither_0_nor_1(value, message, kwargs):
+def test_labels_that_are_neither_0_nor_1(kwargs):
     client = ready(constraints=["works >= 0.5"], **kwargs)
     client.attach_data(0, {"works": 1})
-    client.attach_data(2, {"works": value})
-    before = snapshot(client)
-    with pytest.raises(UserInputError, match=f"Trial 2 reports {message} 'works'"):
-        next_trial(client)
-    assert snapshot(client) == before
+    for value, message in [(0.3, "0.3 for"), (2, "2.0 for"), (-1, "-1.0 for"), (math.nan, "nan for")]:
+        client.attach_data(2, {"works": value})
+        before = snapshot(client)
+        with pytest.raises(UserInputError, match=f"Trial 2 reports {message} 'works'"):
+            next_trial(client)
+        assert snapshot(client) == before
 
 
 @pytest.mark.slow
@@ -190,10 +193,8 @@ def test_labels_that_are_neither_0_nor_1(value, message, kwargs):
 def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     """What was told meanwhile is stored with the rest; a comparison that could not be stored can be made again."""
     pytest.importorskip("sqlalchemy")
-    from ax.api.client import Client
     from ax.storage.sqa_store.db import get_engine
     from sqlalchemy.exc import OperationalError
-    from stored_experiments import database
 
     monkeypatch.setattr("ax.utils.common.executils.time.sleep", lambda seconds: None)  # Ax waits and tries again
     path, away = tmp_path / "experiment.db", tmp_path / "away.db"
@@ -228,44 +229,3 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     assert stored.trials[index - 1].status.is_abandoned  # the pair of which nobody heard
     assert sorted(stored.lookup_data().df["mean"]) == pytest.approx([0.1, 0.3])
     assert len(recorded_comparisons(stored)) == 2
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda client: attach_censored(client, 1, [], lower=1.0), r"There is no metric \[\]"),
-        (lambda client: attach_censored(client, [], "loss", lower=1.0, arm_name="1_0"), r"Trial \[\] has no arm '1_0'"),
-        (lambda client: attach_censored(client, True, "loss", lower=1.0, arm_name="1_0"), "Trial True has no arm"),
-        (lambda client: withdraw_comparison(client, [], 0), r"There is no trial \[\]"),
-        (lambda client: withdraw_censored(client, True, "loss"), "Trial True has no bounds"),
-        (lambda client: complete_pair(client, [], None), r"Trial \[\] was not created by get_next_pair"),
-        (recorded_comparisons, "experiment must be an Experiment of Ax; got"),
-        (recorded_bounds, "experiment must be an Experiment of Ax; got"),
-    ],
-)
-def test_odd_arguments(call, match):
-    client = experiment_of_four()
-    attach_censored(client, np.int64(1), "loss", lower=np.float32(1))
-    before = snapshot(client)
-    with pytest.raises(UserInputError, match=match):
-        call(client)
-    assert snapshot(client) == before
-    (bound,) = recorded_bounds(client._experiment)
-    assert (bound.trial_index, bound.lower) == (1, 1.0)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda client: attach_comparison(client, 1, 0),
-        get_best_arm,
-        get_next_pair,
-        withdraw_unreadable,
-    ],
-)
-@pytest.mark.parametrize(
-    ("client", "match"), [(None, "client must be a Client of Ax; got None"), (Client(), "has no experiment yet")]
-)
-def test_no_client_or_one_without_an_experiment(call, client, match):
-    with pytest.raises(UserInputError, match=match):
-        call(client)

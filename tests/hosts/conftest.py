@@ -16,6 +16,13 @@ def _quiet():
 
 
 @pytest.fixture
+def few_points(monkeypatch):
+    """Questions about a small part of the search space."""
+    for host in ("ax", "optuna"):
+        monkeypatch.setattr(f"botorch_skewgp.{host}.decisions.NUM_SPREAD", 16)
+
+
+@pytest.fixture
 def compilations(monkeypatch):
     """The kernels that torch is asked to compile, none of which is."""
     asked = []

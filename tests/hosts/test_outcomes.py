@@ -67,15 +67,6 @@ def test_rounding_among_the_best_numbers_cuts_no_others():
     assert np.all(np.diff(values[11:]) < -0.1)
 
 
-def test_a_lower_bound_below_the_floor_is_no_bound_at_the_floor():
-    transform = fit_power_transform(NUMBERS)
-    low = np.array([-np.inf, transform.floor - 1, transform.floor, 0.0, np.nan])
-    assert transform.transform(low)[0] == -np.inf
-    assert transform.transform(low)[1] < transform(low)[1] == transform(low)[2]
-    np.testing.assert_array_equal(transform.transform(low)[2:], transform(low)[2:])
-    assert transform(np.array(np.inf)) == np.inf
-
-
 @pytest.mark.parametrize("numbers", [[], [np.nan], [1.0], [2.0, 2.0], [0.0, 0.0, 1.0], [1e-310, 2e-310, 4e-310]])
 def test_numbers_without_a_shape_stay(numbers):
     assert fit_power_transform(np.array(numbers)) == PowerTransform()

@@ -2,7 +2,6 @@
 
 from optuna.distributions import FloatDistribution
 
-from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference, Tie
 from botorch_skewgp.optuna.internals import study_of
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
@@ -21,18 +20,9 @@ def read(study):
     return read_study(study_of(study), SPACE)
 
 
-def of_kinds(data, *kinds):
-    """The numbers of the trials of judgements."""
-    return tuple(tuple(data.trials[row] for row in told.items) for told in data.judgements if told.kind in kinds)
-
-
-def preferences(data):
-    return of_kinds(data, Preference)
-
-
-def ties(data):
-    return of_kinds(data, Tie)
-
-
-def choices(data):
-    return of_kinds(data, Choice, ChoiceOrNone)
+def told(data):
+    """The numbers of the trials of judgements, by the kind."""
+    found = {}
+    for entry in data.judgements:
+        found.setdefault(entry.kind.__name__, []).append(tuple(data.trials[row] for row in entry.items))
+    return found

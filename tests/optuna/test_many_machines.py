@@ -3,9 +3,13 @@
 import itertools
 import json
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +18,6 @@ import pytest
 pytest.importorskip("optuna")
 
 import optuna
-import postgres
 from optuna.trial import TrialState
 from sqlalchemy import NullPool, text
 
@@ -36,7 +39,60 @@ def hang(trial):
 worker["work"](sys.argv[1], hang)
 """
 
-needs_postgres = pytest.mark.skipif(postgres.binaries() is None, reason="needs Debian's postgresql")
+
+def binaries():
+    """The folder of the newest server's programs; Debian keeps it off the path. `None` without one."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    program = shutil.which("initdb")
+    return None if program is None else Path(program).resolve().parent
+
+
+class Server:
+    """A running server, which can be stopped and started again."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.url = f"postgresql+psycopg://skewgp@/postgres?host={folder}"
+
+    def control(self, *arguments):
+        """Call one of the server's programs, as another user if the test runs as root, which the server refuses."""
+        command = [str(binaries() / arguments[0]), *arguments[1:], "-D", str(self.folder / "data")]
+        if os.geteuid() == 0:
+            command = ["runuser", "-u", owner(), "--", *command]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def start(self):
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
+        self.control("pg_ctl", "start", "-w", "-o", options, "-l", str(self.folder / "log"))
+
+    def stop(self):
+        """At once, as a machine that loses its power."""
+        self.control("pg_ctl", "stop", "-m", "immediate")
+
+
+def owner():
+    """A user who is not root."""
+    return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else "nobody"
+
+
+@contextmanager
+def running_server():
+    """A server that is gone afterwards. Sockets have short names, and root's temporary folders are closed to others."""
+    with tempfile.TemporaryDirectory(prefix="skewgp", ignore_cleanup_errors=True) as name:
+        if os.geteuid() == 0:
+            shutil.chown(name, owner())
+        one = Server(Path(name))
+        one.control("initdb", "-A", "trust", "-U", "skewgp", "--no-sync")
+        one.start()
+        try:
+            yield one
+        finally:
+            one.stop()
+
+
+needs_postgres = pytest.mark.skipif(binaries() is None, reason="needs Debian's postgresql")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
@@ -45,7 +101,7 @@ def url(request, tmp_path):
         yield f"sqlite:///{tmp_path}/study.db"
     else:
         pytest.importorskip("psycopg")
-        with postgres.server() as server:
+        with running_server() as server:
             yield server.url
 
 
@@ -118,7 +174,7 @@ def test_a_worker_is_killed(url):
 def test_a_database_goes_away():
     """The error is the storage's; what was stored is there when it is back, and the study goes on."""
     pytest.importorskip("psycopg")
-    with postgres.server() as server:
+    with running_server() as server:
         study = optuna.create_study(storage=storage_at(server.url), sampler=SkewGPSampler(seed=0, num_startup_trials=3))
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
         trial = study.ask()

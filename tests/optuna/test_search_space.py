@@ -26,6 +26,10 @@ HIGH = {"float": 6.0, "log": 1.0, "stepped": 1.0, "int": 4, "even": 10, "log_int
 MIDDLE = {"float": 2.0, "log": 1e-2, "stepped": 0.5, "int": 2, "even": 6, "log_int": 8, "many": 77, "category": None}
 
 
+def contains(distribution, value):
+    return distribution._contains(distribution.to_internal_repr(value))
+
+
 @pytest.fixture
 def space() -> SearchSpace:
     return SearchSpace(DISTRIBUTIONS)
@@ -38,8 +42,7 @@ def test_values_come_back(space, params):
     for name, value in back.items():
         assert value == (pytest.approx(params[name]) if isinstance(params[name], float) else params[name])
         assert isinstance(value, type(params[name]))
-        entry = DISTRIBUTIONS[name]
-        assert entry._contains(entry.to_internal_repr(value))
+        assert contains(DISTRIBUTIONS[name], value)
 
 
 def test_coordinates_are_of_equal_cells(space):
@@ -54,12 +57,8 @@ def test_coordinates_are_of_equal_cells(space):
 
 def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(space):
     names = list(DISTRIBUTIONS)
-    assert {names[i]: len(values) for i, values in space.discrete_dims.items()} == {
-        "stepped": 11,
-        "int": 4,
-        "even": 5,
-        "log_int": 64,
-    }
+    num_values = {names[i]: len(values) for i, values in space.discrete_dims.items()}
+    assert num_values == {"stepped": 11, "int": 4, "even": 5, "log_int": 64}
     assert {names[i]: values for i, values in space.cat_dims.items()} == {"category": [0.0, 1.0, 2.0]}
     for i, values in (space.discrete_dims | space.cat_dims).items():
         assert (values[0], values[-1]) == tuple(space.domain.bounds[:, i].tolist())
@@ -68,15 +67,11 @@ def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(spac
 
 def test_points_of_the_optimiser_become_values(space):
     """Whatever is between the bounds becomes a value of each distribution."""
-    generator = torch.Generator().manual_seed(0)
-    X = (
-        space.domain.bounds[0]
-        + (space.domain.bounds[1] - space.domain.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
-    )
-    for point in X:
-        for name, value in space.params(point).items():
-            entry = DISTRIBUTIONS[name]
-            assert entry._contains(entry.to_internal_repr(value)), (name, value)
+    lower, upper = space.domain.bounds
+    for point in (
+        lower + (upper - lower) * torch.rand(50, space.dim, generator=torch.Generator().manual_seed(0)).double()
+    ):
+        assert all(contains(DISTRIBUTIONS[name], value) for name, value in space.params(point).items()), point
 
 
 def test_takes_trials_with_the_same_distributions_alone(space):

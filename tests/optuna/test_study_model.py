@@ -15,9 +15,9 @@ from study_cases import SPACE, ask, read
 
 from botorch_skewgp.hosts.data import Observed
 from botorch_skewgp.observations import Censored, Numeric, Preference, Tie, Validity
-from botorch_skewgp.optuna import report_censored, study_model
+from botorch_skewgp.optuna import report_censored
 from botorch_skewgp.optuna.search_space import SearchSpace
-from botorch_skewgp.optuna.study_model import Fits, StudyModel
+from botorch_skewgp.optuna.study_model import Fits, StudyModel, _digest
 
 
 def test_where_only_failures_are_known_running_trials_are_taken_to_fail():
@@ -54,22 +54,13 @@ ALL = torch.arange(3)
 PAIRS = torch.tensor([[0, 1], [2, 1]])
 
 
-@pytest.fixture
-def fitted_models(monkeypatch):
-    """The models that have been fitted."""
-    models, fit = [], study_model.fit_gpytorch_mll
-
-    def counted(mll, **options):
-        models.append(mll.model)
-        return fit(mll, **options)
-
-    monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
-    return models
+def known(told, X=POINTS):
+    return Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL)
 
 
-def asked(fits, *told, X=POINTS, space=SPACE):
-    with fits.of(space) as fitted:
-        return fitted(Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL), "objective")[0]
+def asked(fits, told):
+    with fits.of(SPACE) as fitted:
+        return fitted(known(told), "objective")[0]
 
 
 BEFORE = {
@@ -98,50 +89,44 @@ AFTER = {
 
 
 @pytest.mark.parametrize("before", BEFORE)
-def test_the_same_data_are_fitted_once(fitted_models, before):
+def test_the_same_data_are_fitted_once_and_kept_until_others_are_asked_for(num_fits, before):
     fits = Fits(0)
-    first, second = (asked(fits, *BEFORE[before]) for _ in range(2))
-    assert len(fitted_models) == 1
+    first, second = (asked(fits, BEFORE[before]) for _ in range(2))
+    assert len(num_fits) == 1
     assert first is second
-    anew = asked(Fits(0), *BEFORE[before])
+    asked(fits, [Preference(PAIRS[:1])])
+    anew = asked(fits, BEFORE[before])
+    assert len(num_fits) == 3
     X = torch.tensor([[0.3]], dtype=torch.double)
     for moment in ("mean", "variance"):
         assert torch.equal(getattr(first.posterior(X), moment), getattr(anew.posterior(X), moment))
 
 
 @pytest.mark.parametrize("after", AFTER)
-def test_whatever_changes_is_fitted_again(monkeypatch, after):
-    """Fits themselves are left out, of which some would have to be of one point."""
-    made = []
-    monkeypatch.setattr(
-        study_model,
-        "fitted_model",
-        lambda known, space, **kwargs: made.append(known) or torch.nn.Linear(len(made), 1),
-    )
-    fits, (before, change) = Fits(0), AFTER[after]
-    assert asked(fits, *BEFORE[before]).in_features == asked(fits, *BEFORE[before]).in_features == 1
-    told, rest = change.get("told", BEFORE[before]), {name: value for name, value in change.items() if name != "told"}
-    assert asked(fits, *told, **rest).in_features == asked(fits, *told, **rest).in_features == 2
-    assert asked(fits, *BEFORE[before]).in_features == 3  # what was not asked for last is not kept
+def test_whatever_changes_is_fitted_again(after):
+    before, change = AFTER[after]
+    told, X, space = (change.get(*given) for given in (("told", BEFORE[before]), ("X", POINTS), ("space", SPACE)))
+    digest = _digest(SPACE, known(BEFORE[before]))
+    assert digest == _digest(SPACE, known(BEFORE[before])) != _digest(space, known(told, X))
 
 
-def test_an_error_leaves_what_was_kept(fitted_models):
+def test_an_error_leaves_what_was_kept(num_fits):
     fits = Fits(0)
-    asked(fits, *BEFORE["numbers"])
+    asked(fits, BEFORE["numbers"])
     with pytest.raises(ZeroDivisionError), fits.of(SPACE):
         _ = 1 / 0
-    asked(fits, *BEFORE["numbers"])
-    assert len(fitted_models) == 1
+    asked(fits, BEFORE["numbers"])
+    assert len(num_fits) == 1
 
 
-def test_threads_that_ask_at_the_same_time_share_a_fit(fitted_models):
+def test_threads_that_ask_at_the_same_time_share_a_fit(num_fits):
     fits, together = Fits(0), threading.Barrier(4)
 
     def ask(_):
         together.wait(60)
-        return asked(fits, *BEFORE["numbers"])
+        return asked(fits, BEFORE["numbers"])
 
     with ThreadPoolExecutor(4) as pool:
         models = list(pool.map(ask, range(4)))
-    assert len(fitted_models) == 1
+    assert len(num_fits) == 1
     assert len({id(model) for model in models}) == 1
