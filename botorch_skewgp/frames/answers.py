@@ -11,7 +11,16 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, numbered, sorted_names
+from botorch_skewgp.frames.columns import (
+    codes,
+    column,
+    columns_of_one_length,
+    flags,
+    is_number,
+    numbered,
+    require,
+    sorted_names,
+)
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
 from botorch_skewgp.observations.checks import MAX_CATEGORIES
 
@@ -101,21 +110,23 @@ def read_choices(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has no chosen
             alternative or several; the rows are named.
     """
-    names = [situation, chosen] + [name for name in (person, alternative) if name is not None]
-    found = columns_of_one_length(frame, names, may_be_empty=True)
-    cells = dict(zip(names, found, strict=True))
+    names = [situation, chosen, *(name for name in (person, alternative) if name is not None)]
+    cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty=True), strict=True))
     for name in (situation, person):
         if name is not None:
             column(frame, name)  # which raises for empty cells
     if none is not None and alternative is None:
         raise InputDataError("none is an alternative; give the name of the column of alternatives.")
-    who = [None] * len(found[0]) if person is None else cells[person]
+    num_rows = len(cells[chosen])
+    who = [None] * num_rows if person is None else cells[person]
     event: dict[Any, list[int]] = {}
     for i, key in enumerate(zip(who, cells[situation], strict=True)):
         event.setdefault(key, []).append(i)
-    outside = [alternative is not None and none is not None and cells[alternative][i] == none for i in range(len(who))]
+    outside = [False] * num_rows
+    if none is not None and alternative is not None:
+        outside = [value == none for value in cells[alternative]]
     rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
-    used = [i for i in range(len(who)) if not outside[i]]
+    used = [i for i in range(num_rows) if not outside[i]]
     points, levels = _read_points(frame, attributes, used, chosen)
     X, place = points.unique(dim=0, return_inverse=True)
     at = dict(zip(used, place.tolist(), strict=True))
@@ -124,10 +135,9 @@ def read_choices(
         [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
     ).reshape(-1, width)
     judge, known = (None, None) if person is None else numbered(people, person)
-    if none is None:
-        return Answers(X, (Choice(options, judge=judge),), tuple(attributes), levels, known)
     refused = torch.tensor(first, dtype=torch.bool)
-    return Answers(X, (ChoiceOrNone(options, refused, judge=judge),), tuple(attributes), levels, known)
+    observation = Choice(options, judge=judge) if none is None else ChoiceOrNone(options, refused, judge=judge)
+    return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
 def _chosen_first(
@@ -182,20 +192,17 @@ def read_grades(
     """
     said = columns_of_one_length(frame, [grade] if person is None else [grade, person], may_be_empty=True)[0]
     used = [i for i, value in enumerate(said) if value is not None]
-    place = {value: i for i, value in enumerate(_grades_of([said[i] for i in used], used, grade, grades))}
-    unknown = [i for i in used if said[i] not in place]
-    if unknown:
-        raise InputDataError(
-            f"Column {grade!r} must hold one of {list(place)[:10]}; got {said[unknown[0]]!r} in row {unknown[0]}."
-        )
+    given = [said[i] for i in used]
+    known_grades = _grades_of(given, used, grade, grades)
+    values = codes(given, known_grades, grade, used)
     points, levels = _read_points(frame, attributes, used, grade)
     X, index = points.unique(dim=0, return_inverse=True)
     judge, known = None, None
     if person is not None:
         names = column(frame, person)
         judge, known = numbered([names[i] for i in used], person)
-    values = torch.tensor([place[said[i]] for i in used], dtype=torch.long)
-    return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
+    observation = Ordinal(values, len(known_grades), index, judge=judge)
+    return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
 def _grades_of(
@@ -209,12 +216,8 @@ def _grades_of(
                 f"grades must be a list of different grades, two or more, from the lowest up; got {grades!r}."
             )
         return given
-    wrong = [i for i, value in enumerate(said) if not is_number(value) or value % 1 != 0]
-    if wrong:
-        raise InputDataError(
-            f"Column {name!r} must hold whole numbers, or give grades, a list from the lowest to the highest; got "
-            f"{said[wrong[0]]!r} in row {rows[wrong[0]]}."
-        )
+    what = "whole numbers, or give grades, a list from the lowest to the highest"
+    require(said, name, what, lambda value: is_number(value) and value % 1 == 0, rows)
     if not said:
         return range(2)
     low, high = int(min(said)), int(max(said))
@@ -255,10 +258,7 @@ def _points(
     for name, values in zip(attributes, cells, strict=True):
         if name in levels:
             found.append(codes(values, levels[name], name).double())
-            continue
-        wrong = [i for i, value in enumerate(values) if not is_number(value) or not math.isfinite(value)]
-        if wrong:
-            row = wrong[0] if rows is None else rows[wrong[0]]
-            raise InputDataError(f"Column {name!r} must hold finite numbers; got {values[wrong[0]]!r} in row {row}.")
-        found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
+        else:
+            require(values, name, "finite numbers", lambda value: is_number(value) and math.isfinite(value), rows)
+            found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
     return torch.stack(found, dim=-1)

@@ -13,7 +13,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, sorted_names
+from botorch_skewgp.frames.columns import codes, columns_of_one_length, flags, sorted_names
 from botorch_skewgp.observations.checks import as_probability
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ def habits(
     """
     smoothing = as_probability(smoothing, "smoothing")
     who, when, what = columns_of_one_length(frame, [person, situation, alternative])
-    said = column(frame, chosen, may_be_empty=True)
-    if len(said) != len(who):
-        raise InputDataError(f"Columns {person!r} and {chosen!r} must have one length; got {len(who)} and {len(said)}.")
+    said = columns_of_one_length(frame, [person, chosen], may_be_empty=True)[1]
     is_chosen = torch.tensor(flags([value or 0 for value in said], chosen), dtype=torch.bool)
     people, kinds = (sorted_names(set(values)) for values in (who, what))
     by, kind = codes(who, people, person), codes(what, kinds, alternative)

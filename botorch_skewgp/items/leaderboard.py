@@ -5,9 +5,9 @@ Ranks are functions of all utilities together, so that everything here is comput
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -85,47 +85,12 @@ def leaderboard(
         UnsupportedError: If the model has no mixture posterior with one output, no duels, or no judges.
         ImportError: If pandas is not installed.
     """
-    table = partial(_table, model, items, k, probability, num_samples, seed, at, category)
-    if judge != "each":
-        return table(_number_of(judge, judges))
-    known = sorted(members_of(model, "leaderboard")[0].judges)  # type: ignore[attr-defined]
-    if not known:
-        raise InputDataError('judge="each" needs votes with judges; leave it out.')
-    if judges is not None and len(judges) <= max(known):
-        raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
-    if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
-        raise InputDataError("judges must name each judge once, without the names 'all' and 'panel'.")
-    tables: dict[Any, DataFrame] = {"all": table()}
-    if 2 <= len(known) <= MAX_UTILITIES // len(items_of(members_of(model, "leaderboard")[0])):
-        tables["panel"] = table("panel")
-    for number in known:
-        name: Any = number if judges is None else judges[number]
-        tables[name] = table(number)
-    return pandas().concat(tables, names=["judge"])
-
-
-def _number_of(judge: int | str | None, judges: Sequence[Hashable] | None) -> int | str | None:
-    """The number of a judge given by number or name; raises `InputDataError` for an unknown name."""
-    if judges is None or judge in (None, "new", "panel"):
-        return judge
-    if not isinstance(judges, Sequence) or isinstance(judges, str):
-        raise InputDataError(f"judges must be a list of names; got {judges!r}.")
-    if judge not in judges:
-        raise InputDataError(f"judge must be one of judges, 'new', 'panel' or 'each'; got {judge!r}.")
-    return list(judges).index(judge)
-
-
-def _table(
-    model: Model,
-    items: Sequence[Hashable] | None,
-    k: int | None,
-    probability: float,
-    num_samples: int,
-    seed: int,
-    at: float | None,
-    category: int | None,
-    judge: int | str | None = None,
-) -> DataFrame:
+    table = partial(
+        leaderboard, model, items, k, probability, num_samples=num_samples, seed=seed, at=at, category=category
+    )
+    if judge == "each":
+        return _of_each(table, model, judges)
+    judge = _number_of(judge, judges)
     probability = as_probability(probability, "probability")
     draws = utility_draws(model, num_samples, seed, "leaderboard", judge, at, category)
     n = draws.shape[-1]
@@ -149,14 +114,42 @@ def _table(
     }
     if k is not None:
         columns["p_top"] = (ranks <= k).double().mean(0)
-    wins = mean_win_matrix(model, draws, judge)
-    columns["win_probability"] = wins.sum(-1) / (n - 1)
+    wins = win_statistics(model, draws, judge)[0]
+    columns["win_probability"] = wins.fill_diagonal_(0.0).sum(-1) / (n - 1)
     columns["votes"] = number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
     index = pandas().Index([names[i] for i in order.tolist()], name="item", tupleize_cols=False)
     table = pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
     table.attrs["probability"] = probability  # for a plot's legend
     return table
+
+
+def _of_each(table: Callable[..., DataFrame], model: Model, judges: Sequence[Hashable] | None) -> DataFrame:
+    """The tables of the shared utility, of the panel and of each judge."""
+    first: Any = members_of(model, "leaderboard")[0]
+    known = sorted(first.judges)
+    if not known:
+        raise InputDataError('judge="each" needs votes with judges; leave it out.')
+    if judges is not None and len(judges) <= max(known):
+        raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
+    if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
+        raise InputDataError("judges must name each judge once, without the names 'all' and 'panel'.")
+    shown: dict[Any, int | str | None] = {"all": None}
+    if 2 <= len(known) <= MAX_UTILITIES // len(items_of(first)):
+        shown["panel"] = "panel"
+    shown |= {number if judges is None else judges[number]: number for number in known}
+    return pandas().concat({name: table(judge=judge) for name, judge in shown.items()}, names=["judge"])
+
+
+def _number_of(judge: int | str | None, judges: Sequence[Hashable] | None) -> int | str | None:
+    """The number of a judge given by number or name; raises `InputDataError` for an unknown name."""
+    if judges is None or judge in (None, "new", "panel"):
+        return judge
+    if not isinstance(judges, Sequence) or isinstance(judges, str):
+        raise InputDataError(f"judges must be a list of names; got {judges!r}.")
+    if judge not in judges:
+        raise InputDataError(f"judge must be one of judges, 'new', 'panel' or 'each'; got {judge!r}.")
+    return list(judges).index(judge)
 
 
 def win_probabilities(
@@ -193,22 +186,16 @@ def win_probabilities(
     Raises:
         InputDataError: If names do not fit the items, or a probability is not between 0 and 1.
     """
-    levels = None
+    levels = []
     if probability is not None:
         levels = [(1 + side * as_probability(probability, "probability")) / 2 for side in (-1, 1)]
     draws = utility_draws(model, num_samples, seed, "win_probabilities", judge, at, category)
-    names = check_names(items, draws.shape[-1])
-    mean = _win_frame(mean_win_matrix(model, draws, judge), names)
-    if levels is None:
-        return mean
-    low, high = (_win_frame(ends, names) for ends in win_quantiles(model, draws, judge, levels))
-    return pandas().concat({"mean": mean, "low": low, "high": high}, axis=1)
-
-
-def _win_frame(wins: Tensor, names: list[Any]) -> DataFrame:
-    """A matrix of items as a data frame."""
-    index = pandas().Index(names, tupleize_cols=False)
-    return pandas().DataFrame(wins.fill_diagonal_(torch.nan).cpu().numpy(), index=index, columns=index)
+    index = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
+    mean, *ends = (
+        pandas().DataFrame(wins.fill_diagonal_(torch.nan).cpu().numpy(), index=index, columns=index)
+        for wins in win_statistics(model, draws, judge, levels)
+    )
+    return pandas().concat({"mean": mean, "low": ends[0], "high": ends[1]}, axis=1) if ends else mean
 
 
 def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
@@ -255,25 +242,13 @@ def _wins_given_draws(
         yield draws[of_member][::step].float(), reading, reliabilities
 
 
-def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
-    """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
-    n = draws.shape[-1]
-    total, num = draws.new_zeros(n, n, dtype=torch.float), 0
-    for drawn, reading, reliabilities in _wins_given_draws(model, draws, judge):
-        num += len(drawn)
-        for part in drawn.split(max(1, 2**22 // n**2)):
-            difference = part.unsqueeze(-1) - part.unsqueeze(-2)
-            for value, weight in reliabilities:
-                total += weight * win_of_first(reading, value * difference).sum(0)
-    return (total / num).fill_diagonal_(0.0).double()
-
-
-def win_quantiles(model: Model, draws: Tensor, judge: int | str | None, levels: Sequence[float]) -> Tensor:
-    """Posterior quantiles of the probability that one item wins against another, `len(levels) x n x n`."""
+def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels: Sequence[float] = ()) -> Tensor:
+    """Posterior mean and quantiles of the probability that one item wins, `(1 + len(levels)) x n x n`."""
     parts = list(_wins_given_draws(model, draws, judge))
     n, rows = draws.shape[-1], []
     weight = torch.cat([drawn.new_full((len(drawn),), w) for drawn, _, pairs in parts for _, w in pairs])
-    wanted = weight.new_tensor(levels) * weight.sum()
+    total = weight.sum(dtype=draws.dtype)
+    wanted = weight.new_tensor(levels) * total
     for first in torch.arange(n, device=draws.device).split(max(1, 2**22 // (n * len(weight)))):
         wins = torch.cat(
             [
@@ -282,12 +257,14 @@ def win_quantiles(model: Model, draws: Tensor, judge: int | str | None, levels: 
                 for value, _ in pairs
             ]
         )  # draws x rows x n
-        ordered, order = wins.sort(0)
-        place = torch.searchsorted(
-            weight[order].cumsum(0).movedim(0, -1).contiguous(), wanted.repeat(*wins.shape[1:], 1)
-        )
-        rows.append(ordered.gather(0, place.movedim(-1, 0).clamp(max=len(weight) - 1)))
-    return torch.cat(rows, dim=1).double()
+        found = [(weight.view(-1, 1, 1) * wins).sum(0, keepdim=True, dtype=draws.dtype) / total]
+        if levels:
+            ordered, order = wins.sort(0)
+            below = weight[order].cumsum(0).movedim(0, -1).contiguous()
+            place = torch.searchsorted(below, wanted.repeat(*wins.shape[1:], 1))
+            found.append(ordered.gather(0, place.movedim(-1, 0).clamp(max=len(weight) - 1)))
+        rows.append(torch.cat(found))
+    return torch.cat(rows, dim=1)
 
 
 def number_of_votes(model: Model, n: int) -> Tensor:
@@ -313,6 +290,3 @@ def tiers(draws: Tensor, order: Tensor, probability: float) -> Tensor:
             above = (draws[:, head].unsqueeze(-1) > draws).double().mean(0)
         tier[item] = found + 1
     return tier
-
-
-Goal = Literal["best", "top", "order"]
