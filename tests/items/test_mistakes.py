@@ -56,8 +56,8 @@ def test_a_league_that_nobody_has_voted_in(votes):
 VOTES = [
     (lambda: read_votes([["a", "b"]]), "frame must be a data frame or a dictionary of columns; got list"),
     (lambda: read_votes({"winner": [["a"]], "loser": ["b"]}), "'winner' must hold names"),
-    (lambda: read_votes({**WON, "who": ["x"]}, judge="who"), "Columns 'winner' and 'who' must have one length; got 2 and 1"),
-    (lambda: read_votes({**WON, "end": ["tie"]}, outcome="end"), "Columns 'winner' and 'end' must have one length; got 2 and 1"),
+    (lambda: read_votes({**WON, "who": ["x"]}, judge="who"), "'who' must have one length; got 2 and 1"),
+    (lambda: read_votes({**WON, "end": ["tie"]}, outcome="end"), "'end' must have one length; got 2 and 1"),
     (lambda: read_votes({"winner": ["a"], "loser": ["a"]}), "compared with itself in rows"),
     (lambda: read_votes({"winner": ["a"], "lost": ["b"]}), "no column 'loser'"),
     (lambda: read_votes({"winner": ["a", None], "loser": ["b", "c"]}), r"empty in rows \[1\]"),
