@@ -51,9 +51,6 @@ def plot_tastes(
         inputs: The inputs' names.
         ax: The axes to draw on, one for each input; new ones if `None`.
 
-    Returns:
-        The axes.
-
     Raises:
         InputDataError: If `summary` is not a table of judges, or names or axes are too few or too many.
     """
@@ -91,9 +88,6 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
         table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of the shared utility.
         ax: The axes; those of a new figure if `None`.
         num_items: The number of items to draw, the best ones; at most 60 if `None`.
-
-    Returns:
-        The axes.
 
     Raises:
         InputDataError: If the table is not a leaderboard of one judge with items, or `num_items` is not a positive
