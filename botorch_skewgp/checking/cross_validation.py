@@ -9,7 +9,6 @@ r"""Leave-one-out predictive densities without refitting, and draws and log like
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -72,26 +71,19 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     Raises:
         UnsupportedError: If the model is a fantasy model.
     """
-    per_draw = log_densities_by_draw(model)
-    log_predictive, size = _harmonic_mean(per_draw.log_density)
-    exact = size.new_full(size.shape, torch.inf) if per_draw.is_exact else size
-    return LeaveOneOut(log_predictive, exact, per_draw.observation)
+    log_p, observation, is_exact = _log_densities_by_draw(model)
+    log_sum = torch.logsumexp(-log_p, dim=0)
+    size = torch.exp(2 * log_sum - torch.logsumexp(-2 * log_p, dim=0))  # of the weights 1 / p
+    if is_exact:
+        size = torch.full_like(size, torch.inf)
+    return LeaveOneOut(math.log(len(log_p)) - log_sum, size, observation)
 
 
-class LogDensitiesByDraw(NamedTuple):
-    """Log densities of each observation given each draw of all others, `S x m`, one row if they depend on none.
+def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
+    """Log densities of each observation given each draw of all others, `S x m`, and the number of its object.
 
-    Their harmonic means are the leave-one-out densities.
+    They have a single row, and are exact, if they depend on no draws. See `leave_one_out`.
     """
-
-    log_density: Tensor
-    observation: Tensor
-    is_exact: bool
-
-
-@torch.no_grad()
-def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
-    """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`."""
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.weights is not None for entry in model.observations):
@@ -109,7 +101,9 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
         of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
         unit = torch.cat([unit, sum(counts) + of_entry])
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
-    jacobian = _log_jacobian(model, row_model.mean, counts[1:])
+    jacobian = [row_model.mean.new_zeros(num_prior_rows)]  # the log derivative of each number's warping, if any
+    for entry, count in zip(model.observations, counts[1:], strict=True):
+        jacobian.append(model.likelihood.log_jacobian(entry, row_model.mean, model.outcome_scale).expand(count))
     is_equality = row_model.rows.is_equality
     is_exact = row_model.intervals.num_rows == 0
     log_density = row_model.mean.new_empty(1 if is_exact else draws.rows.shape[-2], sum(counts))
@@ -137,14 +131,11 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
         log_density[:, which] = log_p
     if row_model.numbers.num_rows:
         conditional = _number_conditionals(row_model, rows)
-        log_p = (
-            log_normal_density((row_model.numbers.lower - conditional.mean) / conditional.scale)
-            - conditional.scale.log()
-        )
-        which = unit[is_equality]
-        log_density[:, which] = log_p + jacobian[which - num_prior_rows] - math.log(model.outcome_scale.scale)
+        log_p = log_normal_density((row_model.numbers.lower - conditional.mean) / conditional.scale)
+        log_p = log_p - conditional.scale.log() - math.log(model.outcome_scale.scale)
+        log_density[:, unit[is_equality]] = log_p + torch.cat(jacobian)[unit[is_equality]]
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
-    return LogDensitiesByDraw(log_density[:, num_prior_rows:], index.to(unit.device), is_exact)
+    return log_density[:, num_prior_rows:], index.to(unit.device), is_exact
 
 
 @torch.no_grad()
@@ -177,10 +168,10 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     """
     import arviz
 
-    pointwise = log_densities_by_draw(model)
+    log_density, observation, is_exact = _log_densities_by_draw(model)
     if model.num_outputs != 1:
         raise UnsupportedError(f"to_arviz is for models with one output; this one has {model.num_outputs}.")
-    if pointwise.is_exact:
+    if is_exact:
         raise UnsupportedError("Numbers alone have no draws: their posterior is Gaussian. Use leave_one_out(model).")
     model = deepcopy(model).eval()
     draws = model.draws
@@ -192,22 +183,13 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     def by_chain(samples: Tensor) -> Any:
         return samples.unflatten(0, (draws.num_chains, -1)).cpu().numpy()
 
-    ramp = torch.linspace(0, RAMP, len(pointwise.log_density)).to(pointwise.log_density).unsqueeze(-1)
+    ramp = torch.linspace(0, RAMP, len(log_density)).to(log_density).unsqueeze(-1)
     return arviz.from_dict(
         posterior={"f": by_chain(values.mT)},
-        log_likelihood={"log_density": by_chain(pointwise.log_density - ramp)},
-        constant_data={"X": model.datapoints.cpu().numpy(), "observation": pointwise.observation.cpu().numpy()},
+        log_likelihood={"log_density": by_chain(log_density - ramp)},
+        constant_data={"X": model.datapoints.cpu().numpy(), "observation": observation.cpu().numpy()},
         dims={"f": ["point"], "log_density": ["answer"], "X": ["point", "input"], "observation": ["answer"]},
     )
-
-
-def _log_jacobian(model: SkewGP, like: Tensor, counts: Sequence[int]) -> Tensor:
-    """For each unit the log derivative of the warping of its number, if any."""
-    parts = [
-        model.likelihood.log_jacobian(entry, like, model.outcome_scale).expand(count)
-        for entry, count in zip(model.observations, counts, strict=True)
-    ]
-    return torch.cat([like.new_zeros(0), *parts])
 
 
 def _units(rows: Rows) -> Tensor:
@@ -256,10 +238,3 @@ def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowCond
     diagonal = precision.diagonal()[:k]
     product = (values - ordered.mean(row_model.mean)) @ precision[:, :k]
     return RowConditionals(mean=values[:, :k] - product / diagonal, scale=diagonal.rsqrt().unsqueeze(0))
-
-
-def _harmonic_mean(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Log of `1 / mean(1 / p)` over the first dimension, and the effective size of the weights `1 / p`."""
-    log_sum = torch.logsumexp(-log_p, dim=0)
-    log_sum_of_squares = torch.logsumexp(-2 * log_p, dim=0)
-    return math.log(log_p.shape[0]) - log_sum, torch.exp(2 * log_sum - log_sum_of_squares)
