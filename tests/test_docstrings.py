@@ -39,15 +39,15 @@ def test_example_runs(name):
         sys.modules["matplotlib.pyplot"].close("all")  # it warns of more than twenty figures
 
 
+FILES = {path: path.read_text() for path in sorted((ROOT / "botorch_skewgp").rglob("*.py"))}
+
+
 def _exported(source: str) -> set[str]:
     """The names in `__all__`, which users import."""
     assigned = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign)]
     return {
         name for node in assigned if ast.unparse(node.targets[0]) == "__all__" for name in ast.literal_eval(node.value)
     }
-
-
-EXPORTED = set().union(*(_exported(path.read_text()) for path in (ROOT / "botorch_skewgp").rglob("__init__.py")))
 
 
 def unnamed_errors(source: str, exported: set[str]) -> list[str]:
@@ -81,9 +81,9 @@ def _raised(function: ast.FunctionDef) -> set[str]:
     return {entry.id for entry in classes if isinstance(entry, ast.Name)} - {"NotImplementedError"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "botorch_skewgp").rglob("*.py")), ids=lambda path: path.name)
-def test_errors_are_named(path):
-    assert unnamed_errors(path.read_text(), EXPORTED) == []
+def test_errors_are_named():
+    exported = set().union(*(_exported(source) for path, source in FILES.items() if path.name == "__init__.py"))
+    assert [fault for source in FILES.values() for fault in unnamed_errors(source, exported)] == []
 
 
 def test_an_error_that_is_not_named_is_seen():
@@ -93,14 +93,11 @@ def test_an_error_that_is_not_named_is_seen():
     assert unnamed_errors(source.replace("F.", "F.\n\n    Raises:\n        ValueError: Always.\n    "), {"A"}) == []
 
 
-FOLDERS = sorted(path.parent for path in (ROOT / "botorch_skewgp").rglob("__init__.py"))
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_every_file_has_a_sentence(folder):
+def test_every_file_has_a_sentence():
     """In the docstring of its folder; those of two folders on the page of the architecture."""
-    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-    if folder.name in ("botorch_skewgp", "truncated"):
-        told += (ROOT / "docs" / "architecture.md").read_text()
-    names = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    assert {name for name in names if not re.search(rf"`{name}[`.]", told)} == set()
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for path in (path for path in FILES if path.name == "__init__.py"):
+        told = ast.get_docstring(ast.parse(FILES[path])) or ""
+        told += page if path.parent.name in ("botorch_skewgp", "truncated") else ""
+        names = {other.stem for other in path.parent.glob("*.py")} - {"__init__"}
+        assert {name for name in names if not re.search(rf"`{name}[`.]", told)} == set(), path
