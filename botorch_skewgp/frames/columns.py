@@ -81,6 +81,19 @@ def sorted_names(names: set[Any]) -> list[Any]:
         return ordered
 
 
+def distinct_names(names: Any, what: str) -> list[Any]:
+    """A list of names that differ, none of them empty; raises `InputDataError`."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputDataError(f"{what} must be a list of names; got {names!r}.")
+    found = list(names)
+    wrong = [name for name in found if not isinstance(name, Hashable) or is_empty(name)]
+    if wrong:
+        raise InputDataError(f"{what} must hold names, none of them empty; got {wrong[:2]}.")
+    if len(set(found)) < len(found):
+        raise InputDataError(f"{what} must name each once; got {found[:5]}.")
+    return found
+
+
 def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:
     """Cells of 0 and 1 as booleans, of all rows or of `rows`; raises `InputDataError` for others."""
     require(values, name, "0 or 1", lambda value: is_number(value) and float(value) in (0.0, 1.0), rows)

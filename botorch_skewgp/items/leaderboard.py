@@ -5,7 +5,7 @@ Ranks are functions of all utilities together, so that everything here is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import pandas
+from botorch_skewgp.frames.columns import distinct_names, pandas
 from botorch_skewgp.items.draws import (
     MAX_UTILITIES,
     items_of,
@@ -94,7 +94,7 @@ def leaderboard(
     probability = as_probability(probability, "probability")
     draws = utility_draws(model, num_samples, seed, "leaderboard", judge, at, category)
     n = draws.shape[-1]
-    names = check_names(items, n)
+    names = _names_of(items, n)
     k = None if k is None else as_count(k, "k", least=1, most=n - 1)
     relative = draws - draws.mean(-1, keepdim=True)
     ranks = ranks_of(draws)
@@ -190,7 +190,7 @@ def win_probabilities(
     if probability is not None:
         levels = [(1 + side * as_probability(probability, "probability")) / 2 for side in (-1, 1)]
     draws = utility_draws(model, num_samples, seed, "win_probabilities", judge, at, category)
-    index = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
+    index = pandas().Index(_names_of(items, draws.shape[-1]), tupleize_cols=False)
     mean, *ends = (
         pandas().DataFrame(wins.fill_diagonal_(torch.nan).cpu().numpy(), index=index, columns=index)
         for wins in win_statistics(model, draws, judge, levels)
@@ -198,16 +198,10 @@ def win_probabilities(
     return pandas().concat({"mean": mean, "low": ends[0], "high": ends[1]}, axis=1) if ends else mean
 
 
-def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
+def _names_of(items: Sequence[Hashable] | None, n: int) -> list[Any]:
     """The names of items, by default their numbers; raises `InputDataError` unless there is one for each."""
-    if items is None:
-        return list(range(n))
-    if isinstance(items, str) or not isinstance(items, Iterable):
-        raise InputDataError(f"items must be a list of names; got {items!r}.")
-    names = list(items)
-    if not all(isinstance(name, Hashable) for name in names):
-        raise InputDataError(f"items must hold names; got {names[:2]}.")
-    if len(names) != n or len(set(names)) != n:
+    names = list(range(n)) if items is None else distinct_names(items, "items")
+    if len(names) != n:
         raise InputDataError(f"items must name each of the {n} items of the model once; got {names[:5]}.")
     return names
 

@@ -2,7 +2,7 @@ r"""Votes in a data frame, and as observations of numbered items."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_skewgp.frames.columns import (
     columns_of_one_length,
-    is_empty,
+    distinct_names,
     is_number,
     numbered,
     require,
@@ -111,17 +111,7 @@ def read_votes(
     alone = [i for i, (one, other) in enumerate(zip(a, b, strict=True)) if one == other]
     if alone:
         raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
-    if items is None:
-        names: Sequence[Any] = sorted_names({*a, *b})
-    else:
-        if isinstance(items, str) or not isinstance(items, Iterable):
-            raise InputDataError(f"items must be a list of names; got {items!r}.")
-        names = list(items)
-        wrong = [name for name in names if not isinstance(name, Hashable) or is_empty(name)]
-        if wrong:
-            raise InputDataError(f"items must hold names, none of them empty; got {wrong[:2]}.")
-        if len(set(names)) < len(names):
-            raise InputDataError("items must name each item once.")
+    names = sorted_names({*a, *b}) if items is None else distinct_names(items, "items")
     number = {name: i for i, name in enumerate(names)}
     unknown = sorted_names({*a, *b} - number.keys())
     if unknown:
