@@ -110,22 +110,14 @@ def test_asking_ends(generator):
     assert verdict(model).items.tolist() == [0]
 
 
-def test_judges():
-    model = item_model(3, Preference([[0, 1], [1, 2], [2, 0]], judge=[0, 1, 1]))
-    pairs = next_votes(model, judge=1)
-    assert pairs.shape == (1, 2)
-    assert verdict(model, judge=0).items.tolist() == [0]
-
-
 @pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])
 def test_the_default_dtype_changes_nothing(goal, k):
     """In double precision throughout, as many users of BoTorch set it."""
-    model = item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep")
-    expected = next_votes(model, 2, goal, k)
+    duels = Preference([[0, 1], [2, 3]])
+    expected = next_votes(item_model(6, duels, approximation="ep"), 2, goal, k)
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.double)
     try:
-        found = next_votes(item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep"), 2, goal, k)
+        assert torch.equal(next_votes(item_model(6, duels, approximation="ep"), 2, goal, k), expected)
     finally:
         torch.set_default_dtype(default)
-    assert torch.equal(found, expected)
