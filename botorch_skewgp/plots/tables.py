@@ -63,12 +63,11 @@ def plot_tastes(
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
-        band = f"{summary.level:.0%} band" if i == 0 else None
+        band, interval = f"{summary.level:.0%} band", f"a judge, {summary.level:.0%} interval"
         panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0, label=band)
-        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared" if i == 0 else None)
+        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared")
         bars = [mean[1:] - low[1:], high[1:] - mean[1:]]
-        label = f"a judge, {summary.level:.0%} interval" if i == 0 else None
-        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=label)
+        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=interval)
         panel.set_yticks(place.tolist(), labels=names)
         panel.set_ylim(len(names) - 0.5, -0.5)
         finish(panel, f"taste for {inputs[i]}", "", legend="none")
