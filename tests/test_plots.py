@@ -92,6 +92,7 @@ MODELS = {
 # one or two inputs of three, the others fixed by equal bounds
 NAMES = ("heat", "time", "salt")
 PLANE, AXIS = tensor([[0.0, 0.4, 0.0], [1.0, 0.4, 2.0]]), tensor([[0.0, 0.4, 1.0], [1.0, 0.4, 1.0]])
+CUBE = tensor([[0.0] * 3, [1.0] * 3])
 X3 = tensor([[0.1, 0.4, 1.0], [0.9, 0.4, 1.0], [0.5, 0.1, 1.0], [0.3, 0.4, 0.2]])
 DUELS3 = Preference([[0, 1], [2, 3], [3, 0]])
 
@@ -394,7 +395,7 @@ def test_lines_with_fixed_inputs_are_those_of_the_axis():
     np.testing.assert_allclose(labelled(ax, "mean").get_ydata(), model.posterior(points).mean.detach().flatten())
     assert labelled(ax, "winner").get_xdata().tolist() == [0.1]  # the other duels are elsewhere
     assert plot_map(of("labels of three"), AXIS, "valid", inputs=NAMES).get_xlabel() == "heat"
-    panels = plot_slices(model, tensor([[0.0] * 3, [1.0] * 3]), X3[0], inputs=NAMES)
+    panels = plot_slices(model, CUBE, X3[0], inputs=NAMES)
     assert [panel.get_xlabel() for panel in panels] == [*NAMES]
     against = plot_map(model, PLANE, "win", reference=X3[0], resolution=3)
     assert (against.get_xlabel(), against.get_ylabel()) == ("$x_{1}$", "$x_{3}$")
@@ -450,62 +451,46 @@ def test_units():
     assert plot_posterior(mixed, LINE, resolution=5).get_ylabel() == "$f(x)$"
 
 
+REFUSED = [
+    (lambda: plot_posterior(of("line"), LINE.squeeze(-1)), "lower ones first"),
+    (lambda: plot_posterior(of("line"), LINE.flip(0)), "lower ones not above upper"),
+    (lambda: plot_posterior(of("line"), LINE, probabilities=(0.5, 1.0)), "must be strictly between 0 and 1"),
+    (lambda: plot_posterior(of("square"), LINE), "2 x 2, a column for each input"),
+    (lambda: plot_slices(of("square"), SQUARE, POINTS[0]), "point must have 2 elements"),
+    (lambda: plot_slices(of("square"), SQUARE, POINTS_2D[0], ax=Figure().subplots()), "ax must hold 2 axes"),
+    (lambda: plot_slices(of("three inputs"), PLANE, X3[0]), "lower ones below upper ones"),
+    (lambda: plot_marginal(of("line"), tensor([0.7, 0.1])), "point must have 1 elements"),
+    (lambda: plot_marginal(of("line"), tensor([0.7]), others={"posterior": of("line")}), "own name 'posterior'"),
+    (lambda: plot_map(None, SQUARE), "model must be"),
+    (lambda: plot_map(None, SQUARE, lambda X: X[:, 0] / 0, resolution=4), "finite value for each of the 16 points"),
+    (lambda: plot_map(of("square"), SQUARE, best=POINTS_2D), "best must have 2 elements"),
+    (lambda: plot_map(of("square"), SQUARE, "variance"), "of must be one of mean, skewness, width, win, valid"),
+    (lambda: plot_map(of("square"), SQUARE, "win"), "which needs it"),
+    (lambda: plot_map(of("square"), SQUARE, reference=POINTS_2D[0]), "others are compared with"),
+    (lambda: plot_map(of("square"), SQUARE, "win", reference=POINTS_2D), "reference must have 2 elements"),
+    (lambda: plot_map(of("square"), SQUARE, "win", reference=[0.5, torch.nan]), "reference must hold finite numbers"),
+    (lambda: plot_map(of("labels"), LINE, "win", reference=POINTS[0]), "duels"),
+    (lambda: plot_map(of("three inputs"), AXIS[:1].repeat(2, 1)), "lower ones below upper ones"),
+    (lambda: plot_map(of("three inputs"), PLANE, inputs=["heat"]), "inputs must hold 3 names"),
+    (lambda: plot_threshold(of("square of labels"), SQUARE, 0.6, dim=2), "dim must be 0 or 1"),
+]
+UNSUPPORTED = [
+    (lambda: plot_posterior(of("classes"), LINE), "3 outputs; draw one"),
+    (lambda: plot_posterior(of("logarithms"), LINE), "TransformedPosterior has no quantile"),
+    (lambda: plot_posterior(of("square"), SQUARE), "one input; got 2"),
+    (lambda: plot_posterior(of("batch"), LINE), "draw one of its members"),
+    (lambda: plot_map(of("square"), SQUARE, "valid"), "takes Validity or Binary"),
+    (lambda: plot_map(of("numbers"), LINE, "skewness"), "GPyTorchPosterior has no skewness"),
+    (lambda: plot_map(of("three inputs"), CUBE), r"got 3\. Hold others fixed by equal bounds; plot_slices"),
+    (lambda: plot_threshold(of("labels"), LINE, 0.6), "two inputs"),
+]
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: plot_posterior(of("classes"), LINE), UnsupportedError, "3 outputs; draw one"),
-        (lambda: plot_posterior(of("logarithms"), LINE), UnsupportedError, "TransformedPosterior has no quantile"),
-        (lambda: plot_posterior(of("square"), SQUARE), UnsupportedError, "one input; got 2"),
-        (lambda: plot_posterior(of("square"), LINE), InputDataError, "2 x 2, a column for each input"),
-        (lambda: plot_posterior(of("line"), LINE.squeeze(-1)), InputDataError, "lower ones first"),
-        (lambda: plot_posterior(of("line"), LINE.flip(0)), InputDataError, "lower ones not above upper"),
-        (
-            lambda: plot_posterior(of("line"), LINE, probabilities=(0.5, 1.0)),
-            InputDataError,
-            "probabilities must be strictly between 0 and 1",
-        ),
-        (lambda: plot_posterior(of("batch"), LINE), UnsupportedError, "draw one of its members"),
-        (lambda: plot_slices(of("square"), SQUARE, POINTS[0]), InputDataError, "point must have 2 elements"),
-        (
-            lambda: plot_slices(of("square"), SQUARE, POINTS_2D[0], ax=Figure().subplots()),
-            InputDataError,
-            "ax must hold 2 axes",
-        ),
-        (lambda: plot_slices(of("three inputs"), PLANE, X3[0]), InputDataError, "lower ones below upper ones"),
-        (lambda: plot_marginal(of("line"), tensor([0.7, 0.1])), InputDataError, "point must have 1 elements"),
-        (
-            lambda: plot_marginal(of("line"), tensor([0.7]), others={"posterior": of("line")}),
-            InputDataError,
-            "own name 'posterior'",
-        ),
-        *[
-            (lambda what=what, options=options: plot_map(of("square"), SQUARE, what, **options), error, message)
-            for what, options, error, message in (
-                ("mean", {"best": POINTS_2D}, InputDataError, "best must have 2 elements"),
-                ("valid", {}, UnsupportedError, "takes Validity or Binary"),
-                ("variance", {}, InputDataError, "of must be one of mean, skewness, width, win, valid"),
-                ("win", {}, InputDataError, "which needs it"),
-                ("mean", {"reference": POINTS_2D[0]}, InputDataError, "others are compared with"),
-                ("win", {"reference": POINTS_2D}, InputDataError, "reference must have 2 elements"),
-                ("win", {"reference": [0.5, float("nan")]}, InputDataError, "reference must hold finite numbers"),
-                (lambda X: X[:, 0] / 0, {"resolution": 4}, InputDataError, "finite value for each of the 16 points"),
-            )
-        ],
-        (lambda: plot_map(of("numbers"), LINE, "skewness"), UnsupportedError, "GPyTorchPosterior has no skewness"),
-        (lambda: plot_map(of("labels"), LINE, "win", reference=POINTS[0]), InputDataError, "duels"),
-        (lambda: plot_map(None, SQUARE), InputDataError, "model must be"),
-        (
-            lambda: plot_map(of("three inputs"), tensor([[0.0] * 3, [1.0] * 3])),
-            UnsupportedError,
-            r"got 3\. Hold others fixed by equal bounds; plot_slices",
-        ),
-        (lambda: plot_map(of("three inputs"), AXIS[:1].repeat(2, 1)), InputDataError, "lower ones below upper ones"),
-        (lambda: plot_map(of("three inputs"), PLANE, inputs=["heat"]), InputDataError, "inputs must hold 3 names"),
-        (lambda: plot_threshold(of("labels"), LINE, 0.6), UnsupportedError, "two inputs"),
-        (lambda: plot_threshold(of("square of labels"), SQUARE, 0.6, dim=2), InputDataError, "dim must be 0 or 1"),
-    ],
+    ("error", "call", "message"),
+    [(InputDataError, *entry) for entry in REFUSED] + [(UnsupportedError, *entry) for entry in UNSUPPORTED],
 )
-def test_errors(call, error, message):
+def test_errors(error, call, message):
     with pytest.raises(error, match=message):
         call()
     assert pyplot.get_fignums() == []

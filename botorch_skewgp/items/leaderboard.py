@@ -5,7 +5,7 @@ Ranks are functions of all utilities together, so that everything here is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from botorch_skewgp.items.draws import (
 from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.observations.checks import as_count, as_probability
 from botorch_skewgp.protocols import members_of
-from botorch_skewgp.rows import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -220,42 +219,30 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
     return ordered[places]
 
 
-def _wins_given_draws(
-    model: Model, draws: Tensor, judge: int | str | None
-) -> Iterator[tuple[Tensor, Reading, Sequence[tuple[float, float]]]]:
-    """The draws of each member, thinned for many items, its reading, and pairs of a reliability and its weight."""
-    readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
-    step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
-    members: Sequence[Any] = members_of(model, "leaderboard")
-    for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
-        reliability = member.judge_reliability
-        around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
-        reliabilities = [(1.0, 1.0)]
-        if around is not None:
-            reliabilities = list(zip(around[0].tolist(), around[1].tolist(), strict=True))
-        yield draws[of_member][::step].float(), reading, reliabilities
-
-
 def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels: Sequence[float] = ()) -> Tensor:
     """Posterior mean and quantiles of the probability that one item wins, `(1 + len(levels)) x n x n`."""
-    parts = list(_wins_given_draws(model, draws, judge))
-    n, rows = draws.shape[-1], []
-    weight = torch.cat([drawn.new_full((len(drawn),), w) for drawn, _, pairs in parts for _, w in pairs])
+    readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
+    members: Sequence[Any] = members_of(model, "leaderboard")
+    step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))  # draws are thinned for many items
+    parts, weights = [], []
+    for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        drawn = draws[of_member][::step].float()
+        reliability = member.judge_reliability
+        around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
+        values, probabilities = (drawn.new_ones(1), drawn.new_ones(1)) if around is None else around
+        parts += [(reading, value * drawn) for value in values.tolist()]
+        weights.append(probabilities.to(drawn).repeat_interleave(len(drawn)))
+    weight, rows = torch.cat(weights), []
     total = weight.sum(dtype=draws.dtype)
-    wanted = weight.new_tensor(levels) * total
     for first in torch.arange(n, device=draws.device).split(max(1, 2**22 // (n * len(weight)))):
         wins = torch.cat(
-            [
-                win_of_first(reading, value * (drawn[:, first].unsqueeze(-1) - drawn.unsqueeze(-2)))
-                for drawn, reading, pairs in parts
-                for value, _ in pairs
-            ]
+            [win_of_first(reading, drawn[:, first].unsqueeze(-1) - drawn.unsqueeze(-2)) for reading, drawn in parts]
         )  # draws x rows x n
         found = [(weight.view(-1, 1, 1) * wins).sum(0, keepdim=True, dtype=draws.dtype) / total]
         if levels:
             ordered, order = wins.sort(0)
             below = weight[order].cumsum(0).movedim(0, -1).contiguous()
-            place = torch.searchsorted(below, wanted.repeat(*wins.shape[1:], 1))
+            place = torch.searchsorted(below, (weight.new_tensor(levels) * total).repeat(*wins.shape[1:], 1))
             found.append(ordered.gather(0, place.movedim(-1, 0).clamp(max=len(weight) - 1)))
         rows.append(torch.cat(found))
     return torch.cat(rows, dim=1)

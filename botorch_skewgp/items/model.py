@@ -106,10 +106,9 @@ def item_model(
             categories or times do not fit the votes.
     """
     num_items = as_count(num_items, "num_items")
-    given = _as_votes(votes)
+    given = _checked_votes(votes, num_items)
     if not given and likelihood is None:
         given = (Preference(torch.empty(0, 2, dtype=torch.long)),)
-    _check_votes(given, num_items)
     X = item_points(torch.arange(num_items), features)
     told = circumstances(advantages, categories, times, given)
     first = X.shape[-1]
@@ -145,20 +144,15 @@ def _at_rows(entry: Observation, rows: Tensor) -> Observation:
     return entry.at_columns(lambda index, by: rows)
 
 
-def _as_votes(votes: Any) -> tuple[Observation, ...]:
-    if isinstance(votes, Observation):
-        return (votes,)
-    if not isinstance(votes, Sequence):
+def _checked_votes(votes: Any, num_items: int, before: Sequence[Observation] = ()) -> tuple[Observation, ...]:
+    """Votes as a tuple; raises for unknown items, and warns of ties alone, also among votes before."""
+    if not isinstance(votes, Observation | Sequence):
         raise InputDataError(
             f"votes must be an observation such as Preference, or a list of them; got {type(votes).__name__}. Give "
             "votes.observations of what read_votes returns."
         )
-    return tuple(votes)
-
-
-def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[Observation] = ()) -> None:
-    """Raise for unknown items and warn of ties alone, also among votes before."""
-    for entry in votes:
+    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    for entry in given:
         if not isinstance(entry, Observation):
             raise InputDataError(f"votes must be observations such as Preference and Tie; got {type(entry).__name__}.")
         index = getattr(entry, entry.index_field)
@@ -168,7 +162,7 @@ def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[
                 f"{type(entry).__name__} names items {unknown}; there are {num_items}, numbered from 0. Raise "
                 "num_items, or use add_items."
             )
-    every = [*before, *votes]
+    every = [*before, *given]
     told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in every)
     if sum(len(entry.ties) for entry in every) and not told:
         warnings.warn(
@@ -177,6 +171,7 @@ def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[
             InputDataWarning,
             stacklevel=3,
         )
+    return given
 
 
 def add_votes(
@@ -200,8 +195,7 @@ def add_votes(
             times are not those that the model has.
     """
     check_class(model, "model", ItemModel)
-    given = _as_votes(votes)
-    _check_votes(given, len(model.item_rows), [*model.observations])
+    given = _checked_votes(votes, len(model.item_rows), model.observations)
     told = circumstances(advantages, categories, times, given)
     if told.kinds != model.circumstances:
         raise InputDataError("New votes must have the same kinds of advantages, categories and times as those before.")
