@@ -106,8 +106,8 @@ def test_grades_of_named_items():
     assert observation.grades.tolist() == [2, 0, 1]
     assert observation.judge.tolist() == [0, 1, 1]
     assert answers.train_X[observation.index].flatten().tolist() == [1.0, 0.0, 1.0]
-    with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'yes' in row 0"):
-        read_grades(frame, "said", ["item"], "id", grades=["no", "perhaps"])
+    with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'perhaps' in row 3"):
+        read_grades(frame, "said", ["item"], "id", grades=["no", "yes"])
     with pytest.raises(InputDataError, match="whole numbers, or give grades"):
         read_grades(frame, "said", ["item"], "id")
 

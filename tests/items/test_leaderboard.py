@@ -80,6 +80,17 @@ def test_intervals_of_win_probabilities_are_those_of_differences(five):
     np.testing.assert_allclose(table["mean"], win_probabilities(five, num_samples=4_000, seed=3))
 
 
+def test_intervals_for_a_new_judge_weigh_reliabilities():
+    model = item_model(2, Preference([[0, 1]] * 3 + [[1, 0]], judge=[0, 0, 1, 1]), approximation="ep")
+    table = win_probabilities(model, judge="new", probability=0.8, num_samples=500)
+    draws, (values, weights) = utility_draws(model, 500, 0, "test", "new"), model.judge_reliability.around_judge("new")
+    gap = values.unsqueeze(-1) * (draws[:, 0] - draws[:, 1])
+    wins, order = torch.special.ndtr(gap / math.sqrt(2)).flatten().detach().sort()
+    share = weights.repeat_interleave(500)[order].cumsum(0) / (500 * weights.sum())
+    for name, level in (("low", 0.1), ("high", 0.9)):
+        assert table[name].loc[0, 1] == pytest.approx(wins[share.gt(level).nonzero()[0]].item(), abs=1e-3)
+
+
 def test_win_probabilities_are_predictive_ones(five):
     table = win_probabilities(five, [("a", i) for i in range(5)], num_samples=20_000)  # names may be pairs
     assert np.isnan(np.diag(table)).all()

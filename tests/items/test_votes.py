@@ -110,5 +110,6 @@ def test_read_votes_names_who_was_at_home():
     assert told["times"].tolist() == [3.0, 2.0, 1.0]
     model = item_model(3, votes.observations, **told)
     assert model.items_at().tolist() == [[i, 0.0, -1.0, 3.0] for i in range(3)]
+    assert model.items_at(at=1.0, category=1).tolist() == [[i, 0.0, 1.0, 1.0] for i in range(3)]
     with pytest.raises(InputDataError, match="'week' must hold numbers; got 'May' in row 1"):
         read_votes({**frame, "week": [3, "May", 2]}, "a", "b", "said", time="week")
