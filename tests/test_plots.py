@@ -554,5 +554,6 @@ def test_a_map_that_unscaled_inputs_leave_constant_says_so(dim, generator):
     assert not plot_map(small, bounds / 100, of=lambda X: torch.zeros(len(X))).texts  # constant for another reason
     learned = SkewGP(X, Preference([[0, 1]]), input_transform=Normalize(dim))
     before = learned.input_transform.bounds.clone()
-    plot_map(learned, 9 * bounds, of=lambda X: torch.zeros(len(X)))
+    assert plot_map(learned, 9 * bounds, of=lambda X: torch.zeros(len(X))).texts
     assert torch.equal(learned.input_transform.bounds, before)
+    assert learned.input_transform.training
