@@ -17,13 +17,12 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.models.conditioning import draw_values
-from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.row_factor import open_uniform
-from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import RowConditionals
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 RAMP = 1e-9  # nats, from the first draw to the last: far above rounding, far below all errors
@@ -120,7 +119,7 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
-        conditional = _unit_conditionals(distribution, rows, interval_unit)
+        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, interval_unit)
         log_p = log_interval_probability(
             (distribution.lower - conditional.mean) / conditional.scale,
             (distribution.upper - conditional.mean) / conditional.scale,
@@ -130,9 +129,15 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
         log_density[:, which] = log_p
     if row_model.numbers.num_rows:
-        conditional = _number_conditionals(row_model, rows)
-        log_p = log_normal_density((row_model.numbers.lower - conditional.mean) / conditional.scale)
-        log_p = log_p - conditional.scale.log() - math.log(model.outcome_scale.scale)
+        numbers, k = row_model.numbers, row_model.numbers.num_rows
+        every = Rows.cat([numbers, row_model.intervals])
+        joint = every.covariance(row_model.covariance) + torch.diag_embed(every.noise)
+        drawn = rows[: len(log_density)]
+        values = torch.cat([numbers.lower.expand(len(drawn), -1), drawn], dim=-1)
+        alone = torch.arange(every.num_rows, device=values.device)
+        given = _conditionals(values, every.mean(row_model.mean), cholesky_with_relative_jitter(joint), alone)
+        mean, scale = given.mean[:, :k], given.scale[:, :k]
+        log_p = log_normal_density((numbers.lower - mean) / scale) - scale.log() - math.log(model.outcome_scale.scale)
         log_density[:, unit[is_equality]] = log_p + torch.cat(jacobian)[unit[is_equality]]
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
     return log_density[:, num_prior_rows:], index.to(unit.device), is_exact
@@ -209,32 +214,15 @@ def _units(rows: Rows) -> Tensor:
         label = lowest
 
 
-def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor) -> RowConditionals:
+def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> RowConditionals:
     """The normal distribution of every row given draws of all other units and of the later rows of its own.
 
     With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these have standard deviations
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
     """
-    if unit.bincount().amax() == 1:
-        return distribution.conditionals(rows)
-    precision = torch.cholesky_inverse(distribution.gamma_cholesky)
+    precision = torch.cholesky_inverse(cholesky)
     blocks = torch.where(unit == unit.unsqueeze(-1), precision, torch.zeros_like(precision))
     L = cholesky_with_relative_jitter(blocks)
-    product = (rows - distribution.mean) @ precision
-    above = torch.linalg.solve_triangular(L, product.mT, upper=False).mT
+    above = torch.linalg.solve_triangular(L, ((values - mean) @ precision).mT, upper=False).mT
     scale = 1 / L.diagonal()
-    return RowConditionals(mean=rows - above * scale, scale=scale.unsqueeze(0))
-
-
-def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowConditionals:
-    """The normal distribution of every number given the other numbers and draws of the interval rows."""
-    numbers, k = row_model.numbers, row_model.numbers.num_rows
-    if row_model.intervals.num_rows == 0:
-        interval_draws = interval_draws[:1]
-    ordered = Rows.cat([numbers, row_model.intervals])
-    joint = ordered.covariance(row_model.covariance) + torch.diag_embed(ordered.noise)
-    values = torch.cat([numbers.lower.expand(interval_draws.shape[0], -1), interval_draws], dim=-1)
-    precision = torch.cholesky_inverse(cholesky_with_relative_jitter(joint))
-    diagonal = precision.diagonal()[:k]
-    product = (values - ordered.mean(row_model.mean)) @ precision[:, :k]
-    return RowConditionals(mean=values[:, :k] - product / diagonal, scale=diagonal.rsqrt().unsqueeze(0))
+    return RowConditionals(mean=values - above * scale, scale=scale.unsqueeze(0))
