@@ -1,6 +1,7 @@
 """Leaderboards against closed forms of one vote, and against loops over draws."""
 
 import math
+import sys
 from functools import partial
 
 import numpy as np
@@ -9,8 +10,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 
 from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, win_probabilities
-from botorch_skewgp.items.draws import utility_draws
-from botorch_skewgp.items.leaderboard import ranks_of, tiers
+from botorch_skewgp.items.leaderboard import ranks_of, tiers, utility_draws
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference, Tie
@@ -168,7 +168,7 @@ def test_tables_of_each_judge_and_of_the_panel():
 
 
 def test_a_panel_too_large(monkeypatch):
-    monkeypatch.setattr("botorch_skewgp.items.draws.MAX_UTILITIES", 3)
+    monkeypatch.setattr(sys.modules["botorch_skewgp.items.leaderboard"], "MAX_UTILITIES", 3)
     with pytest.raises(UnsupportedError, match="too many"):
         leaderboard(item_model(2, Preference([[0, 1], [1, 0]], judge=[0, 1])), judge="panel")
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
-from botorch_skewgp.items.draws import utility_draws
+from botorch_skewgp.items.leaderboard import utility_draws
 from botorch_skewgp.observations import Preference, Tie
 
 
