@@ -97,7 +97,7 @@ def plot_posterior(
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
     (label,) = input_labels(bounds, inputs)
-    line = _Line(model, bounds, probabilities, resolution)
+    line = _Slice(model, bounds, probabilities, resolution)
     ax = new_axes(ax, (6.4, 3.6))
     line.draw(ax, color)
     if gaussian:
@@ -143,7 +143,7 @@ def plot_slices(
     d, names = bounds.shape[1], input_labels(bounds, inputs)
     point = as_point(point, "point", d).to(bounds)
     through = torch.where(torch.eye(d, device=bounds.device).bool().unsqueeze(1), bounds, point)  # d x 2 x d
-    lines = [_Line(model, fixed, probabilities, resolution) for fixed in through]
+    lines = [_Slice(model, fixed, probabilities, resolution) for fixed in through]
     panels = new_panels(ax, d, (3.0, 2.5), sharey=True)
     for i, (panel, line) in enumerate(zip(panels, lines, strict=True)):
         line.draw(panel, BLUE)
@@ -359,7 +359,7 @@ def plot_threshold(
     return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")
 
 
-class _Line:
+class _Slice:
     """The marginals of a model along the one free input of its bounds, and the edges of bands, `2 x n` each."""
 
     def __init__(self, model: Model, bounds: Tensor, probabilities: Sequence[float], resolution: int) -> None:
