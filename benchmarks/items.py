@@ -29,8 +29,7 @@ from torch import Tensor
 from benchmarks._race import Cell, Group, Race, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
-from botorch_skewgp.items.draws import utility_draws
-from botorch_skewgp.items.leaderboard import ranks_of
+from botorch_skewgp.items.leaderboard import ranks_of, utility_draws
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 

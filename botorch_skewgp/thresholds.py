@@ -1,9 +1,7 @@
 r"""Thresholds: where the probability of a yes crosses a level, along one input given the others.
 
-The probability of a yes is a monotone function of the latent function, the psychometric function of the field
-([Kingdom2016psychophysics]_). So `P(yes) >= level` is `f(x) >= c` with one number `c`, and the threshold of a function
-is where it first reaches `c`. Joint draws of the latent function along the input give its posterior: the median, a
-credible band, and the probability that there is no crossing within the bounds.
+`P(yes) >= level` is `f(x) >= c` with one number `c`, since the probability of a yes is a monotone function of the
+latent function, the psychometric function of the field ([Kingdom2016psychophysics]_). Joint draws are solved for it.
 
 .. [Kingdom2016psychophysics] F. A. A. Kingdom, N. Prins. Psychophysics: a practical introduction. 2nd edition, Academic
    Press, 2016.
@@ -203,7 +201,7 @@ def threshold(
     with torch.no_grad():
         for part in lines.split(max(1, MAX_ENTRIES // (draws_each * num_points))) if len(lines) else ():
             crossings = [
-                _first_crossing(_excess(member, function, level, part, draws_each, seed))
+                _first_crossing(function.sign * (_draws(member, part, draws_each, seed) - function.latent_level(level)))
                 for member, function in zip(members, functions, strict=True)
             ]
             at = ends[0] + (ends[1] - ends[0]) * torch.cat(crossings)
@@ -214,10 +212,8 @@ def threshold(
     return Threshold(*torch.cat(parts, dim=-1).reshape(5, *X.shape[:-1]))
 
 
-def _excess(
-    member: LatentModel, function: PsychometricFunction, level: float, lines: Tensor, num_draws: int, seed: int
-) -> Tensor:
-    """By how much draws of the latent function are on the yes side of the level, `num_draws x N x num_points`."""
+def _draws(member: LatentModel, lines: Tensor, num_draws: int, seed: int) -> Tensor:
+    """Draws of the latent function along lines, `num_draws x N x num_points`."""
     posterior = member.latent_posterior(lines)
     if posterior.num_points != lines.shape[-2] or posterior.batch_shape != lines.shape[:-2]:
         raise UnsupportedError("threshold takes no models with batch dimensions, nor input transforms that add points.")
@@ -226,8 +222,7 @@ def _excess(
     base = torch.randn(num_draws, 1, posterior.base_sample_shape[-1], generator=generator, **options)  # type: ignore[call-overload]
     even = (torch.arange(num_draws, **options) + 0.5) / num_draws  # type: ignore[call-overload]
     base[:, 0, 0] = torch.special.ndtri(even)  # each draw of the rows as often as the others
-    latent = posterior.rsample_from_base_samples(torch.Size([num_draws]), base).squeeze(-1)
-    return function.sign * (latent - function.latent_level(level))
+    return posterior.rsample_from_base_samples(torch.Size([num_draws]), base).squeeze(-1)
 
 
 def _first_crossing(excess: Tensor) -> Tensor:

@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
-from botorch.acquisition.multi_objective import logei
-from hypothesis import settings
 
-# Same examples in every run, and no timing.
-settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
-settings.load_profile("fixed")
+if TYPE_CHECKING:
+    import torch
 
 SEED = 20_260_101
-
-# What a test must leave as it found it: name, getter, setter.
-GLOBAL_STATE: list[tuple[str, Callable, Callable]] = [
-    ("default dtype", torch.get_default_dtype, torch.set_default_dtype),
-    ("default device", torch.get_default_device, torch.set_default_device),
-    ("number of threads", torch.get_num_threads, torch.set_num_threads),
-    ("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
-    ("anomaly detection", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-    (
-        "deterministic algorithms",
-        torch.are_deterministic_algorithms_enabled,
-        torch.use_deterministic_algorithms,
-    ),
-]
 
 
 @pytest.fixture(autouse=True)
 def torch_global_state() -> Iterator[None]:
     """Fix torch's seed before a test; afterwards restore its global state, and fail the test that changed it."""
-    before = [get() for _, get, _ in GLOBAL_STATE]
+    import torch
+
+    state = {  # what a test must leave as it found it: getter, setter
+        "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+        "default device": (torch.get_default_device, torch.set_default_device),
+        "number of threads": (torch.get_num_threads, torch.set_num_threads),
+        "grad mode": (torch.is_grad_enabled, torch.set_grad_enabled),
+        "anomaly detection": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+        "deterministic algorithms": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    }
+    before = [get() for get, _ in state.values()]
     torch.manual_seed(SEED)
     yield
     changes = []
-    for (name, get, restore), value in zip(GLOBAL_STATE, before, strict=True):
+    for (name, (get, restore)), value in zip(state.items(), before, strict=True):
         if (now := get()) != value:
             changes.append(f"{name}: {value} became {now}")
             restore(value)
@@ -49,20 +42,33 @@ def torch_global_state() -> Iterator[None]:
 @pytest.fixture
 def generator() -> torch.Generator:
     """A seeded generator on the CPU."""
+    import torch
+
     return torch.Generator().manual_seed(SEED)
 
 
-def pytest_configure() -> None:
-    """Keep BoTorch from compiling a kernel for this machine, which takes a minute and rounds as the machine does.
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix Hypothesis' examples, and keep BoTorch from compiling a kernel that rounds as the machine does.
 
     With `DEFAULT_DTYPE=double` in the environment, tests run under the default dtype that many users of BoTorch set.
+    The process that only hands tests out to others does not pay for the imports.
     """
-    logei._load_attempted = True
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    import torch
+    from botorch.acquisition.multi_objective import logei
+    from hypothesis import settings
+
+    settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+    settings.load_profile("fixed")
+    logei._load_attempted = True  # else BoTorch compiles one, in a minute
     torch.set_default_dtype(getattr(torch, os.environ.get("DEFAULT_DTYPE", "float32")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests marked `gpu` where there is no CUDA device."""
+    import torch
+
     if torch.cuda.is_available():
         return
     for item in items:

@@ -80,7 +80,7 @@ def test_all_kinds_at_once_whose_tensors_are_there_already():
     for method in ("ep", corrected_log_normalizer, "exact"):
         torch.manual_seed(0)
         value, reference = model.log_marginal_likelihood(method), expected.log_marginal_likelihood(method)
-        assert abs(float(value.value) - float(reference.value)) < 1e-4 if method != "exact" else 0.5
+        assert abs(float(value.value) - float(reference.value)) < (0.5 if method == "exact" else 1e-4)
 
 
 def test_a_fit_finds_the_same_hyperparameters():
@@ -120,26 +120,38 @@ def test_every_sampler(sampler):
     assert model.posterior(TEST_X.to(CUDA)).mean.isfinite().all()
 
 
-def test_skew_prior():
-    prior = SkewPrior(X[[2, 4]], torch.tensor([1.0, -1.0], dtype=torch.float64), 0.0)
-    expected = SkewGP(X, Preference(PAIRS), skew_prior=copy.deepcopy(prior)).posterior(TEST_X)
-    assert_near(SkewGP(X.to(CUDA), Preference(PAIRS), skew_prior=prior).posterior(TEST_X.to(CUDA)), expected)
+def condition(at):
+    rising = Slope(0, [1], index=[3])
+    model = SkewGP(X.to(at), [Preference(PAIRS), rising])
+    model.posterior(X.to(at))
+    return model.condition_on_observations(TEST_X.to(at), [Preference([[0, 1]]), Slope(1, [1], index=[2])])
 
 
-def test_inducing_points():
-    points = torch.rand(80, 2, dtype=torch.float64)
-    labels = Binary(points.sum(-1) > 1)
-    expected = SkewGP(points, labels, inducing_points=points[:20]).posterior(TEST_X)
-    model = SkewGP(points.to(CUDA), labels, inducing_points=points[:20])
-    assert_near(model.posterior(TEST_X.to(CUDA)), expected)
-    assert SkewGP(points.to(CUDA), labels, inducing_points=20).posterior(TEST_X.to(CUDA)).mean.isfinite().all()
+def many_duels(at):
+    generator = torch.Generator().manual_seed(0)
+    pairs = torch.randint(5, (3000, 1), generator=generator) + torch.tensor([0, 1])
+    is_slip = torch.rand(3000, 1, generator=generator) < 0.3
+    return SkewGP(X.to(at), Preference(torch.where(is_slip ^ (pairs[:, :1] % 2 == 0), pairs, pairs.flip(-1))))
 
 
-def test_many_duels_between_few_items():
-    pairs = torch.randint(5, (3000, 1)) + torch.tensor([0, 1])
-    noisy = torch.where((torch.rand(3000, 1) < 0.3) ^ (pairs[:, :1] % 2 == 0), pairs, pairs.flip(-1))
-    expected = SkewGP(X, Preference(noisy)).posterior(TEST_X)
-    assert_near(SkewGP(X.to(CUDA), Preference(noisy)).posterior(TEST_X.to(CUDA)), expected)
+MANY = torch.rand(80, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+CUTPOINTS = torch.tensor([-0.5, 0.7], dtype=torch.float64)
+SLOPES = torch.tensor([1.0, -1.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda at: SkewGP(X.to(at), Preference(PAIRS), skew_prior=SkewPrior(X[[2, 4]], SLOPES, 0.0)),
+        lambda at: SkewGP(MANY.to(at), Binary(MANY.sum(-1) > 1), inducing_points=MANY[:20]),
+        lambda at: SkewGP(X.to(at), KINDS["ordinal"], OrdinalLikelihood(3, CUTPOINTS.to(at))),
+        many_duels,
+        condition,
+    ],
+    ids=["skew prior", "inducing points", "given cut-points", "many duels", "more data"],
+)
+def test_posteriors_are_those_of_the_cpu(make):
+    assert_near(make(CUDA).posterior(TEST_X.to(CUDA)), make("cpu").posterior(TEST_X))
 
 
 @pytest.mark.parametrize("chosen", [["preference"], ["numeric", "preference", "validity"]])
@@ -172,21 +184,9 @@ def test_the_next_pair(where):
     assert best.device.type == CUDA.type
 
 
-def test_more_data():
-    rising = Slope(0, [1], index=[3])
-    model = SkewGP(X.to(CUDA), [Preference(PAIRS), rising])
-    model.posterior(X.to(CUDA))
-    new = model.condition_on_observations(TEST_X.to(CUDA), [Preference([[0, 1]]), Slope(1, [1], index=[2])])
-    everything = [Preference(PAIRS), rising, Preference([[6, 7]]), Slope(1, [1], index=[8])]
-    expected = SkewGP(torch.cat([X, TEST_X]), everything).posterior(TEST_X)
-    assert_near(new.posterior(TEST_X.to(CUDA)), expected)
-
-
-def test_given_cutpoints():
-    cutpoints = torch.tensor([-0.5, 0.7], dtype=torch.float64)
-    expected = SkewGP(X, KINDS["ordinal"], OrdinalLikelihood(3, cutpoints)).posterior(TEST_X)
-    model = SkewGP(X.to(CUDA), KINDS["ordinal"], OrdinalLikelihood(3, cutpoints.to(CUDA)))
-    assert_near(model.posterior(TEST_X.to(CUDA)), expected)
+def test_inducing_points_are_chosen():
+    model = SkewGP(MANY.to(CUDA), Binary(MANY.sum(-1) > 1), inducing_points=20)
+    assert model.posterior(TEST_X.to(CUDA)).mean.isfinite().all()
 
 
 def test_paths_and_leave_one_out():

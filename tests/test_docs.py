@@ -14,7 +14,7 @@ import pytest
 import torch
 from botorch.exceptions import errors
 from botorch.exceptions import warnings as botorch_warnings
-from code_blocks import ROOT, markdown_blocks, public_modules, run
+from code_blocks import ROOT, markdown_blocks, parsed_package, public_modules, run
 from linear_operator.utils import errors as linear_operator_errors
 
 from benchmarks import tables
@@ -64,12 +64,11 @@ def test_every_error_and_warning_is_on_the_pages_of_trouble():
 def test_every_class_that_is_raised_is_on_the_pages_of_trouble():
     """Those raised in place of a message of their own: names in `raise` statements and in calls of `warnings.warn`."""
     headings, found = set(headings_of_trouble()), set[str]()
-    for path in (ROOT / "botorch_skewgp").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                found.add(ast.unparse(node.exc.func))
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
-                found |= {ast.unparse(category) for category in node.args[1:2]}
+    for node in (node for tree in parsed_package().values() for node in ast.walk(tree)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            found.add(ast.unparse(node.exc.func))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "warn":
+            found |= {ast.unparse(category) for category in node.args[1:2]}
     found = {name for name in found if name.endswith(("Error", "Warning"))}
     internal = {"TypeError", "AssertionError"}  # caught by the package; BoTorch's own check of shapes
     assert {"UserInputError", "PoorDrawsWarning"} <= found

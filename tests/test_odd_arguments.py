@@ -201,7 +201,7 @@ def test_models_are_unchanged_after_errors():
 
 def test_a_model_with_judges_takes_rates_of_judges_and_answers_without_a_name():
     of_both = [Preference(PAIRS, judge=[0, 1, 0]), Preference([[5, 0]])]
-    model = SkewGP(X, of_both, likelihood=PreferenceLikelihood(slip=[0.1, 0.2]), draw_settings=FEW)
+    model = SkewGP(X, of_both, likelihood=PreferenceLikelihood(slip=[0.1, 0.2]), approximation="ep")
     assert model.posterior(X).mean.shape == (6, 1)
     assert SkewGP(X, likelihood=PreferenceLikelihood(slip=[0.1, 0.2])).num_outputs == 1  # no answers yet
 

@@ -10,6 +10,8 @@ import tomllib
 import pytest
 from code_blocks import ROOT
 
+from benchmarks import tables
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -57,30 +59,21 @@ def test_extras_are_named_where_installation_is_told():
     assert set(PROJECT["optional-dependencies"]) <= set(re.findall(r"`(\w+)`", table))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "README.md",
-        "docs/index.md",
-        "docs/getting_started.md",
-        "docs/bofire.md",
-        "docs/ax.md",
-        "docs/optuna.md",
-        "docs/optuna_running.md",
-    ],
-)
-def test_nothing_is_installed_that_is_nowhere(path):
+def test_nothing_is_installed_that_is_nowhere():
     """Until the project is published, pip finds it in a checkout or a wheel alone."""
-    assert not re.search(r"pip install [\"']?botorch_skewgp(?!-)", text(path))
+    told = r"pip install [\"']?botorch_skewgp(?!-)"
+    assert [page.stem for page in tables.pages() if re.search(told, page.read_text())] == ["releasing"]
 
 
 @pytest.mark.parametrize(
-    "path", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/releasing.md", "docs/style.md"]
-)
-def test_files_that_pages_name_exist(path):
-    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text(path)):
-        if not link.startswith("http"):
-            assert ((ROOT / path).parent / link).exists(), f"{path} links to {link}"
+    ("path", "least"),
+    [("README.md", 11), ("CONTRIBUTING.md", 5), ("SECURITY.md", 0), ("CODE_OF_CONDUCT.md", 0), ("docs/releasing.md", 0),
+     ("docs/style.md", 0)],
+)  # fmt: skip
+def test_files_that_pages_name_exist(path, least):
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text(path)) if not link.startswith("http")]
+    assert len(links) >= least
+    assert [link for link in links if not ((ROOT / path).parent / link).exists()] == []
 
 
 def test_references_and_figures_of_the_paper_exist():

@@ -35,32 +35,43 @@ def latent(X):
     return 4 * (X[..., 1] - 0.5 + 0.3 * X[..., 0])
 
 
-def labels_model(n=25, seed=1, **options) -> SkewGP:
-    generator = torch.Generator().manual_seed(seed)
+def skew_gp(X, observations, scale, lengthscale, cls=SkewGP, **options) -> SkewGP:
+    model = cls(X, observations, **{"draw_settings": SETTINGS, **options})
+    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = scale, lengthscale
+    return model
+
+
+def labels_model(n=25, **options) -> SkewGP:
+    generator = torch.Generator().manual_seed(1)
     X = torch.rand(n, 2, generator=generator, dtype=DOUBLE)
     y = torch.rand(n, generator=generator, dtype=DOUBLE) < torch.special.ndtr(latent(X))
-    model = SkewGP(X, Binary(y), draw_settings=SETTINGS, **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.8
-    return model
+    return skew_gp(X, Binary(y), 4.0, 0.8, **options)
 
 
-def known_model(sign=1.0, **options) -> SkewGP:
+def known_model(observation, of_answers, sign=1.0, cls=SkewGP) -> SkewGP:
     """Numbers without noise tell the latent function, so that its threshold is known."""
     grid = torch.cartesian_prod(*[torch.linspace(0, 1, 8, dtype=DOUBLE)] * 2)
-    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), ProbitLikelihood(noise=0.5))
-    observations = [Numeric(sign * latent(grid)), Binary(tensor([1.0]).bool(), index=[63 if sign > 0 else 0])]
-    model = SkewGP(grid, observations, likelihood=likelihood, draw_settings=SETTINGS, **options)
-    model.covar_module.outputscale = 9.0
-    model.covar_module.base_kernel.lengthscale = 1.0
-    return model
+    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), of_answers)
+    return skew_gp(grid, [Numeric(sign * latent(grid)), observation], 9.0, 1.0, cls, likelihood=likelihood)
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.fixture(scope="module")
+def labels():
+    return labels_model()
+
+
+@pytest.fixture(scope="module", params=[1.0, -1.0])
+def known(request):
+    """The sign of a known function, and its model."""
+    at = [63 if request.param > 0 else 0]
+    return request.param, known_model(Binary([1], index=at), ProbitLikelihood(noise=0.5), request.param)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.75])
-def test_known_function(sign, level):
+def test_known_function(known, level):
+    sign, model = known
     X = tensor([[0.0, 9.0], [0.4, -1.0], [1.0, 0.0]])
-    found = threshold(known_model(sign), X, level, dim=1, bounds=(0.0, 1.0) if sign > 0 else (1.0, 0.0))
+    found = threshold(model, X, level, dim=1, bounds=(0.0, 1.0) if sign > 0 else (1.0, 0.0))
     c = sign * 0.5**0.5 * torch.special.ndtri(tensor(level))
     expected = 0.5 - 0.3 * X[:, 0] + c / 4
     for part in found[:3]:
@@ -73,42 +84,28 @@ def test_known_function(sign, level):
 
 def test_low_values_are_valid():
     """Of a model of which low values are good, validity is lost where the function rises above its limit."""
-    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 8, dtype=DOUBLE)] * 2)
-    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), ValidityLikelihood(threshold=0.2, noise=0.1))
-    observations = [Numeric(latent(grid)), Validity([1], index=[63])]
-    model = type("Model", (SkewGP,), {"minimize": True})(
-        grid, observations, likelihood=likelihood, draw_settings=SETTINGS
-    )
-    model.covar_module.outputscale = 9.0
-    model.covar_module.base_kernel.lengthscale = 1.0
+    minimized = type("Model", (SkewGP,), {"minimize": True})
+    model = known_model(Validity([1], index=[63]), ValidityLikelihood(threshold=0.2, noise=0.1), cls=minimized)
     found = threshold(model, tensor([[0.4, 0.0]]), 0.5, dim=1, bounds=(1.0, 0.0))
     torch.testing.assert_close(found.median, tensor([0.5 - 0.3 * 0.4 + 0.2 / 4]), rtol=0, atol=4e-3)
 
 
-def test_outside_of_the_bounds():
-    model, X = known_model(), tensor([[0.5, 0.0]])
-    for bounds in ((0.6, 1.0), (1.0, 0.6)):  # above the level throughout
-        found = threshold(model, X, 0.5, 1, bounds)
-        is_below = bounds[0] < bounds[1]
-        assert found.below.item() == float(is_below)
-        assert found.above.item() == float(not is_below)
-        assert found.median.item() == (-torch.inf if is_below else torch.inf)
-    for bounds in ((0.0, 0.2), (0.2, 0.0)):  # below it throughout
-        found = threshold(model, X, 0.5, 1, bounds)
-        is_above = bounds[0] < bounds[1]
-        assert found.above.item() == float(is_above)
-        assert found.below.item() == float(not is_above)
-        assert found.lower.item() == found.upper.item() == (torch.inf if is_above else -torch.inf)
+@pytest.mark.parametrize("bounds", [(0.6, 1.0), (1.0, 0.6), (0.0, 0.2), (0.2, 0.0)])
+def test_outside_of_the_bounds(known, bounds):
+    """The level is reached at .35 by the function that rises, and by its negative one."""
+    sign, model = known
+    found = threshold(model, tensor([[0.5, 0.0]]), 0.5, 1, bounds)
+    is_yes = (max(bounds) > 0.5) == (sign > 0)  # throughout
+    is_below = is_yes == (bounds[0] < bounds[1])
+    assert (found.below.item(), found.above.item()) == (float(is_below), float(not is_below))
+    assert found.median.item() == found.lower.item() == found.upper.item() == (-torch.inf if is_below else torch.inf)
 
 
 def test_first_of_several_crossings():
     x = torch.linspace(0, 1, 41, dtype=DOUBLE).unsqueeze(-1)
     wave = torch.sin(12 * x[:, 0]) - 0.2  # first reaches 0 going up at asin(.2) / 12
     likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), ProbitLikelihood())
-    model = SkewGP(
-        x, [Numeric(wave), Binary(tensor([1.0]).bool(), index=[5])], likelihood=likelihood, draw_settings=SETTINGS
-    )
-    model.covar_module.base_kernel.lengthscale = 0.15
+    model = skew_gp(x, [Numeric(wave), Binary([1], index=[5])], 1.0, 0.15, likelihood=likelihood)
     first = tensor(0.2).asin().item() / 12
     upward, downward = (threshold(model, x[:1], 0.5, 0, bounds).median.item() for bounds in ((0.0, 1.0), (0.9, 0.0)))
     assert abs(upward - first) < 1e-3
@@ -130,8 +127,8 @@ def crossings_one_by_one(model, row, level, N, generator):
     return tensor(found)
 
 
-def test_against_functions_one_by_one(generator):
-    model, N = labels_model(), 4000
+def test_against_functions_one_by_one(labels, generator):
+    model, N = labels, 4000
     X = tensor([[0.1, 0.0], [0.9, 0.0]])
     found = threshold(model, X, 0.75, 1, (0.0, 1.0), probability=0.8, num_draws=4096)
     for i, row in enumerate(X):
@@ -156,10 +153,9 @@ def test_of_rising_functions():
     slopes = torch.linspace(0, 1, 40, dtype=DOUBLE).unsqueeze(-1)
     likelihood = MixedLikelihood(ProbitLikelihood(), SlopeLikelihood(noise=1e-3))
     rising = Slope(torch.zeros(40, dtype=torch.long), torch.ones(40), index=torch.arange(30, 70))
-    model = SkewGP(torch.cat([x, slopes]), [Binary(y, index=torch.arange(30)), rising], likelihood=likelihood,
-                   draw_settings=DrawSettings(num_draws=2048))  # fmt: skip
-    model.covar_module.outputscale = 9.0
-    model.covar_module.base_kernel.lengthscale = 0.4
+    observations, settings = [Binary(y, index=torch.arange(30)), rising], DrawSettings(num_draws=2048)
+    points = torch.cat([x, slopes])
+    model = skew_gp(points, observations, 9.0, 0.4, likelihood=likelihood, draw_settings=settings)
     found = threshold(model, x[:1], 0.7, 0, (0.0, 1.0), probability=0.9)
     c = torch.special.ndtri(tensor(0.7))
     for value, share in ((found.median, 0.5), (found.lower, 0.05), (found.upper, 0.95)):
@@ -167,34 +163,27 @@ def test_of_rising_functions():
         assert abs(reached - share) < 4.5 * (2 * share * (1 - share) / 1500) ** 0.5
 
 
-def test_batches_dtype_and_repetition():
-    model = labels_model()
-    X = torch.rand(2, 3, 2, dtype=DOUBLE)
-    found = threshold(model, X, 0.6, 1, (0.0, 1.0), num_draws=256, num_points=33)
-    again = threshold(model, X.flatten(0, 1), 0.6, -1, tensor([0.0, 1.0]), num_draws=256, num_points=33)
-    for part, other in zip(found, again, strict=True):
-        assert part.shape == (2, 3)
-        assert not part.requires_grad
-        torch.testing.assert_close(part.flatten(), other)
-    single = threshold(model.float(), X.float(), 0.6, 1, (0.0, 1.0), num_draws=256, num_points=33)
+def test_batches_dtype_and_repetition(labels, monkeypatch):
+    X, few = torch.rand(2, 3, 2, dtype=DOUBLE), {"num_draws": 256, "num_points": 33}
+    found = threshold(labels, X, 0.6, 1, (0.0, 1.0), **few)
+    single = threshold(labels_model().float(), X.float(), 0.6, 1, (0.0, 1.0), **few)
     assert single.median.dtype == torch.float32
     finite = found.median.isfinite() & single.median.isfinite()
     assert finite.any()
     assert (found.median - single.median)[finite].abs().max() < 0.1
+    monkeypatch.setattr("botorch_skewgp.thresholds.MAX_ENTRIES", 2 * 256 * 33)
+    for part, other in zip(found, threshold(labels, X.flatten(0, 1), 0.6, -1, tensor([0.0, 1.0]), **few), strict=True):
+        assert part.shape == (2, 3)
+        assert not part.requires_grad
+        torch.testing.assert_close(part.flatten(), other)
+    alone = threshold(labels, X[0, 1], 0.6, 1, (0.0, 1.0), **few)
+    torch.testing.assert_close(torch.stack(alone), torch.stack(found)[:, 0, 1])
+    assert all(entry.shape == (0,) for entry in threshold(labels, X[0, :0], 0.5, 1, (0.0, 1.0)))
 
 
-def test_entries_of_a_long_batch_are_those_alone(monkeypatch):
-    monkeypatch.setattr("botorch_skewgp.thresholds.MAX_ENTRIES", 2 * 64 * 17)
-    model, X = labels_model(), torch.rand(5, 2, dtype=DOUBLE)
-    found = threshold(model, X, 0.6, 1, (0.0, 1.0), num_draws=64, num_points=17)
-    for i in range(5):
-        alone = threshold(model, X[i], 0.6, 1, (0.0, 1.0), num_draws=64, num_points=17)
-        torch.testing.assert_close(torch.stack(alone), torch.stack(found)[:, i])
-
-
-def test_units_of_inputs():
+def test_units_of_inputs(labels):
     """An input transform changes units alone."""
-    plain = labels_model()
+    plain = labels
     scaled = SkewGP(
         100 * plain.datapoints, plain.observations, draw_settings=SETTINGS,
         input_transform=Normalize(2, bounds=tensor([[0.0, 0.0], [100.0, 100.0]])),
@@ -206,8 +195,8 @@ def test_units_of_inputs():
     torch.testing.assert_close(100 * a.median, b.median, rtol=1e-3, atol=1e-3)
 
 
-def test_ensemble_takes_draws_of_all_members():
-    low, high = labels_model(), labels_model(likelihood=ProbitLikelihood(noise=3.0))
+def test_ensemble_takes_draws_of_all_members(labels):
+    low, high = labels, labels_model(likelihood=ProbitLikelihood(noise=3.0))
     X = tensor([[0.3, 0.0]])
     single = [threshold(m, X, 0.6, 1, (0.0, 1.0), num_draws=500) for m in (low, high)]
     both = threshold(FullyBayesianSkewGP([low, high]), X, 0.6, 1, (0.0, 1.0), num_draws=1000)
@@ -245,38 +234,34 @@ def test_a_judge_slips_at_his_own_rate():
         assert float(PsychometricFunction.of(model.for_judge(judge))(far)) == pytest.approx(highest)
 
 
-def test_bad_input():
-    model, X = labels_model(), torch.rand(3, 2, dtype=DOUBLE)
-    with pytest.raises(BotorchTensorDimensionError, match="X must be batch_shape x 2"):
-        threshold(model, X[:, :1], 0.5, 0, (0.0, 1.0))
-    with pytest.raises(BotorchTensorDimensionError, match="dim 2"):
-        threshold(model, X, 0.5, 2, (0.0, 1.0))
-    for bounds in ((0.0, 0.0), (0.0, torch.inf), (0.0, 1.0, 2.0)):
-        with pytest.raises(InputDataError, match="bounds must be two different finite numbers"):
-            threshold(model, X, 0.5, 1, bounds)
-    with pytest.raises(InputDataError, match="level must be between 0 and 1"):
-        threshold(model, X, 1.0, 1, (0.0, 1.0))
-    with pytest.raises(InputDataError, match="probability must be strictly between"):
-        threshold(model, X, 0.5, 1, (0.0, 1.0), probability=1.0)
-    with pytest.raises(InputDataError, match="X must be a floating point tensor"):
-        threshold(model, [[0.1, 0.2]], 0.5, 1, (0.0, 1.0))
-    with pytest.raises(InputDataError, match="NaN or infinite values in other columns than 1"):
-        threshold(model, X.fill_diagonal_(torch.nan), 0.5, 1, (0.0, 1.0))
-    X = torch.rand(3, 2, dtype=DOUBLE)
-    with pytest.raises(InputDataError, match="level must be a finite number; got 'half'"):
-        threshold(model, X, "half", 1, (0.0, 1.0))
-    with pytest.raises(InputDataError, match="num_points must be an integer of at least 2"):
-        threshold(model, X, 0.5, 1, (0.0, 1.0), num_points=1)
-    duels = SkewGP(X, Preference([[0, 1]]), draw_settings=SETTINGS)
-    with pytest.raises(UnsupportedError, match="yes/no answers"):
-        threshold(duels, X, 0.5, 1, (0.0, 1.0))
-    with pytest.raises(UnsupportedError, match="needs a SkewGP"):
-        threshold(SingleTaskGP(X, X[:, :1]), X, 0.5, 1, (0.0, 1.0))
-    perturbed = labels_model(input_transform=InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE)))
-    with pytest.raises(UnsupportedError, match="add points"):
-        threshold(perturbed, X, 0.5, 1, (0.0, 1.0))
+X = torch.rand(3, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+GOOD = {"X": X, "level": 0.5, "dim": 1, "bounds": (0.0, 1.0)}
 
 
-def test_no_points_have_no_thresholds():
-    found = threshold(labels_model(), torch.empty(0, 2, dtype=DOUBLE), 0.5, 1, (0.0, 1.0))
-    assert all(entry.shape == (0,) for entry in found)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"X": X[:, :1], "dim": 0}, BotorchTensorDimensionError, "X must be batch_shape x 2"),
+        ({"dim": 2}, BotorchTensorDimensionError, "dim 2"),
+        *[
+            ({"bounds": bounds}, InputDataError, "bounds must be two different finite numbers")
+            for bounds in ((0.0, 0.0), (0.0, torch.inf), (0.0, 1.0, 2.0))
+        ],
+        ({"level": 1.0}, InputDataError, "level must be between 0 and 1"),
+        ({"level": "half"}, InputDataError, "level must be a finite number; got 'half'"),
+        ({"probability": 1.0}, InputDataError, "probability must be strictly between"),
+        ({"X": [[0.1, 0.2]]}, InputDataError, "X must be a floating point tensor"),
+        ({"X": X.clone().fill_diagonal_(torch.nan)}, InputDataError, "NaN or infinite values in other columns than 1"),
+        ({"num_points": 1}, InputDataError, "num_points must be an integer of at least 2"),
+        ({"model": SkewGP(X, Preference([[0, 1]]))}, UnsupportedError, "yes/no answers"),
+        ({"model": SingleTaskGP(X, X[:, :1])}, UnsupportedError, "needs a SkewGP"),
+        (
+            {"model": labels_model(input_transform=InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE)))},
+            UnsupportedError,
+            "add points",
+        ),
+    ],
+)
+def test_bad_input(labels, options, error, message):
+    with pytest.raises(error, match=message):
+        threshold(**{"model": labels, **GOOD, **options})

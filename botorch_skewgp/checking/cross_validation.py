@@ -9,7 +9,6 @@ r"""Leave-one-out predictive densities without refitting, and draws and log like
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -18,13 +17,12 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.models.conditioning import draw_values
-from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.row_factor import open_uniform
-from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import RowConditionals
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 RAMP = 1e-9  # nats, from the first draw to the last: far above rounding, far below all errors
@@ -72,26 +70,19 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     Raises:
         UnsupportedError: If the model is a fantasy model.
     """
-    per_draw = log_densities_by_draw(model)
-    log_predictive, size = _harmonic_mean(per_draw.log_density)
-    exact = size.new_full(size.shape, torch.inf) if per_draw.is_exact else size
-    return LeaveOneOut(log_predictive, exact, per_draw.observation)
+    log_p, observation, is_exact = _log_densities_by_draw(model)
+    log_sum = torch.logsumexp(-log_p, dim=0)
+    size = torch.exp(2 * log_sum - torch.logsumexp(-2 * log_p, dim=0))  # of the weights 1 / p
+    if is_exact:
+        size = torch.full_like(size, torch.inf)
+    return LeaveOneOut(math.log(len(log_p)) - log_sum, size, observation)
 
 
-class LogDensitiesByDraw(NamedTuple):
-    """Log densities of each observation given each draw of all others, `S x m`, one row if they depend on none.
+def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
+    """Log densities of each observation given each draw of all others, `S x m`, and the number of its object.
 
-    Their harmonic means are the leave-one-out densities.
+    They have a single row, and are exact, if they depend on no draws. See `leave_one_out`.
     """
-
-    log_density: Tensor
-    observation: Tensor
-    is_exact: bool
-
-
-@torch.no_grad()
-def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
-    """The log densities of each observation given each of the model's draws of all others; see `leave_one_out`."""
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.weights is not None for entry in model.observations):
@@ -109,7 +100,9 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
         of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
         unit = torch.cat([unit, sum(counts) + of_entry])
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
-    jacobian = _log_jacobian(model, row_model.mean, counts[1:])
+    jacobian = [row_model.mean.new_zeros(num_prior_rows)]  # the log derivative of each number's warping, if any
+    for entry, count in zip(model.observations, counts[1:], strict=True):
+        jacobian.append(model.likelihood.log_jacobian(entry, row_model.mean, model.outcome_scale).expand(count))
     is_equality = row_model.rows.is_equality
     is_exact = row_model.intervals.num_rows == 0
     log_density = row_model.mean.new_empty(1 if is_exact else draws.rows.shape[-2], sum(counts))
@@ -126,7 +119,7 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
-        conditional = _unit_conditionals(distribution, rows, interval_unit)
+        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, interval_unit)
         log_p = log_interval_probability(
             (distribution.lower - conditional.mean) / conditional.scale,
             (distribution.upper - conditional.mean) / conditional.scale,
@@ -136,15 +129,18 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
         log_density[:, which] = log_p
     if row_model.numbers.num_rows:
-        conditional = _number_conditionals(row_model, rows)
-        log_p = (
-            log_normal_density((row_model.numbers.lower - conditional.mean) / conditional.scale)
-            - conditional.scale.log()
-        )
-        which = unit[is_equality]
-        log_density[:, which] = log_p + jacobian[which - num_prior_rows] - math.log(model.outcome_scale.scale)
+        numbers, k = row_model.numbers, row_model.numbers.num_rows
+        every = Rows.cat([numbers, row_model.intervals])
+        joint = every.covariance(row_model.covariance) + torch.diag_embed(every.noise)
+        drawn = rows[: len(log_density)]
+        values = torch.cat([numbers.lower.expand(len(drawn), -1), drawn], dim=-1)
+        alone = torch.arange(every.num_rows, device=values.device)
+        given = _conditionals(values, every.mean(row_model.mean), cholesky_with_relative_jitter(joint), alone)
+        mean, scale = given.mean[:, :k], given.scale[:, :k]
+        log_p = log_normal_density((numbers.lower - mean) / scale) - scale.log() - math.log(model.outcome_scale.scale)
+        log_density[:, unit[is_equality]] = log_p + torch.cat(jacobian)[unit[is_equality]]
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
-    return LogDensitiesByDraw(log_density[:, num_prior_rows:], index.to(unit.device), is_exact)
+    return log_density[:, num_prior_rows:], index.to(unit.device), is_exact
 
 
 @torch.no_grad()
@@ -177,10 +173,10 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     """
     import arviz
 
-    pointwise = log_densities_by_draw(model)
+    log_density, observation, is_exact = _log_densities_by_draw(model)
     if model.num_outputs != 1:
         raise UnsupportedError(f"to_arviz is for models with one output; this one has {model.num_outputs}.")
-    if pointwise.is_exact:
+    if is_exact:
         raise UnsupportedError("Numbers alone have no draws: their posterior is Gaussian. Use leave_one_out(model).")
     model = deepcopy(model).eval()
     draws = model.draws
@@ -192,22 +188,13 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     def by_chain(samples: Tensor) -> Any:
         return samples.unflatten(0, (draws.num_chains, -1)).cpu().numpy()
 
-    ramp = torch.linspace(0, RAMP, len(pointwise.log_density)).to(pointwise.log_density).unsqueeze(-1)
+    ramp = torch.linspace(0, RAMP, len(log_density)).to(log_density).unsqueeze(-1)
     return arviz.from_dict(
         posterior={"f": by_chain(values.mT)},
-        log_likelihood={"log_density": by_chain(pointwise.log_density - ramp)},
-        constant_data={"X": model.datapoints.cpu().numpy(), "observation": pointwise.observation.cpu().numpy()},
+        log_likelihood={"log_density": by_chain(log_density - ramp)},
+        constant_data={"X": model.datapoints.cpu().numpy(), "observation": observation.cpu().numpy()},
         dims={"f": ["point"], "log_density": ["answer"], "X": ["point", "input"], "observation": ["answer"]},
     )
-
-
-def _log_jacobian(model: SkewGP, like: Tensor, counts: Sequence[int]) -> Tensor:
-    """For each unit the log derivative of the warping of its number, if any."""
-    parts = [
-        model.likelihood.log_jacobian(entry, like, model.outcome_scale).expand(count)
-        for entry, count in zip(model.observations, counts, strict=True)
-    ]
-    return torch.cat([like.new_zeros(0), *parts])
 
 
 def _units(rows: Rows) -> Tensor:
@@ -227,39 +214,15 @@ def _units(rows: Rows) -> Tensor:
         label = lowest
 
 
-def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor) -> RowConditionals:
+def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> RowConditionals:
     """The normal distribution of every row given draws of all other units and of the later rows of its own.
 
     With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these have standard deviations
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
     """
-    if unit.bincount().amax() == 1:
-        return distribution.conditionals(rows)
-    precision = torch.cholesky_inverse(distribution.gamma_cholesky)
+    precision = torch.cholesky_inverse(cholesky)
     blocks = torch.where(unit == unit.unsqueeze(-1), precision, torch.zeros_like(precision))
     L = cholesky_with_relative_jitter(blocks)
-    product = (rows - distribution.mean) @ precision
-    above = torch.linalg.solve_triangular(L, product.mT, upper=False).mT
+    above = torch.linalg.solve_triangular(L, ((values - mean) @ precision).mT, upper=False).mT
     scale = 1 / L.diagonal()
-    return RowConditionals(mean=rows - above * scale, scale=scale.unsqueeze(0))
-
-
-def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowConditionals:
-    """The normal distribution of every number given the other numbers and draws of the interval rows."""
-    numbers, k = row_model.numbers, row_model.numbers.num_rows
-    if row_model.intervals.num_rows == 0:
-        interval_draws = interval_draws[:1]
-    ordered = Rows.cat([numbers, row_model.intervals])
-    joint = ordered.covariance(row_model.covariance) + torch.diag_embed(ordered.noise)
-    values = torch.cat([numbers.lower.expand(interval_draws.shape[0], -1), interval_draws], dim=-1)
-    precision = torch.cholesky_inverse(cholesky_with_relative_jitter(joint))
-    diagonal = precision.diagonal()[:k]
-    product = (values - ordered.mean(row_model.mean)) @ precision[:, :k]
-    return RowConditionals(mean=values[:, :k] - product / diagonal, scale=diagonal.rsqrt().unsqueeze(0))
-
-
-def _harmonic_mean(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Log of `1 / mean(1 / p)` over the first dimension, and the effective size of the weights `1 / p`."""
-    log_sum = torch.logsumexp(-log_p, dim=0)
-    log_sum_of_squares = torch.logsumexp(-2 * log_p, dim=0)
-    return math.log(log_p.shape[0]) - log_sum, torch.exp(2 * log_sum - log_sum_of_squares)
+    return RowConditionals(mean=values - above * scale, scale=scale.unsqueeze(0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -52,13 +52,13 @@ class TasteDirections:
     upper: Tensor
 
     @classmethod
-    def of(cls, apart: Tensor, tail: float) -> Self:
-        """The directions of samples of tastes less their mean, `s x d x J`; intervals leave a tail at each end."""
+    def of(cls, apart: Tensor, ends: Tensor) -> Self:
+        """The directions of samples of tastes less their mean, `s x d x J`, with the levels of intervals."""
         variance, axes = torch.linalg.eigh((apart @ apart.mT).mean(0))
         share, weights = (variance / variance.sum()).flip(-1), axes.mT.flip(-2)
         weights = weights * weights.gather(-1, weights.abs().argmax(-1, keepdim=True)).sign()
         scores = (weights @ apart).mT  # s x J x d
-        lower, upper = torch.quantile(scores, scores.new_tensor([tail, 1 - tail]), dim=0)
+        lower, upper = torch.quantile(scores, ends, dim=0)
         told = share >= MIN_SHARE
         return cls(weights[told], share[told], scores.mean(0)[:, told], lower[:, told], upper[:, told])
 
@@ -179,56 +179,56 @@ def judge_summary(
     for first in range(0, len(judges), size):
         group = judges[first : first + size]
         base = base[:, : 1 + num_places * (1 + len(group))]
-        groups.append(_Group.of(model, group, X, places, base))
+        groups.append(_sampled_group(model, group, X, places, base))
         order = torch.randperm(num_samples, generator=generator).to(X.device)
         base = torch.cat([base[:, : 1 + num_places], base[order, 1 + num_places :]], dim=-1)  # one shared utility
-    tail = (1 - level) / 2
-    tastes = torch.cat([groups[0].shared, *(group.tastes for group in groups)], dim=-1)  # s x (1 + d) x (1 + J)
-    lower, upper = torch.quantile(tastes, tastes.new_tensor([tail, 1 - tail]), dim=0).mT
-    favourite = torch.cat([group.favourite for group in groups], dim=-1)
-    agreement = 0.5 + 0.5 * (favourite.mT @ favourite / len(favourite)).to(X)
-    slopes = torch.cat([group.tastes[:, 1:] - (group.shared[:, 1:] if len(groups) > 1 else 0) for group in groups], -1)
-    middle = slopes.mean(-1, keepdim=True)
-    apart = slopes - (middle.mean(0) if len(groups) > 1 else middle)
-    counts = torch.tensor([_num_answers(model, judge) for judge in judges])
+    shared, of_judges, difference, favourites = zip(*groups, strict=True)
+    ends = X.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    tastes = torch.cat([shared[0], *of_judges], dim=-1)  # s x (1 + d) x (1 + J)
+    lower, upper = torch.quantile(tastes, ends, dim=0).mT
+    favourite = torch.cat(favourites, dim=-1)
+    if len(groups) > 1:
+        slopes = torch.cat([own[:, 1:] - common[:, 1:] for common, own in zip(shared, of_judges, strict=True)], dim=-1)
+        apart = slopes - slopes.mean((0, -1), keepdim=True)
+    else:
+        apart = of_judges[0][:, 1:] - of_judges[0][:, 1:].mean(-1, keepdim=True)
+    named = [entry.judge for entry in model.observations if entry.judge is not None]
+    counts = torch.tensor([sum(by.tolist().count(judge) for by in named) for judge in judges])  # "new" has none
     return JudgeSummary(
         tuple(judges),
         counts,
         tastes.mean(0).mT,
         lower,
         upper,
-        torch.cat([group.difference for group in groups]),
-        agreement,
-        TasteDirections.of(apart * places.std(0, correction=0).unsqueeze(-1), tail),
+        torch.cat(difference),
+        0.5 + 0.5 * (favourite.mT @ favourite / len(favourite)).to(X),
+        TasteDirections.of(apart * places.std(0, correction=0).unsqueeze(-1), ends),
         level,
     )
 
 
-class _Group(NamedTuple):
-    """Samples of a group of judges, in a joint posterior with the shared utility, `s` of them."""
+def _sampled_group(
+    model: SkewGP, judges: Sequence[int | str], X: Tensor, places: Tensor, base: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`s` joint samples of the shared utility and of some judges', at points and, for slopes, at places.
 
-    shared: Tensor  # level and tastes of the shared utility, s x (1 + d) x 1
-    tastes: Tensor  # of judges, s x (1 + d) x J
-    difference: Tensor  # J
-    favourite: Tensor  # signs of differences of pairs of points, sp x J
-
-    @classmethod
-    def of(cls, model: SkewGP, judges: Sequence[int | str], X: Tensor, places: Tensor, base: Tensor) -> Self:
-        """The group at points for utilities and at places for slopes; first base samples are of the shared utility."""
-        n, points = len(X), X if places is X else torch.cat([X, places])
-        by = [code for judge in (None, *judges) for code in [judge] * len(points)]
-        posterior = model.of_judge(SHARED).latent_posterior(points.repeat(1 + len(judges), 1), by)
-        samples = posterior.rsample_from_base_samples(base.shape[:1], base.to(posterior.dtype)).squeeze(-1)
-        samples = samples.unflatten(-1, (1 + len(judges), -1)).mT  # s x n x (1 + J)
-        samples = model.outcome_scale.location + model.outcome_scale.scale * samples
-        tastes = torch.linalg.pinv(_design(places)) @ samples[:, -len(places) :]
-        samples = samples[:, :n]
-        tastes[:, 0] = samples.mean(-2)
-        centred = samples - samples.mean(-2, keepdim=True)
-        difference = (centred[..., 1:] - centred[..., :1]).square().mean(-2).mean(0).sqrt()
-        first, second = torch.triu_indices(n, n, offset=1, device=X.device)
-        sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign()
-        return cls(tastes[..., :1], tastes[..., 1:], difference, sign.flatten(0, 1).float())
+    Level and tastes of the shared utility, `s x (1 + d) x 1`, which the first base samples are of, and of the judges,
+    `s x (1 + d) x J`; their distances, `J`; and the signs of differences of pairs of points, `s pairs x J`.
+    """
+    n, points = len(X), X if places is X else torch.cat([X, places])
+    by = [code for judge in (None, *judges) for code in [judge] * len(points)]
+    posterior = model.of_judge(SHARED).latent_posterior(points.repeat(1 + len(judges), 1), by)
+    samples = posterior.rsample_from_base_samples(base.shape[:1], base.to(posterior.dtype)).squeeze(-1)
+    samples = samples.unflatten(-1, (1 + len(judges), -1)).mT  # s x n x (1 + J)
+    samples = model.outcome_scale.location + model.outcome_scale.scale * samples
+    tastes = torch.linalg.pinv(_design(places)) @ samples[:, -len(places) :]
+    samples = samples[:, :n]
+    tastes[:, 0] = samples.mean(-2)
+    centred = samples - samples.mean(-2, keepdim=True)
+    difference = (centred[..., 1:] - centred[..., :1]).square().mean(-2).mean(0).sqrt()
+    first, second = torch.triu_indices(n, n, offset=1, device=X.device)
+    sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign()
+    return tastes[..., :1], tastes[..., 1:], difference, sign.flatten(0, 1).float()
 
 
 def _known(judge: Any) -> Any:
@@ -256,8 +256,3 @@ def _design(X: Tensor) -> Tensor:
 
 def _identifies_slopes(X: Tensor) -> bool:
     return int(torch.linalg.matrix_rank(_design(X))) == 1 + X.shape[-1]
-
-
-def _num_answers(model: SkewGP, judge: int | str) -> int:
-    given = (entry.judge for entry in model.observations if entry.judge is not None)
-    return sum(int((by == judge).sum()) for by in given) if isinstance(judge, int) else 0

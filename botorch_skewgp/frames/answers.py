@@ -1,4 +1,8 @@
-r"""Answers of people in a data frame in long format, as points and observations of numbered people."""
+r"""Answers of people in a data frame in long format, as points and observations of numbered people, and their habits.
+
+.. [Guadagni1983logit] P. M. Guadagni, J. D. C. Little. A logit model of brand choice calibrated on scanner data.
+   Marketing Science 2, 1983.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,18 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, columns_of_one_length, flags, is_number, numbered, sorted_names
+from botorch_skewgp.frames.columns import (
+    codes,
+    column,
+    columns_of_one_length,
+    flags,
+    is_number,
+    numbered,
+    require,
+    sorted_names,
+)
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_probability
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -101,21 +114,23 @@ def read_choices(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has no chosen
             alternative or several; the rows are named.
     """
-    names = [situation, chosen] + [name for name in (person, alternative) if name is not None]
-    found = columns_of_one_length(frame, names, may_be_empty=True)
-    cells = dict(zip(names, found, strict=True))
+    names = [situation, chosen, *(name for name in (person, alternative) if name is not None)]
+    cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty=True), strict=True))
     for name in (situation, person):
         if name is not None:
             column(frame, name)  # which raises for empty cells
     if none is not None and alternative is None:
         raise InputDataError("none is an alternative; give the name of the column of alternatives.")
-    who = [None] * len(found[0]) if person is None else cells[person]
+    num_rows = len(cells[chosen])
+    who = [None] * num_rows if person is None else cells[person]
     event: dict[Any, list[int]] = {}
     for i, key in enumerate(zip(who, cells[situation], strict=True)):
         event.setdefault(key, []).append(i)
-    outside = [alternative is not None and none is not None and cells[alternative][i] == none for i in range(len(who))]
+    outside = [False] * num_rows
+    if none is not None and alternative is not None:
+        outside = [value == none for value in cells[alternative]]
     rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
-    used = [i for i in range(len(who)) if not outside[i]]
+    used = [i for i in range(num_rows) if not outside[i]]
     points, levels = _read_points(frame, attributes, used, chosen)
     X, place = points.unique(dim=0, return_inverse=True)
     at = dict(zip(used, place.tolist(), strict=True))
@@ -124,10 +139,9 @@ def read_choices(
         [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
     ).reshape(-1, width)
     judge, known = (None, None) if person is None else numbered(people, person)
-    if none is None:
-        return Answers(X, (Choice(options, judge=judge),), tuple(attributes), levels, known)
     refused = torch.tensor(first, dtype=torch.bool)
-    return Answers(X, (ChoiceOrNone(options, refused, judge=judge),), tuple(attributes), levels, known)
+    observation = Choice(options, judge=judge) if none is None else ChoiceOrNone(options, refused, judge=judge)
+    return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
 def _chosen_first(
@@ -182,20 +196,17 @@ def read_grades(
     """
     said = columns_of_one_length(frame, [grade] if person is None else [grade, person], may_be_empty=True)[0]
     used = [i for i, value in enumerate(said) if value is not None]
-    place = {value: i for i, value in enumerate(_grades_of([said[i] for i in used], used, grade, grades))}
-    unknown = [i for i in used if said[i] not in place]
-    if unknown:
-        raise InputDataError(
-            f"Column {grade!r} must hold one of {list(place)[:10]}; got {said[unknown[0]]!r} in row {unknown[0]}."
-        )
+    given = [said[i] for i in used]
+    known_grades = _grades_of(given, used, grade, grades)
+    values = codes(given, known_grades, grade, used)
     points, levels = _read_points(frame, attributes, used, grade)
     X, index = points.unique(dim=0, return_inverse=True)
     judge, known = None, None
     if person is not None:
         names = column(frame, person)
         judge, known = numbered([names[i] for i in used], person)
-    values = torch.tensor([place[said[i]] for i in used], dtype=torch.long)
-    return Answers(X, (Ordinal(values, len(place), index, judge=judge),), tuple(attributes), levels, known)
+    observation = Ordinal(values, len(known_grades), index, judge=judge)
+    return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
 def _grades_of(
@@ -209,12 +220,8 @@ def _grades_of(
                 f"grades must be a list of different grades, two or more, from the lowest up; got {grades!r}."
             )
         return given
-    wrong = [i for i, value in enumerate(said) if not is_number(value) or value % 1 != 0]
-    if wrong:
-        raise InputDataError(
-            f"Column {name!r} must hold whole numbers, or give grades, a list from the lowest to the highest; got "
-            f"{said[wrong[0]]!r} in row {rows[wrong[0]]}."
-        )
+    what = "whole numbers, or give grades, a list from the lowest to the highest"
+    require(said, name, what, lambda value: is_number(value) and value % 1 == 0, rows)
     if not said:
         return range(2)
     low, high = int(min(said)), int(max(said))
@@ -255,10 +262,91 @@ def _points(
     for name, values in zip(attributes, cells, strict=True):
         if name in levels:
             found.append(codes(values, levels[name], name).double())
-            continue
-        wrong = [i for i, value in enumerate(values) if not is_number(value) or not math.isfinite(value)]
-        if wrong:
-            row = wrong[0] if rows is None else rows[wrong[0]]
-            raise InputDataError(f"Column {name!r} must hold finite numbers; got {values[wrong[0]]!r} in row {row}.")
-        found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
+        else:
+            require(values, name, "finite numbers", lambda value: is_number(value) and math.isfinite(value), rows)
+            found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
     return torch.stack(found, dim=-1)
+
+
+def habits(
+    frame: DataFrame | Mapping[str, Sequence[Any]],
+    situation: str,
+    chosen: str,
+    alternative: str,
+    person: str,
+    smoothing: float = 0.8,
+) -> dict[str, list[float]]:
+    r"""Columns of what each person chose in earlier situations, and of the order in which alternatives were shown.
+
+    Rows are in the order of time. A row knows only what the person chose in situations before its own, so that columns
+    of held-out rows make predictions one step ahead. The chosen cells of situations to come are empty.
+
+    Loyalty is exponential smoothing of earlier choices ([Guadagni1983logit]_): it starts at one over the number of
+    alternatives, and after each choice is `smoothing` of what it was, plus `1 - smoothing` for the one chosen.
+
+    Example:
+        >>> frame = {
+        ...     "id": ["ann"] * 6,
+        ...     "trip": [1, 1, 2, 2, 3, 3],
+        ...     "brand": ["north", "south"] * 3,
+        ...     "chosen": [1, 0, 0, 1, None, None],
+        ... }
+        >>> frame |= habits(frame, "trip", "chosen", "brand", "id")  # of pandas: frame.assign(**habits(...))
+        >>> answers = read_choices(frame, "trip", "chosen", ["brand", "last", "loyalty"], "id")
+
+    Args:
+        frame: A data frame in long format, or a dictionary of columns; see `read_choices`.
+        situation: The name of the column of situations.
+        chosen: The name of the column of 1 for the alternative chosen, and 0; empty for situations to come.
+        alternative: The name of the column of alternatives.
+        person: The name of the column of people.
+        smoothing: What is kept of a loyalty after a choice.
+
+    Returns:
+        A dictionary of columns with an entry for each row. They are `last`, 1 for the alternative that the person chose
+        last; `loyalty`; `position`, the place of the alternative among the rows of its situation, from 0. In a duel the
+        latter is the order of the two.
+
+    Raises:
+        InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has several chosen
+            alternatives; the rows are named.
+    """
+    smoothing = as_probability(smoothing, "smoothing")
+    who, when, what = columns_of_one_length(frame, [person, situation, alternative])
+    said = columns_of_one_length(frame, [person, chosen], may_be_empty=True)[1]
+    is_chosen = torch.tensor(flags([value or 0 for value in said], chosen), dtype=torch.bool)
+    people, kinds = (sorted_names(set(values)) for values in (who, what))
+    by, kind = codes(who, people, person), codes(what, kinds, alternative)
+    place: dict[Any, int] = {}  # the number of each situation, in the order of time
+    event = torch.tensor([place.setdefault(key, len(place)) for key in zip(who, when, strict=True)], dtype=torch.long)
+    num = len(place)
+    twice = (torch.zeros(num, dtype=torch.long).index_add(0, event, is_chosen.long()) > 1).nonzero().flatten()
+    if len(twice):
+        rows = (event == twice[0]).nonzero().flatten().tolist()
+        raise InputDataError(f"A situation must have one chosen alternative; that of rows {rows[:10]} has several.")
+    choice = torch.zeros(num, len(kinds), dtype=torch.float64).index_put(
+        (event[is_chosen], kind[is_chosen]), torch.ones(int(is_chosen.sum()), dtype=torch.float64)
+    )
+    owner = torch.zeros(num, dtype=torch.long).scatter(0, event, by)
+    step = _ranks(owner)
+    loyalty = torch.full((len(people), len(kinds)), 1 / max(len(kinds), 1), dtype=torch.float64)
+    last = torch.zeros_like(loyalty)
+    before = torch.empty(2, num, len(kinds), dtype=torch.float64)
+    for number in range(int(step.max()) + 1 if num else 0):
+        now = (step == number).nonzero().flatten()
+        mine, picked = owner[now], choice[now]
+        before[:, now] = torch.stack([last[mine], loyalty[mine]])
+        told = picked.sum(-1, keepdim=True)
+        last[mine] = torch.where(told > 0, picked, last[mine])
+        loyalty[mine] = torch.where(told > 0, smoothing * loyalty[mine] + (1 - smoothing) * picked, loyalty[mine])
+    found = before[:, event, kind]
+    return {"last": found[0].tolist(), "loyalty": found[1].tolist(), "position": _ranks(event).double().tolist()}
+
+
+def _ranks(label: Tensor) -> Tensor:
+    """The number of earlier entries with the same label."""
+    order = label.argsort(stable=True)
+    size = label.bincount()
+    rank = torch.empty_like(label)
+    rank[order] = torch.arange(len(label)) - (size.cumsum(0) - size)[label[order]]
+    return rank

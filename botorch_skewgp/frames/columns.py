@@ -5,7 +5,7 @@ pandas is not imported unless a table is returned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -37,10 +37,18 @@ def column(frame: Any, name: str, may_be_empty: bool = False) -> list[Any]:
         raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
     for i in empty:
         values[i] = None
-    lists = [i for i, value in enumerate(values) if not isinstance(value, Hashable)]
-    if lists:
-        raise InputDataError(f"Column {name!r} must hold names; got {values[lists[0]]!r} in row {lists[0]}.")
+    require(values, name, "names", lambda value: isinstance(value, Hashable))
     return values
+
+
+def require(
+    values: Sequence[Any], name: str, what: str, is_right: Callable[[Any], bool], rows: Sequence[int] | None = None
+) -> None:
+    """Raise `InputDataError` for the first cell of a column, or of its `rows`, that is not right."""
+    wrong = next((i for i, value in enumerate(values) if not is_right(value)), None)
+    if wrong is not None:
+        row = wrong if rows is None else rows[wrong]
+        raise InputDataError(f"Column {name!r} must hold {what}; got {values[wrong]!r} in row {row}.")
 
 
 def columns_of_one_length(frame: Any, names: Sequence[str], **kwargs: Any) -> list[list[Any]]:
@@ -73,23 +81,29 @@ def sorted_names(names: set[Any]) -> list[Any]:
         return ordered
 
 
+def distinct_names(names: Any, what: str) -> list[Any]:
+    """A list of names that differ, none of them empty; raises `InputDataError`."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputDataError(f"{what} must be a list of names; got {names!r}.")
+    found = list(names)
+    wrong = [name for name in found if not isinstance(name, Hashable) or is_empty(name)]
+    if wrong:
+        raise InputDataError(f"{what} must hold names, none of them empty; got {wrong[:2]}.")
+    if len(set(found)) < len(found):
+        raise InputDataError(f"{what} must name each once; got {found[:5]}.")
+    return found
+
+
 def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:
     """Cells of 0 and 1 as booleans, of all rows or of `rows`; raises `InputDataError` for others."""
-    wrong = [i for i, value in enumerate(values) if not (is_number(value) and float(value) in (0.0, 1.0))]
-    if wrong:
-        row = wrong[0] if rows is None else rows[wrong[0]]
-        raise InputDataError(f"Column {name!r} must hold 0 or 1; got {values[wrong[0]]!r} in row {row}.")
+    require(values, name, "0 or 1", lambda value: is_number(value) and float(value) in (0.0, 1.0), rows)
     return [bool(value) for value in values]
 
 
-def codes(values: Sequence[Any], names: Sequence[Any], name: str) -> Tensor:
+def codes(values: Sequence[Any], names: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> Tensor:
     """The place of each value in a list of names; raises `InputDataError` for others."""
     place = {entry: i for i, entry in enumerate(names)}
-    unknown = [i for i, value in enumerate(values) if value not in place]
-    if unknown:
-        raise InputDataError(
-            f"Column {name!r} must hold one of {list(names)[:10]}; got {values[unknown[0]]!r} in row {unknown[0]}."
-        )
+    require(values, name, f"one of {list(names)[:10]}", place.__contains__, rows)
     return torch.tensor([place[value] for value in values], dtype=torch.long)
 
 

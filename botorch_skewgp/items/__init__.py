@@ -1,7 +1,7 @@
 """Votes between items: models with effects of items and features, leaderboards, and the next votes to ask for.
 
 `votes` reads data frames, `effects` are what utilities consist of, `model` builds a SkewGP of items, `leaderboard` has
-ranks with their uncertainty from joint draws (`draws`), and `next_votes` chooses pairs and has a stopping rule.
+ranks with their uncertainty from joint draws, and `next_votes` chooses pairs and has a stopping rule.
 """
 
 from botorch_skewgp.items.leaderboard import leaderboard, win_probabilities

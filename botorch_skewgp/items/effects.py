@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -84,71 +83,61 @@ class CategoryEffectKernel(ItemEffectKernel):
         return same * (known if diag else known.unsqueeze(-1))
 
 
-@dataclass(frozen=True, eq=False)
-class Circumstances:
-    r"""What was the case at votes, as `item_model` takes it: columns of points after those of items."""
+class Circumstances(NamedTuple):
+    """What was the case at votes, as `item_model` takes it: columns of points after those of items."""
 
-    advantages: Tensor | None = None
-    categories: Tensor | None = None
-    times: Tensor | None = None
+    columns: Tensor  # m x 2 x e
+    neutral: Tensor  # e; those of an item by itself, with no advantage, in no category, at the latest time
+    kinds: tuple[str, ...]  # of each column: "advantage", "category" or "time"
 
-    @classmethod
-    def of(cls, advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances | None:
-        """Checked circumstances of votes, `None` if nothing is given; raises `InputDataError`."""
-        if advantages is None and categories is None and times is None:
-            return None
-        m = sum(entry.num_answers for entry in votes)
-        if any(getattr(entry, entry.index_field).shape[-1] != 2 for entry in votes):
-            raise InputDataError("advantages, categories and times are of votes between two items.")
-        if advantages is not None:
-            advantages = as_tensor(advantages, "advantages").double()
-            advantages = advantages.unsqueeze(-1) if advantages.ndim == 2 else advantages
-            if advantages.ndim != 3 or advantages.shape[:2] != (m, 2) or not bool(advantages.isfinite().all()):
-                raise InputDataError(
-                    f"advantages must be finite and {m} x 2 x c, for both items of each vote; got {_what(advantages)}."
-                )
-        if categories is not None:
-            categories = as_index(categories, "categories", "m-dim", ndim=1, what="numbers of categories")
-            if len(categories) != m:
-                raise InputDataError(f"categories must hold a number for each of {m} votes; got {len(categories)}.")
-        if times is not None:
-            times = as_values(times, "times").double()
-            if len(times) != m or not bool(times.isfinite().all()):
-                raise InputDataError(f"times must hold a finite number for each of {m} votes; got {_what(times)}.")
-        return cls(advantages, categories, times)
 
-    @property
-    def columns(self) -> Tensor:
-        """Their columns, `m x 2 x e`."""
-        parts = [] if self.advantages is None else [self.advantages]
-        parts += [x.double().view(-1, 1, 1).expand(-1, 2, 1) for x in (self.categories, self.times) if x is not None]
-        return torch.cat(parts, dim=-1)
+def circumstances(advantages: Any, categories: Any, times: Any, votes: Sequence[Observation]) -> Circumstances:
+    """Checked circumstances of votes, without columns if nothing is given; raises `InputDataError`."""
+    m = sum(entry.num_answers for entry in votes)
+    parts = [Circumstances(torch.empty(m, 2, 0), torch.empty(0), ())]
+    told = advantages is not None or categories is not None or times is not None
+    if told and any(getattr(entry, entry.index_field).shape[-1] != 2 for entry in votes):
+        raise InputDataError("advantages, categories and times are of votes between two items.")
+    if advantages is not None:
+        given = as_tensor(advantages, "advantages")
+        given = given.unsqueeze(-1) if given.ndim == 2 else given
+        if given.ndim != 3 or given.shape[:2] != (m, 2) or not bool(given.isfinite().all()):
+            raise InputDataError(
+                f"advantages must be finite and {m} x 2 x c, for both items of each vote; got {_what(given)}."
+            )
+        parts.append(Circumstances(given, torch.zeros(given.shape[-1]), ("advantage",) * given.shape[-1]))
+    if categories is not None:
+        given = as_index(categories, "categories", "m-dim", ndim=1, what="numbers of categories")
+        if len(given) != m:
+            raise InputDataError(f"categories must hold a number for each of {m} votes; got {len(given)}.")
+        parts.append(Circumstances(given.view(-1, 1, 1), torch.tensor([-1]), ("category",)))
+    if times is not None:
+        given = as_values(times, "times")
+        if len(given) != m or not bool(given.isfinite().all()):
+            raise InputDataError(f"times must hold a finite number for each of {m} votes; got {_what(given)}.")
+        parts.append(Circumstances(given.view(-1, 1, 1), given.max().reshape(1), ("time",)))
+    return Circumstances(
+        torch.cat([part.columns.double().expand(-1, 2, -1) for part in parts], dim=-1),
+        torch.cat([part.neutral.double() for part in parts]),
+        tuple(kind for part in parts for kind in part.kinds),
+    )
 
-    @property
-    def neutral(self) -> Tensor:
-        """The columns of an item by itself, with no advantage, no category and the latest time."""
-        parts = [] if self.advantages is None else [torch.zeros(self.advantages.shape[-1])]
-        parts += [] if self.categories is None else [torch.tensor([-1.0])]
-        parts += [] if self.times is None else [self.times.max().reshape(1)]
-        return torch.cat([part.double() for part in parts])
 
-    def kernels(self, first: int) -> list[Kernel]:
-        """The kernels of the effects, of columns from `first` on."""
-        parts: list[Kernel] = []
-        if self.advantages is not None:
-            for i in range(self.advantages.shape[-1]):
-                effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[first + i])
-                effect.variance = SCALE
-                register_named_prior(effect, "variance", _prior_of_scale())  # GPyTorch's cannot be pickled
-                parts.append(effect)
-            first += self.advantages.shape[-1]
-        if self.categories is not None:
-            parts.append(_scaled(CategoryEffectKernel(active_dims=[0, first])))
-            first += 1
-        if self.times is not None:
-            drift = MaternKernel(nu=0.5, active_dims=[first], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
+def circumstance_kernels(kinds: Sequence[str], first: int) -> list[Kernel]:
+    """The kernels of the effects of circumstances, whose columns start at `first`."""
+    parts: list[Kernel] = []
+    for place, kind in enumerate(kinds, first):
+        if kind == "advantage":
+            effect = LinearKernel(variance_constraint=as_logarithm(), active_dims=[place])
+            effect.variance = SCALE
+            register_named_prior(effect, "variance", _prior_of_scale())  # GPyTorch's cannot be pickled
+            parts.append(effect)
+        elif kind == "category":
+            parts.append(_scaled(CategoryEffectKernel(active_dims=[0, place])))
+        else:
+            drift = MaternKernel(nu=0.5, active_dims=[place], lengthscale_prior=LogNormalPrior(0.0, LENGTHSCALE_SPREAD))
             parts.append(_scaled(ItemEffectKernel(active_dims=[0]) * drift))
-        return parts
+    return parts
 
 
 def _prior_of_scale() -> LogNormalPrior:

@@ -21,7 +21,8 @@ from gpytorch.kernels import AdditiveKernel, Kernel
 from torch import Tensor
 
 from botorch_skewgp.items.effects import (
-    Circumstances,
+    circumstance_kernels,
+    circumstances,
     in_circumstances,
     item_covar_module,
     item_judge_covar_module,
@@ -40,19 +41,16 @@ class ItemModel(SkewGP):
 
     item_rows: Tensor  # the point of each item by itself, without advantage and in no category
     neutral: Tensor  # the columns of circumstances of items by themselves; empty without circumstances
-    place_of_time: int | None = None  # the column of points with times
-    place_of_category: int | None = None
+    circumstances: tuple[str, ...]  # the kinds of these columns, the last ones of points
 
     def items_at(self, at: float | None = None, category: int | None = None) -> Tensor:
         """The items as points at a time, the latest if `None`, and in a category, none in particular if `None`."""
         X = self.datapoints[self.item_rows.to(self.datapoints.device)].clone()
-        for name, value, place in (("at", at, self.place_of_time), ("category", category, self.place_of_category)):
-            if value is None:
-                continue
-            if place is None:
-                what = "times" if name == "at" else "categories"
+        for name, value, kind, what in (("at", at, "time", "times"), ("category", category, "category", "categories")):
+            if value is not None and kind not in self.circumstances:
                 raise InputDataError(f"{name} is for models of votes with {what}; give item_model their {what}.")
-            X[:, place] = as_number(value, name)
+            if value is not None:
+                X[:, self.circumstances.index(kind) - len(self.circumstances)] = as_number(value, name)
         return X
 
 
@@ -108,47 +106,36 @@ def item_model(
             categories or times do not fit the votes.
     """
     num_items = as_count(num_items, "num_items")
-    given = _as_votes(votes)
+    given = _checked_votes(votes, num_items)
     if not given and likelihood is None:
         given = (Preference(torch.empty(0, 2, dtype=torch.long)),)
-    _check_votes(given, num_items)
     X = item_points(torch.arange(num_items), features)
-    num_features = X.shape[-1] - 1
-    told = Circumstances.of(advantages, categories, times, given)
+    told = circumstances(advantages, categories, times, given)
     first = X.shape[-1]
-    if told is not None:
+    if told.kinds:
         rows = [getattr(entry, entry.index_field) for entry in given]
         X, rows = in_circumstances(X, told.neutral, rows, told.columns)
         given = tuple(_at_rows(entry, index) for entry, index in zip(given, rows, strict=True))
-    scaled = list(range(1, 1 + num_features))
-    scaled += [] if told is None or told.times is None else [X.shape[-1] - 1]
+    scaled = [*range(1, first), *(i for i, kind in enumerate(told.kinds, first) if kind == "time")]
     transform = None
     if scaled:
         low, high = X[:, scaled].amin(0), X[:, scaled].amax(0)
         bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
         transform = Normalize(X.shape[-1], indices=scaled, bounds=bounds)
     if covar_module is None:
-        covar_module = item_covar_module(num_features)
-        covar_module = reduce(add, [] if told is None else told.kernels(first), covar_module)
-    if judge_covar_module is None:
-        judge_covar_module = item_judge_covar_module(num_features)
+        covar_module = reduce(add, circumstance_kernels(told.kinds, first), item_covar_module(first - 1))
     model = ItemModel(
         X,
         given,
         likelihood=likelihood,
         covar_module=covar_module,
         input_transform=transform,
-        judge_covar_module=judge_covar_module,
+        judge_covar_module=item_judge_covar_module(first - 1) if judge_covar_module is None else judge_covar_module,
         learn_judge_reliability=not any(entry.anchors_scale for entry in given),
         draw_settings=draw_settings,
         approximation=approximation,
     )
-    model.item_rows = torch.arange(num_items)
-    model.neutral = X.new_zeros(0) if told is None else told.neutral
-    if told is not None:
-        model.place_of_time = None if told.times is None else X.shape[-1] - 1
-        if told.categories is not None:
-            model.place_of_category = X.shape[-1] - 1 - (told.times is not None)
+    model.item_rows, model.neutral, model.circumstances = torch.arange(num_items), told.neutral, told.kinds
     return model
 
 
@@ -157,20 +144,15 @@ def _at_rows(entry: Observation, rows: Tensor) -> Observation:
     return entry.at_columns(lambda index, by: rows)
 
 
-def _as_votes(votes: Any) -> tuple[Observation, ...]:
-    if isinstance(votes, Observation):
-        return (votes,)
-    if not isinstance(votes, Sequence):
+def _checked_votes(votes: Any, num_items: int, before: Sequence[Observation] = ()) -> tuple[Observation, ...]:
+    """Votes as a tuple; raises for unknown items, and warns of ties alone, also among votes before."""
+    if not isinstance(votes, Observation | Sequence):
         raise InputDataError(
             f"votes must be an observation such as Preference, or a list of them; got {type(votes).__name__}. Give "
             "votes.observations of what read_votes returns."
         )
-    return tuple(votes)
-
-
-def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[Observation] = ()) -> None:
-    """Raise for unknown items and warn of ties alone, also among votes before."""
-    for entry in votes:
+    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    for entry in given:
         if not isinstance(entry, Observation):
             raise InputDataError(f"votes must be observations such as Preference and Tie; got {type(entry).__name__}.")
         index = getattr(entry, entry.index_field)
@@ -180,7 +162,7 @@ def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[
                 f"{type(entry).__name__} names items {unknown}; there are {num_items}, numbered from 0. Raise "
                 "num_items, or use add_items."
             )
-    every = [*before, *votes]
+    every = [*before, *given]
     told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in every)
     if sum(len(entry.ties) for entry in every) and not told:
         warnings.warn(
@@ -189,6 +171,7 @@ def _check_votes(votes: Sequence[Observation], num_items: int, before: Sequence[
             InputDataWarning,
             stacklevel=3,
         )
+    return given
 
 
 def add_votes(
@@ -212,16 +195,15 @@ def add_votes(
             times are not those that the model has.
     """
     check_class(model, "model", ItemModel)
-    given = _as_votes(votes)
-    _check_votes(given, len(model.item_rows), [*model.observations])
-    told = Circumstances.of(advantages, categories, times, given)
-    if (0 if told is None else told.columns.shape[-1]) != len(model.neutral):
+    given = _checked_votes(votes, len(model.item_rows), model.observations)
+    told = circumstances(advantages, categories, times, given)
+    if told.kinds != model.circumstances:
         raise InputDataError("New votes must have the same kinds of advantages, categories and times as those before.")
     X = model.datapoints
-    rows = [model.item_rows[getattr(entry, entry.index_field)] for entry in given]
-    if told is not None:
-        bare = X[model.item_rows, : X.shape[-1] - len(model.neutral)]
-        asked = [getattr(entry, entry.index_field) for entry in given]
+    asked = [getattr(entry, entry.index_field) for entry in given]
+    rows = [model.item_rows[index] for index in asked]
+    if told.kinds:
+        bare = X[model.item_rows, : -len(told.kinds)]
         further, places = in_circumstances(bare, model.neutral, asked, told.columns)
         new_rows = torch.cat([model.item_rows, len(X) + torch.arange(len(further) - len(bare))])
         X, rows = torch.cat([X, further[len(bare) :]]), [new_rows[place] for place in places]

@@ -8,17 +8,17 @@ the goal, those items are put to the vote. Pairs on which nothing depends, or wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import utility_draws
-from botorch_skewgp.items.leaderboard import Goal, ranks_of
+from botorch_skewgp.items.leaderboard import ranks_of, utility_draws
 from botorch_skewgp.observations.checks import as_count, check_flags, check_pairs
 
+Goal = Literal["best", "top", "order"]
 NUM_SAMPLES = 1024
 TRIES = 100  # of two draws that agree
 

@@ -2,7 +2,7 @@ r"""Votes in a data frame, and as observations of numbered items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +10,14 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.columns import codes, column, is_empty, is_number, numbered, sorted_names
+from botorch_skewgp.frames.columns import (
+    columns_of_one_length,
+    distinct_names,
+    is_number,
+    numbered,
+    require,
+    sorted_names,
+)
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
 from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
@@ -92,94 +99,53 @@ def read_votes(
             `items`, two names are of different types but equal (`1` and `True`) or of the same text (`3` and `"3"`), or
             an outcome is unknown.
     """
-    a, b = (column(frame, name) for name in (first, second))
+    a, b = columns_of_one_length(frame, [first, second])
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
     judge = "judge" if judge is None and "judge" in frame else judge
-    m = len(a)
-    if len(b) != m:
-        raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")
-    for name in (outcome, judge):
-        if name is not None and len(column(frame, name)) != m:
-            raise InputDataError(f"Column {name!r} has {len(column(frame, name))} entries for {m} votes.")
+    if isinstance(advantages, str):
+        raise InputDataError(f"advantages must be a list of names of columns; got {advantages!r}.")
+    others = [name for name in (outcome, judge, category, time) if name is not None]
+    cells = dict(zip(others, columns_of_one_length(frame, [first, *others])[1:], strict=True))
+    having = columns_of_one_length(frame, [first, *advantages], may_be_empty=True)[1:]
     check_names([*a, *b, *(items if isinstance(items, list | tuple) else ())], "items")
-    alone = [i for i in range(m) if a[i] == b[i]]
+    alone = [i for i, (one, other) in enumerate(zip(a, b, strict=True)) if one == other]
     if alone:
         raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
-    if items is None:
-        names: Sequence[Any] = sorted_names({*a, *b})
-    else:
-        if isinstance(items, str) or not isinstance(items, Iterable):
-            raise InputDataError(f"items must be a list of names; got {items!r}.")
-        names = list(items)
-        wrong = [name for name in names if not isinstance(name, Hashable) or is_empty(name)]
-        if wrong:
-            raise InputDataError(f"items must hold names, none of them empty; got {wrong[:2]}.")
-        if len(set(names)) < len(names):
-            raise InputDataError("items must name each item once.")
+    names = sorted_names({*a, *b}) if items is None else distinct_names(items, "items")
     number = {name: i for i, name in enumerate(names)}
     unknown = sorted_names({*a, *b} - number.keys())
     if unknown:
         raise InputDataError(f"items must name all items of votes; {unknown[:5]} are missing.")
     pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
-    code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(column(frame, outcome), first, second)
+    code = torch.zeros(len(a), dtype=torch.long) if outcome is None else _outcomes(cells[outcome], first, second)
     if both_alike not in ("level", "tie", "drop"):
         raise InputDataError(f"both_alike must be 'level', 'tie' or 'drop'; got {both_alike!r}.")
-    known = code <= TIE if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
-    who, judges = None, None
-    if judge is not None:
-        who, judges = numbered(column(frame, judge), judge)
-    told, kinds = _circumstances(frame, advantages, category, time, m)
+    who, judges = (None, None) if judge is None else numbered(cells[judge], judge)
+    observations: list[Observation] = []
     if both_alike == "level" and bool((code > TIE).any()):
-        found = (Vote(pairs, code, buttons=_buttons(code), judge=who),)
-        return Votes(found, tuple(names), judges, told(pairs, names, torch.arange(m)), kinds)
-    pairs = torch.where((code == SECOND).unsqueeze(-1), pairs.flip(-1), pairs)
-    won, tied = code < TIE, (code >= TIE) & known
-    observations: list[Observation] = [Preference(pairs[won], judge=_chosen(who, won))]
-    if bool(tied.any()):
-        observations.append(Tie(pairs[tied], judge=_chosen(who, tied)))
-    order = torch.cat([won.nonzero(), tied.nonzero()]).squeeze(-1)
-    return Votes(tuple(observations), tuple(names), judges, told(pairs[order], names, order), kinds)
-
-
-def _circumstances(
-    frame: Any, advantages: Sequence[str], category: str | None, time: str | None, m: int
-) -> tuple[Callable[[Tensor, Sequence[Any], Tensor], dict[str, Tensor]], tuple[Any, ...] | None]:
-    """A function of pairs, names and the rows of these pairs that returns what was the case; names of categories."""
-    if isinstance(advantages, str):
-        raise InputDataError(f"advantages must be a list of names of columns; got {advantages!r}.")
-    having = [column(frame, name, may_be_empty=True) for name in advantages]
-    said = None if category is None else column(frame, category)
-    when = None if time is None else column(frame, time)
-    for name, values in [*zip(advantages, having, strict=True), (category, said), (time, when)]:
-        if values is not None and len(values) != m:
-            raise InputDataError(f"Column {name!r} has {len(values)} entries for {m} votes.")
-    wrong = [i for i, value in enumerate(when or ()) if not is_number(value)]
-    if wrong and when is not None:
-        raise InputDataError(f"Column {time!r} must hold numbers; got {when[wrong[0]]!r} in row {wrong[0]}.")
-    kinds = None if said is None else tuple(sorted_names(set(said)))
-
-    def told(pairs: Tensor, names: Sequence[Any], rows: Tensor) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        if having:
-            number = {name: i for i, name in enumerate(names)}
-            item = torch.tensor([[number.get(value, -1) for value in values] for values in having]).mT[rows]
-            found["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()
-        if said is not None and kinds is not None and category is not None:
-            found["categories"] = codes(said, kinds, category)[rows]
-        if when is not None:
-            found["times"] = torch.tensor([float(value) for value in when], dtype=torch.float64)[rows]
-        return found
-
-    return told, kinds
-
-
-def _buttons(code: Tensor) -> tuple[str, ...]:
-    """The buttons of the page: the answers given and 'tie'."""
-    return tuple(BUTTONS[number] for number in sorted({FIRST, SECOND, TIE, *code.unique().tolist()}))
-
-
-def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
-    return None if who is None else who[which]
+        order = torch.arange(len(code))
+        buttons = tuple(BUTTONS[number] for number in sorted({FIRST, SECOND, TIE, *code.unique().tolist()}))
+        observations.append(Vote(pairs, code, buttons=buttons, judge=who))
+    else:
+        pairs = torch.where((code == SECOND).unsqueeze(-1), pairs.flip(-1), pairs)
+        won = (code < TIE).nonzero().squeeze(-1)
+        tied = (code == TIE if both_alike == "drop" else code >= TIE).nonzero().squeeze(-1)
+        order = torch.cat([won, tied])
+        observations.append(Preference(pairs[won], judge=None if who is None else who[won]))
+        if len(tied):
+            observations.append(Tie(pairs[tied], judge=None if who is None else who[tied]))
+    told: dict[str, Tensor] = {}
+    if having:
+        item = torch.tensor([[number.get(value, -1) for value in values] for values in having]).mT
+        told["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()[order]
+    kinds = None
+    if category is not None:
+        known, kinds = numbered(cells[category], category)
+        told["categories"] = known[order]
+    if time is not None:
+        require(cells[time], time, "numbers", is_number)
+        told["times"] = torch.tensor([float(value) for value in cells[time]], dtype=torch.float64)[order]
+    return Votes(tuple(observations), tuple(names), judges, told, kinds)
 
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:

@@ -1,8 +1,10 @@
-"""Functions of one input with their bands, densities at a point, and thresholds over one of two inputs."""
+"""Functions with their bands, densities at a point, quantities over one or two inputs, and thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -12,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_probability, as_tensor, check_class, check_parts
+from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
+from botorch_skewgp.observations.checks import as_number, as_probability, as_tensor, check_class, check_parts
 from botorch_skewgp.plots.data import draw_data, mark_points
 from botorch_skewgp.plots.marginals import (
     Marginals,
@@ -20,6 +23,7 @@ from botorch_skewgp.plots.marginals import (
     check_bounds,
     free_inputs,
     input_labels,
+    known_data,
     like_inputs,
     linspace,
     points_between,
@@ -30,6 +34,9 @@ from botorch_skewgp.plots.style import (
     BLUE,
     COLORS,
     COLUMNS,
+    DIVERGING,
+    SEQUENTIAL,
+    SMALL,
     VERMILLION,
     array,
     finish,
@@ -37,9 +44,19 @@ from botorch_skewgp.plots.style import (
     new_axes,
     new_panels,
 )
+from botorch_skewgp.protocols import kind_of_duels, members_of
 from botorch_skewgp.thresholds import threshold
 
 PROBABILITIES = (0.5, 0.8, 0.95)
+Quantity = Literal["mean", "skewness", "width", "win", "valid"]
+OF_MARGINALS: dict[str, tuple[str, Callable[[Marginals], Tensor]]] = {
+    "mean": ("Posterior mean", lambda marginals: marginals.mean),
+    "skewness": ("Skewness of the posterior", lambda marginals: marginals.skewness),
+    "width": ("Width of the 95 % interval", lambda marginals: marginals.quantile([0.025, 0.975]).diff(dim=0)),
+}
+ONE, TWO = 201, 48  # grid points along one input and along each of two
+MAX_EXTENT = 3.0  # of a domain in the kernel's space, whose default priors are for the unit cube
+NOT_SCALED = "constant except beside the data: inputs are not scaled\n(input_transform=Normalize(d, bounds=bounds))"
 
 
 def plot_posterior(
@@ -74,26 +91,23 @@ def plot_posterior(
         inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
-    Returns:
-        The axes.
-
     Raises:
         InputDataError: If bounds do not fit the model, or a probability is outside (0, 1).
         UnsupportedError: If more than one input is free, or the posterior has no quantiles or several outputs.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
     (label,) = input_labels(bounds, inputs)
-    x = linspace(bounds, free_inputs(bounds)[0], resolution)
-    distribution = Marginals(model, points_between(bounds, x))
-    bands = _band_edges(distribution, probabilities)
+    line = _Slice(model, bounds, probabilities, resolution)
     ax = new_axes(ax, (6.4, 3.6))
-    _draw_bands(ax, x, distribution, bands, probabilities, color)
+    line.draw(ax, color)
     if gaussian:
-        _draw_gaussian(ax, x, distribution, probabilities)
+        widest = max(probabilities, default=0.95)
+        for i, edge in enumerate(_band_edges(line.marginals, [widest], gaussian=True)[0]):
+            name = f"{100 * widest:g} %, Gaussian" if i == 0 else None
+            ax.plot(array(line.x), array(edge), color=BLACK, linestyle="--", linewidth=1, label=name, zorder=2)
     if data:
-        values = torch.cat([distribution.mean.unsqueeze(0), *bands])
+        values = torch.cat([line.marginals.mean.unsqueeze(0), *line.bands])
         draw_data(ax, model, bounds, float(values.min()), float(values.max()))
-    ax.set_xlim(float(x[0]), float(x[-1]))
     return finish(ax, label, value_label(model), legend="beside")
 
 
@@ -121,9 +135,6 @@ def plot_slices(
         inputs: The names of the model's inputs, for the axes.
         ax: The `d` axes to draw on; new ones if `None`.
 
-    Returns:
-        The `d` axes.
-
     Raises:
         InputDataError: If bounds, point or axes do not fit the model, or a probability is outside (0, 1).
         UnsupportedError: If the posterior has no quantiles.
@@ -131,16 +142,12 @@ def plot_slices(
     bounds = check_bounds(bounds, model)
     d, names = bounds.shape[1], input_labels(bounds, inputs)
     point = as_point(point, "point", d).to(bounds)
-    grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
-    X = point.repeat(d, resolution, 1)
-    X[torch.arange(d), :, torch.arange(d)] = grids
-    distributions = [Marginals(model, slice_) for slice_ in X]
-    edges = [_band_edges(distribution, probabilities) for distribution in distributions]
+    through = torch.where(torch.eye(d, device=bounds.device).bool().unsqueeze(1), bounds, point)  # d x 2 x d
+    lines = [_Slice(model, fixed, probabilities, resolution) for fixed in through]
     panels = new_panels(ax, d, (3.0, 2.5), sharey=True)
-    for i, (panel, x, distribution, bands) in enumerate(zip(panels, grids, distributions, edges, strict=True)):
-        _draw_bands(panel, x, distribution, bands, probabilities, BLUE)
+    for i, (panel, line) in enumerate(zip(panels, lines, strict=True)):
+        line.draw(panel, BLUE)
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
-        panel.set_xlim(float(x[0]), float(x[-1]))
         finish(panel, names[i], value_label(model) if ax is not None or i % COLUMNS == 0 else "", legend="none")
     legend_above(panels, ax is not None)
     return panels
@@ -168,9 +175,6 @@ def plot_marginal(
         name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.
 
-    Returns:
-        The axes.
-
     Raises:
         InputDataError: If the point does not fit the model.
         UnsupportedError: If a posterior has no densities.
@@ -194,7 +198,7 @@ def plot_marginal(
         if i == 0:
             ax.fill_between(array(values), density, color=color, alpha=0.15, linewidth=0)
             if gaussian and not distribution.is_gaussian:
-                density = array(distribution.matched().density(values).squeeze(-1))
+                density = array(distribution.density(values, gaussian=True).squeeze(-1))
                 label = "Gaussian, same mean and variance"
                 ax.plot(array(values), density, color=BLACK, linewidth=1.2, linestyle="--", label=label)
     first = distributions[name]
@@ -204,6 +208,100 @@ def plot_marginal(
     ax.set_xlim(float(values[0]), float(values[-1]))
     ax.set_ylim(0, ax.dataLim.y1 * (1.05 + 0.09 * len(ax.get_legend_handles_labels()[0])))
     return finish(ax, value_label(model), "density", title)
+
+
+def plot_map(
+    model: Model | None,
+    bounds: Tensor,
+    of: Quantity | Callable[[Tensor], Tensor] = "mean",
+    *,
+    reference: Tensor | None = None,
+    best: Tensor | None = None,
+    level: float | None = None,
+    data: bool = True,
+    label: str | None = None,
+    title: str | None = None,
+    limits: tuple[float, float] | None = None,
+    resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Plot a quantity of a model over one or two inputs: a line, or a map with level sets, and the data's points.
+
+    On maps arrows lead from the winner to the loser of each duel; yes/no answers have symbols of their own.
+
+    Example:
+        >>> ax = plot_map(model, bounds, best=train_X[0])
+        >>> ax = plot_map(model, bounds, of="win", reference=train_X[0])
+        >>> ax = plot_map(model, bounds, of=lambda X: acq(X.unsqueeze(-2)), label="log expected improvement")
+
+    Args:
+        model: A model; `None` for a function that is no model's.
+        bounds: A `2 x d` tensor of lower and upper bounds; inputs other than one or two are fixed by equal bounds, and
+            data at other values of these are not marked.
+        of: The posterior `"mean"`, the `"skewness"`, the `"width"` of the 95 % interval; the probability of being
+            preferred to the reference, `"win"`, or of working or of label 1, `"valid"`; or a function from an `n x d`
+            tensor of points to `n` values, such as an acquisition function.
+        reference: The point of `d` elements that others are compared with, for `"win"`.
+        best: The recommended point, to mark.
+        level: A value to mark, on a map by its level set; one half for `"win"` if `None`.
+        data: Whether to mark the model's data.
+        label: The name of the values.
+        title: The title.
+        limits: The values at the ends of the scale; by default minimum and maximum, 0 and 1 for probabilities.
+        resolution: The number of grid points along each input; 201 for one input and 48 for each of two if `None`.
+        inputs: The names of the model's inputs, for the axes.
+        ax: The axes to draw on; new ones if `None`.
+
+    Raises:
+        InputDataError: If bounds, points or names do not fit the model, `of` is not known, or a function does not
+            return a finite value for each point.
+        UnsupportedError: If more than two inputs are free, or the model does not have the quantity.
+    """
+    bounds = check_bounds(bounds, model, (1, 2), "plot_map")
+    free, names = free_inputs(bounds), input_labels(bounds, inputs)
+    named = {"reference": reference, "recommended": best}
+    places = {
+        name: as_point(place, "best" if name == "recommended" else name, bounds.shape[1]).to(bounds)
+        for name, place in named.items()
+        if place is not None
+    }
+    drawn = _drawn(model, of, places.get("reference"))
+    given: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
+    drawn = drawn._replace(**{name: value for name, value in given.items() if value is not None})
+    num = (ONE if len(free) == 1 else TWO) if resolution is None else resolution
+    grids = [linspace(bounds, i, num) for i in free]
+    X = points_between(bounds, *(grid.flatten() for grid in torch.meshgrid(*grids, indexing="xy")))
+    with torch.no_grad():
+        values = as_tensor(drawn.function(X), "What of returns").cpu()
+    if values.numel() != len(X) or not values.isfinite().all():
+        raise InputDataError(
+            f"of must return a finite value for each of the {len(X)} points; got shape {tuple(values.shape)}."
+        )
+    if drawn.level is not None:
+        as_number(drawn.level, "level")
+    ends = None if drawn.limits is None else tuple(as_number(end, "limits") for end in drawn.limits)
+    if len(free) == 1:
+        ax = _line(new_axes(ax), array(grids[0]), array(values.flatten()), drawn, ends)
+    else:
+        z = array(values.reshape(num, num))
+        ax = _surface(new_axes(ax, (4.6, 3.8)), [array(grid) for grid in grids], z, drawn, ends)
+    if model is not None and _is_nearly_constant(values) and _extent(model, bounds) > MAX_EXTENT:
+        looks: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "bbox": {"color": "white"}, "zorder": 6}
+        ax.text(0.5, 0.5, NOT_SCALED, transform=ax.transAxes, **looks)
+    if data and model is not None:
+        mark_points(ax, model, bounds, free, of == "valid")
+    for name, place in places.items():
+        at = place[free].tolist()
+        height = [float(as_tensor(drawn.function(place.unsqueeze(0)), "of").detach())] if len(free) == 1 else []
+        ax.plot(
+            *at, *height, linestyle="", marker="*", markersize=14, color=VERMILLION, markeredgecolor="white",
+            label=name, zorder=5,
+        )  # fmt: skip
+    finish(ax, names[0], names[1] if len(free) == 2 else drawn.label, drawn.title, legend="none")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=SMALL, framealpha=0.85)  # legible on a map
+    return ax
 
 
 def plot_threshold(
@@ -234,9 +332,6 @@ def plot_threshold(
         inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
-    Returns:
-        The axes.
-
     Raises:
         InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as in `threshold`.
         UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
@@ -264,35 +359,121 @@ def plot_threshold(
     return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")
 
 
-def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
+class _Slice:
+    """The marginals of a model along the one free input of its bounds, and the edges of bands, `2 x n` each."""
+
+    def __init__(self, model: Model, bounds: Tensor, probabilities: Sequence[float], resolution: int) -> None:
+        self.x = linspace(bounds, free_inputs(bounds)[0], resolution)
+        self.marginals = Marginals(model, points_between(bounds, self.x))
+        self.bands = _band_edges(self.marginals, probabilities)
+        self.probabilities = probabilities
+
+    def draw(self, ax: Axes, color: str) -> None:
+        """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
+        ax.plot(array(self.x), array(self.marginals.mean), color=color, linewidth=1.8, label="mean", zorder=3)
+        ordered = sorted(zip(self.probabilities, self.bands, strict=True), key=lambda pair: pair[0])
+        for rank, (probability, (lower, upper)) in enumerate(ordered):
+            share = (rank + 1) / (len(ordered) + 1)  # of white
+            tint = tuple(share + (1 - share) * c for c in to_rgb(color))
+            looks: dict[str, Any] = {"color": tint, "label": f"{100 * probability:g} %", "zorder": 1 - 0.01 * rank}
+            ax.fill_between(array(self.x), array(lower), array(upper), linewidth=0, **looks)
+        ax.set_xlim(float(self.x[0]), float(self.x[-1]))
+
+
+def _band_edges(marginals: Marginals, probabilities: Sequence[float], gaussian: bool = False) -> list[Tensor]:
     """Lower and upper edge of every band, `2 x n` each."""
     if isinstance(probabilities, str) or not isinstance(probabilities, Iterable):
         raise InputDataError(f"probabilities must be a list, such as [0.5, 0.95]; got {probabilities!r}.")
-    probabilities = [as_probability(p, "probabilities") for p in probabilities]
-    if not probabilities:
-        return []
-    levels = [0.5 + sign * p / 2 for p in probabilities for sign in (-1, 1)]
-    return list(distribution.quantile(levels).unflatten(0, (-1, 2)))
+    levels = [0.5 + sign * as_probability(p, "probabilities") / 2 for p in probabilities for sign in (-1, 1)]
+    return list(marginals.quantile(levels, gaussian).unflatten(0, (-1, 2))) if levels else []
 
 
-def _draw_bands(
-    ax: Axes, x: Tensor, distribution: Marginals, bands: Sequence[Tensor], probabilities: Sequence[float], color: str
-) -> None:
-    """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
-    ax.plot(array(x), array(distribution.mean), color=color, linewidth=1.8, label="mean", zorder=3)
-    ordered = sorted(zip(probabilities, bands, strict=True), key=lambda pair: pair[0])
-    for rank, (probability, (lower, upper)) in enumerate(ordered):
-        share = (rank + 1) / (len(ordered) + 1)  # of white
-        tint = tuple(share + (1 - share) * c for c in to_rgb(color))
-        ax.fill_between(
-            array(x), array(lower), array(upper), color=tint, linewidth=0, label=f"{100 * probability:g} %",
-            zorder=1 - 0.01 * rank,
-        )  # fmt: skip
+def _is_nearly_constant(values: Tensor) -> bool:
+    """Whether four fifths of the values lie within a fiftieth of their range from the median."""
+    near = (values - values.median()).abs() <= 0.02 * (values.max() - values.min())
+    return bool(near.double().mean() > 0.8)
 
 
-def _draw_gaussian(ax: Axes, x: Tensor, distribution: Marginals, probabilities: Sequence[float]) -> None:
-    """The edges of the widest band of the Gaussian of the same mean and variance."""
-    widest = max(probabilities, default=0.95)
-    for i, edge in enumerate(_band_edges(distribution.matched(), [widest])[0]):
-        label = f"{100 * widest:g} %, Gaussian" if i == 0 else None
-        ax.plot(array(x), array(edge), color=BLACK, linestyle="--", linewidth=1, label=label, zorder=2)
+def _extent(model: Model, bounds: Tensor) -> float:
+    """The longest side of a domain in the kernel's space; a transform that learns its bounds learns none of these."""
+    transform = deepcopy(getattr(model, "input_transform", None))
+    return float((bounds if transform is None else transform.eval()(bounds)).diff(dim=0).max())
+
+
+class _Drawn(NamedTuple):
+    """A function of points, and how its values are shown."""
+
+    function: Callable[[Tensor], Tensor]
+    label: str = ""
+    title: str = ""
+    limits: Any = None
+    level: float | None = None
+    diverging: bool = False
+
+
+def _drawn(model: Model | None, of: Any, reference: Tensor | None) -> _Drawn:
+    if callable(of):
+        return _Drawn(of)
+    if of not in get_args(Quantity):
+        raise InputDataError(f"of must be one of {', '.join(get_args(Quantity))}, or a function of points; got {of!r}.")
+    check_class(model, "model", Model)
+    assert model is not None
+    if (of == "win") != (reference is not None):
+        raise InputDataError('reference is the point that others are compared with for of="win", which needs it.')
+    if reference is not None:
+        return _win(model, like_inputs(reference, model))
+    if of in OF_MARGINALS:
+        title, function = OF_MARGINALS[of]
+        is_skewness = of == "skewness"  # which has no unit
+        label = of if is_skewness else value_label(model, of)
+        return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=is_skewness)
+    log_probability = LogProbabilityOfValidity(model)
+    told = {mark.label for entry in known_data(model)[1] for mark in entry.marks() if mark.symbol == "yes"}
+    what = f"probability of {told.pop() if len(told) == 1 and told != {'valid'} else 'validity'}"
+    return _Drawn(lambda X: log_probability(X.unsqueeze(-2)).exp(), what, what.capitalize(), (0.0, 1.0))
+
+
+def _win(model: Model, reference: Tensor) -> _Drawn:
+    kind = kind_of_duels(model, "plot_map")
+
+    def win_probability(X: Tensor) -> Tensor:
+        duels, each = torch.stack([X, reference.expand_as(X)], dim=-2), []
+        for member in members_of(model, "plot_map"):
+            part = member.answering_likelihood.for_kind(kind)
+            each.append(part(member.latent_posterior(duels), scale=member.outcome_scale).probs)
+        probabilities: Tensor = torch.stack(each).mean(0)
+        return probabilities if probabilities.ndim == 1 else probabilities[..., 0]  # with ties three outcomes
+
+    return _Drawn(win_probability, "probability of being preferred", "Against the reference", (0.0, 1.0), 0.5)
+
+
+def _line(ax: Axes, x: Any, z: Any, drawn: _Drawn, limits: Any) -> Axes:
+    ax.plot(x, z, color=BLUE, linewidth=1.8)
+    if drawn.diverging:
+        ax.axhline(0, color=BLACK, linewidth=0.8, linestyle=":")
+    if drawn.level is not None:
+        ax.axhline(drawn.level, color=VERMILLION, linewidth=1, linestyle="--", label=f"level {drawn.level:g}")
+    if limits is not None:
+        margin = 0.04 * (limits[1] - limits[0])
+        ax.set_ylim(limits[0] - margin, limits[1] + margin)
+    ax.set_xlim(x[0], x[-1])
+    return ax
+
+
+def _surface(ax: Axes, axes: Sequence[Any], z: Any, drawn: _Drawn, limits: Any) -> Axes:
+    largest = float(abs(z).max()) or 1.0
+    low, high = limits or ((-largest, largest) if drawn.diverging else (float(z.min()), float(z.max())))
+    colors = DIVERGING if drawn.diverging else SEQUENTIAL
+    mesh = ax.pcolormesh(*axes, z, shading="gouraud", cmap=colors, vmin=low, vmax=high, rasterized=True)
+    # no level set at zero: the sign of a skewness near zero is Monte Carlo error
+    levels = [low + (high - low) * k / 8 for k in range(1, 8) if not (drawn.diverging and k == 4)]
+    levels = [entry for entry in levels if z.min() < entry < z.max()]
+    if levels:
+        color, style = (BLACK, None) if drawn.diverging else ("white", "solid")
+        ax.contour(*axes, z, levels=levels, colors=color, linestyles=style, linewidths=0.5, alpha=0.6)
+    level = drawn.level
+    if level is not None and z.min() < level < z.max():
+        ax.contour(*axes, z, levels=[level], colors=VERMILLION, linewidths=1.6, linestyles="dashed")
+        ax.plot([], [], color=VERMILLION, linewidth=1.6, linestyle="--", label=f"level {level:g}")
+    ax.figure.colorbar(mesh, ax=ax, label=drawn.label)
+    return ax

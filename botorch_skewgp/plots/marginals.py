@@ -19,7 +19,7 @@ from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model
 
 
 class Marginals:
-    """The marginals of a model's one output at `n` points: those of the posterior, or Gaussians of its moments."""
+    """The marginals of a model's one output at `n` points."""
 
     def __init__(self, model: Model, X: Tensor) -> None:
         check_class(model, "model", Model)
@@ -46,24 +46,17 @@ class Marginals:
         moment: Tensor = getattr(self.posterior, self.of_mixture + name)
         return moment.squeeze(-1)
 
-    def matched(self) -> Marginals:
-        """The Gaussians of the same means and variances."""
-        other = object.__new__(Marginals)
-        other.__dict__.update(self.__dict__, is_gaussian=True)
-        return other
-
-    def _normal(self) -> Normal:
-        return Normal(self.mean, self.variance.sqrt())
-
-    def quantile(self, levels: Sequence[float]) -> Tensor:
-        """Quantiles at several levels, `k x n`."""
+    def quantile(self, levels: Sequence[float], gaussian: bool = False) -> Tensor:
+        """Quantiles at several levels, `k x n`; those of Gaussians of the same moments if wanted."""
         values = self.mean.new_tensor(levels)
-        return self._normal().icdf(values.unsqueeze(-1)) if self.is_gaussian else self._evaluate("quantile", values)
+        if self.is_gaussian or gaussian:
+            return Normal(self.mean, self.variance.sqrt()).icdf(values.unsqueeze(-1))
+        return self._evaluate("quantile", values)
 
-    def density(self, values: Tensor) -> Tensor:
-        """Densities at several values, `k x n`."""
-        if self.is_gaussian:
-            return self._normal().log_prob(values.unsqueeze(-1)).exp()
+    def density(self, values: Tensor, gaussian: bool = False) -> Tensor:
+        """Densities at several values, `k x n`; those of Gaussians of the same moments if wanted."""
+        if self.is_gaussian or gaussian:
+            return Normal(self.mean, self.variance.sqrt()).log_prob(values.unsqueeze(-1)).exp()
         return self._evaluate("density", values)
 
     def _evaluate(self, name: str, values: Tensor) -> Tensor:
@@ -71,19 +64,16 @@ class Marginals:
             with torch.no_grad():
                 result: Tensor = getattr(self.posterior, self.of_mixture + name)(values)
         except NotImplementedError as error:
-            raise self._unsupported(name) from error
+            raise UnsupportedError(f"The model's {type(self.posterior).__name__} has no {name}.") from error
         return result.reshape(len(values), len(self.mean))
 
     @property
     def skewness(self) -> Tensor:
         """The skewness, `n`; raises `UnsupportedError` for posteriors without."""
         if not hasattr(self.posterior, "skewness"):
-            raise self._unsupported("skewness")
+            raise UnsupportedError(f"The model's {type(self.posterior).__name__} has no skewness.")
         with torch.no_grad():
             return self._moment("skewness")
-
-    def _unsupported(self, name: str) -> UnsupportedError:
-        return UnsupportedError(f"The model's {type(self.posterior).__name__} has no {name}.")
 
 
 def check_bounds(

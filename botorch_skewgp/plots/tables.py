@@ -51,9 +51,6 @@ def plot_tastes(
         inputs: The inputs' names.
         ax: The axes to draw on, one for each input; new ones if `None`.
 
-    Returns:
-        The axes.
-
     Raises:
         InputDataError: If `summary` is not a table of judges, or names or axes are too few or too many.
     """
@@ -66,12 +63,11 @@ def plot_tastes(
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
-        band = f"{summary.level:.0%} band" if i == 0 else None
+        band, interval = f"{summary.level:.0%} band", f"a judge, {summary.level:.0%} interval"
         panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0, label=band)
-        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared" if i == 0 else None)
+        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared")
         bars = [mean[1:] - low[1:], high[1:] - mean[1:]]
-        label = f"a judge, {summary.level:.0%} interval" if i == 0 else None
-        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=label)
+        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=interval)
         panel.set_yticks(place.tolist(), labels=names)
         panel.set_ylim(len(names) - 0.5, -0.5)
         finish(panel, f"taste for {inputs[i]}", "", legend="none")
@@ -91,9 +87,6 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
         table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of the shared utility.
         ax: The axes; those of a new figure if `None`.
         num_items: The number of items to draw, the best ones; at most 60 if `None`.
-
-    Returns:
-        The axes.
 
     Raises:
         InputDataError: If the table is not a leaderboard of one judge with items, or `num_items` is not a positive

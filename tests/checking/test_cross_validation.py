@@ -39,117 +39,92 @@ def model_of(observations, skew=False, likelihood=None):
     return model
 
 
-def assert_equals_refits(model, parts):
-    """`parts` lists, for each row, the observations without it and the one left out."""
-    found = leave_one_out(model)
-    for i, (rest, left_out) in enumerate(parts):
-        refit = SkewGP(X, rest, model.likelihood, model.covar_module, model.mean_module, model.skew_prior)
-        refit.draw_settings = SETTINGS
-        wanted = refit.log_predictive_probability(X, left_out, method="exact").item()
-        error = 1 / math.sqrt(found.effective_size[i].item())
-        assert found.log_predictive[i].item() == pytest.approx(wanted, abs=4 * error + 0.02), i
-        assert error < 0.15
-
-
 def without(x, i):
     return torch.cat([x[:i], x[i + 1 :]])
 
 
-@pytest.mark.parametrize("skew", [False, True])
-def test_duels(skew):
-    parts = [([Preference(without(PAIRS, i))], Preference(PAIRS[i : i + 1])) for i in range(len(PAIRS))]
-    assert_equals_refits(model_of(Preference(PAIRS), skew), parts)
+def parts_of(make, rows, chosen, first=0, beside=()):
+    """By the number of an entry: the observations without it, and the one left out; for some of the rows of a kind."""
+    return {first + i: ([make(without(rows, i)), *beside], make(rows[i : i + 1])) for i in chosen}
 
 
-def test_more_duels_than_points():
-    pairs = torch.cat([PAIRS, PAIRS[:3], PAIRS[3:].flip(-1)])
-    model = model_of(Preference(pairs))
-    parts = [([Preference(without(pairs, i))], Preference(pairs[i : i + 1])) for i in (0, 5, 10)]
-    found = leave_one_out(model)
-    assert found.log_predictive.shape == (12,)
-    found = [found.log_predictive[i] for i in (0, 5, 10)]
-    for value, (rest, left_out) in zip(found, parts, strict=True):
-        refit = SkewGP(X, rest, model.likelihood, model.covar_module, model.mean_module)
-        assert value.item() == pytest.approx(refit.log_predictive_probability(X, left_out).item(), abs=0.05)
-
-
-def test_numbers_grades_and_duels_in_their_order():
-    values, at = tensor(0.4, -0.2, 0.3), torch.tensor([0, 3, 5])
-    grades = Ordinal([0, 2], 3, index=torch.tensor([1, 6]))
-    model = model_of([Preference(PAIRS[:2]), Numeric(values, index=at), grades])
-    found = leave_one_out(model)
-    assert found.observation.tolist() == [0, 0, 1, 1, 1, 2, 2]
-    parts = [
-        ([Preference(PAIRS[1 - i : 2 - i]), Numeric(values, index=at), grades], Preference(PAIRS[i : i + 1]))
-        for i in range(2)
-    ]
-    for i in range(3):
-        rest = Numeric(without(values, i), index=without(at, i))
-        parts.append(([Preference(PAIRS[:2]), rest, grades], Numeric(values[i : i + 1], index=at[i : i + 1])))
-    assert_equals_refits(model, parts)
-
-
+MORE_PAIRS = torch.cat([PAIRS, PAIRS[:3], PAIRS[3:].flip(-1)])
 RANKINGS = torch.tensor([[0, 1, 2, 3], [4, 2, 6, -1], [5, 3, 1, 0], [4, 6, 5, 2]])
+MORE_RANKINGS = torch.cat([RANKINGS, RANKINGS.flip(0), RANKINGS])
 OPTIONS = torch.tensor([[0, 1, 2, 3], [4, 3, 6, -1], [5, 6, 1, 2]])
+TWO, GRADES = Preference(PAIRS[:2]), Ordinal([0, 2], 3, index=[1, 6])
+NUMBERS = torch.stack([tensor(0.4, -0.2, 0.3), tensor(0, 3, 5)], dim=-1)  # values and their rows
+CLASSES = torch.stack([torch.tensor([0, 2, 1, 1, 0]), torch.arange(5)], dim=-1)
 
 
-@pytest.mark.parametrize("skew", [False, True])
-def test_whole_rankings(skew):
-    parts = [([Ranking(without(RANKINGS, i))], Ranking(RANKINGS[i : i + 1])) for i in range(len(RANKINGS))]
-    assert_equals_refits(model_of(Ranking(RANKINGS), skew), parts)
+def numbers(rows):
+    return Numeric(rows[:, 0], index=rows[:, 1].long())
 
 
-def test_whole_choices_between_duels_and_numbers():
-    duels, numbers = Preference(PAIRS[:2]), Numeric(tensor(0.4, -0.2), index=torch.tensor([0, 6]))
-    model = model_of([duels, Choice(OPTIONS), numbers])
-    assert leave_one_out(model).observation.tolist() == [0, 0, 1, 1, 1, 2, 2]
-    parts = [
-        ([Preference(PAIRS[1 - i : 2 - i]), Choice(OPTIONS), numbers], Preference(PAIRS[i : i + 1])) for i in (0, 1)
-    ]
-    parts += [([duels, Choice(without(OPTIONS, i)), numbers], Choice(OPTIONS[i : i + 1])) for i in range(3)]
-    assert_equals_refits(model, parts)
+def classes(rows):
+    return LabelPreference.from_classes(rows[:, 0], 3, rows[:, 1])
 
 
-def test_more_rankings_than_points():
-    rankings = torch.cat([RANKINGS, RANKINGS.flip(0), RANKINGS])
-    model = model_of(Ranking(rankings))
-    found = leave_one_out(model)
-    assert found.log_predictive.shape == (12,)
-    for i in (1, 4):
-        refit = SkewGP(X, Ranking(without(rankings, i)), model.likelihood, model.covar_module, model.mean_module)
-        wanted = refit.log_predictive_probability(
-            X, Ranking(rankings[i : i + 1]), method=corrected_log_normalizer
-        ).item()
-        assert found.log_predictive[i].item() == pytest.approx(wanted, abs=0.06)
-
-
-@pytest.mark.slow
-def test_class_labels():
-    classes, rows = torch.tensor([0, 2, 1, 1, 0]), torch.arange(5)
-    model = model_of(LabelPreference.from_classes(classes, 3))
-    parts = [
-        (
-            [LabelPreference.from_classes(without(classes, i), 3, without(rows, i))],
-            LabelPreference.from_classes(classes[i : i + 1], 3, rows[i : i + 1]),
-        )
-        for i in range(5)
-    ]
-    assert_equals_refits(model, parts)
-
-
-def test_units_of_an_affine_probit_are_rows_with_correlated_noise():
+def probits(rows):
     """Rows 0 and 3 share noise, as do 1, 2 and 5 in a chain; row 4 is by itself."""
     covariance = torch.eye(6, dtype=torch.float64)
     for i, j in ((0, 3), (1, 2), (2, 5)):
         covariance[i, j] = covariance[j, i] = 0.6
     eye, lower = torch.eye(7, dtype=torch.float64)[:6], tensor(0.0, -1.0, 0.2, 0.1, 0.0, -0.4)
+    return AffineProbit(eye[rows], 0.3, covariance[rows][:, rows], lower[rows], lower[rows] + 1.5)
 
-    def rows(index):
-        return AffineProbit(eye[index], 0.3, covariance[index][:, index], lower[index], lower[index] + 1.5)
 
-    units = ([0, 3], [1, 2, 5], [4])
-    parts = [([rows([i for i in range(6) if i not in unit])], rows(unit)) for unit in units]
-    assert_equals_refits(model_of(rows(list(range(6)))), parts)
+UNITS = [([1, 2, 4, 5], [0, 3]), ([0, 3, 4], [1, 2, 5]), ([0, 1, 2, 3, 5], [4])]
+# the observations, the number of each entry's object, and the entries that are checked, with the observations then left
+CASES = {
+    "duels": (Preference(PAIRS), [0] * 6, parts_of(Preference, PAIRS, (0, 2, 5))),
+    "more duels than points": (Preference(MORE_PAIRS), [0] * 12, parts_of(Preference, MORE_PAIRS, (0, 5, 10))),
+    "duels, numbers, grades": (
+        [TWO, numbers(NUMBERS), GRADES],
+        [0, 0, 1, 1, 1, 2, 2],
+        parts_of(Preference, PAIRS[:2], (1,), beside=(numbers(NUMBERS), GRADES))
+        | parts_of(numbers, NUMBERS, (0, 2), first=2, beside=(TWO, GRADES)),
+    ),
+    "rankings": (Ranking(RANKINGS), [0] * 4, parts_of(Ranking, RANKINGS, (0, 1))),
+    "more rankings than points": (Ranking(MORE_RANKINGS), [0] * 12, parts_of(Ranking, MORE_RANKINGS, (1, 4))),
+    "duels, choices, numbers": (
+        [TWO, Choice(OPTIONS), numbers(NUMBERS[:2])],
+        [0, 0, 1, 1, 1, 2, 2],
+        parts_of(Preference, PAIRS[:2], (0,), beside=(Choice(OPTIONS), numbers(NUMBERS[:2])))
+        | parts_of(Choice, OPTIONS, (0, 1), first=2, beside=(TWO, numbers(NUMBERS[:2]))),
+    ),
+    "units with correlated noise": (
+        probits(range(6)),
+        [0] * 3,
+        {i: ([probits(rest)], probits(unit)) for i, (rest, unit) in enumerate(UNITS)},
+    ),
+    "classes": (classes(CLASSES), [0] * 5, parts_of(classes, CLASSES, range(5))),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "skew"),
+    [
+        *((name, False) for name in CASES if name != "classes"),
+        ("duels", True),
+        ("rankings", True),
+        pytest.param("classes", False, marks=pytest.mark.slow),
+    ],
+)
+def test_entries_are_those_of_refits_without_them(case, skew):
+    observations, objects, parts = CASES[case]
+    model = model_of(observations, skew)
+    found = leave_one_out(model)
+    assert found.observation.tolist() == objects
+    for i, (rest, left_out) in parts.items():
+        refit = SkewGP(X, rest, model.likelihood, model.covar_module, model.mean_module, model.skew_prior)
+        refit.draw_settings = SETTINGS
+        method = corrected_log_normalizer if case == "more rankings than points" else "exact"
+        wanted = refit.log_predictive_probability(X, left_out, method=method).item()
+        error = 1 / math.sqrt(found.effective_size[i].item())
+        most = 0.05 if case.startswith("more") else 4 * error + 0.02
+        assert found.log_predictive[i].item() == pytest.approx(wanted, abs=most), i
+        assert error < 0.15
 
 
 def test_a_ranking_against_simulation(generator):

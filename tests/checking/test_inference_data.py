@@ -10,7 +10,11 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out, to_arviz
 from botorch_skewgp.observations import Binary, Numeric, Preference
 
-az = pytest.importorskip("arviz")
+
+@pytest.fixture(scope="module")
+def az():
+    return pytest.importorskip("arviz")  # two seconds, which other processes do not need
+
 
 X = 10 * torch.linspace(0, 1, 7, dtype=torch.double).unsqueeze(-1)
 DUELS = Preference([[1, 0], [1, 2], [2, 3], [4, 3], [1, 5]])
@@ -29,11 +33,11 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def data(model):
+def data(az, model):
     return to_arviz(model)
 
 
-def test_summary_is_the_posteriors(model, data):
+def test_summary_is_the_posteriors(az, model, data):
     table = az.summary(data, var_names="f", round_to="none")
     posterior = model.posterior(X)
     for column, expected in (("mean", posterior.mean), ("sd", posterior.variance.sqrt())):
@@ -50,14 +54,14 @@ def test_chains_stay_together(model, data):
     assert together > 0.2  # the first row is this difference plus noise; 0 but for 0.02 if the order were another
 
 
-def test_loo_is_leave_one_out(model, data):
+def test_loo_is_leave_one_out(az, model, data):
     found, expected = az.loo(data, pointwise=True), leave_one_out(model)
     assert found.pareto_k.max() < 0.7
     torch.testing.assert_close(torch.tensor(found.loo_i.to_numpy()), expected.log_predictive, atol=0.01, rtol=0)
     assert data.constant_data["observation"].to_numpy().tolist() == expected.observation.tolist() == [0] * 5 + [1] * 2
 
 
-def test_compare_ranks_as_leave_one_out_does():
+def test_compare_ranks_as_leave_one_out_does(az):
     models = {"smooth": model_of(DUELS), "rough": model_of(DUELS, 0.01)}
     table = az.compare({name: to_arviz(model) for name, model in models.items()})
     scores = {name: leave_one_out(model).log_predictive.sum().item() for name, model in models.items()}
@@ -67,7 +71,7 @@ def test_compare_ranks_as_leave_one_out_does():
     assert table["elpd_diff"].iloc[1] == pytest.approx(scores[better] - scores[worse], abs=0.05)
 
 
-def test_models_without_draws_are_refused():
+def test_models_without_draws_are_refused(az):
     with pytest.raises(UnsupportedError, match=r"Numbers alone .* leave_one_out"):
         to_arviz(model_of(NUMBERS))
     with pytest.raises(UnsupportedError, match="has no draws"):
@@ -75,7 +79,7 @@ def test_models_without_draws_are_refused():
 
 
 @pytest.mark.parametrize("outputscale", [10.0, 1e3, 1e5])
-def test_loo_is_finite_for_answers_that_are_certain(outputscale):
+def test_loo_is_finite_for_answers_that_are_certain(az, outputscale):
     """As after a fit without priors, which trusts consistent labels."""
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(40, 2, dtype=torch.double, generator=generator)

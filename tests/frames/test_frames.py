@@ -60,41 +60,6 @@ def test_situations_to_come_are_left_out_of_answers():
     assert answers.observations[0].judge.tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"chosen": [1, 1, 0, 0, 1, 1, 0, 1, 0]}, r"rows \[0, 1, 2\] has 2"),
-        ({"chosen": [0, 0, 0, 0, 1, 1, 0, 1, 0]}, r"rows \[0, 1, 2\] has 0"),
-        ({"chosen": [0, "yes", 0, 0, 1, 1, 0, 1, 0]}, "'chosen' must hold 0 or 1; got 'yes' in row 1"),
-        ({"chosen": [None, 1, 0, 0, 1, 1, 0, 1, 0]}, "'chosen' is empty in row 0"),
-        ({"price": [2.0, None, 9.0, 5.0, None, 2.0, 4.0, 4.0, None]}, r"'price' is empty in rows \[1\]"),
-        ({"price": [2.0, float("inf"), 9.0, 5.0, None, 2.0, 4.0, 4.0, None]}, "finite numbers; got inf in row 1"),
-        ({"id": ["bob", None, *TRIPS["id"][2:]]}, r"'id' is empty in rows \[1\]"),
-        ({"price": [1.0]}, "'price' must have one length|one length"),
-    ],
-)
-def test_errors_name_rows(change, match):
-    with pytest.raises(InputDataError, match=match):
-        read_choices({**TRIPS, **change}, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
-
-
-CALL = {"situation": "trip", "chosen": "chosen", "attributes": ["price"], "person": "id"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"attributes": "price"}, "attributes must be a list"),
-        ({"attributes": []}, "attributes must be a list"),
-        ({"attributes": ["cost"]}, "no column 'cost'"),
-        ({"none": "none"}, "give the name of the column of alternatives"),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments, match):
-    with pytest.raises(InputDataError, match=match):
-        read_choices(without_none(), **{**CALL, **arguments})
-
-
 def test_grades_of_named_items():
     frame = {
         "id": ["ann", "bob", "ann", "bob"],
@@ -106,8 +71,8 @@ def test_grades_of_named_items():
     assert observation.grades.tolist() == [2, 0, 1]
     assert observation.judge.tolist() == [0, 1, 1]
     assert answers.train_X[observation.index].flatten().tolist() == [1.0, 0.0, 1.0]
-    with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'yes' in row 0"):
-        read_grades(frame, "said", ["item"], "id", grades=["no", "perhaps"])
+    with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'perhaps' in row 3"):
+        read_grades(frame, "said", ["item"], "id", grades=["no", "yes"])
     with pytest.raises(InputDataError, match="whole numbers, or give grades"):
         read_grades(frame, "said", ["item"], "id")
 
@@ -117,25 +82,6 @@ def test_grades_of_whole_numbers_count_from_the_lowest():
     assert answers.observations[0].grades.tolist() == [0, 4, 2]
     assert answers.observations[0].num_grades == 5
     assert answers.observations[0].judge is None
-
-
-@pytest.mark.parametrize(
-    ("change", "grades", "match"),
-    [
-        ({"stars": [3, 3, 3]}, None, "'stars' has grades from 3 to 3; give grades"),
-        ({"stars": [1, 10**9, 3]}, None, "'stars' has grades from 1 to 1000000000; give grades"),
-        ({"stars": [1, float("inf"), 3]}, None, "must hold whole numbers, or give grades, .* got inf in row 1"),
-        ({}, [1, 1, 3, 5], "different grades, two or more"),
-        ({}, "135", "different grades, two or more"),
-        ({}, 5, "different grades, two or more"),
-        ({"price": [0.1]}, None, "Columns 'stars' and 'price' must have one length; got 3 and 1"),
-        ({"id": ["ann"]}, None, "Columns 'stars' and 'id' must have one length; got 3 and 1"),
-    ],
-)
-def test_grades_that_do_not_fit(change, grades, match):
-    frame = {"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3], "id": ["ann", "bob", "ann"], **change}
-    with pytest.raises(InputDataError, match=match):
-        read_grades(frame, "stars", ["price"], "id", grades=grades)
 
 
 def panel_in_time():
@@ -173,8 +119,52 @@ def test_a_frame_with_habits_is_read_as_any():
     assert answers.points(frame).shape == (15, 3)
 
 
-def test_habits_of_situations_with_two_choices_are_refused():
+def choices(**change):
+    attributes = change.pop("attributes", ["price", "mode"])
+    alternative = change.pop("alternative", "mode")
+    return read_choices({**TRIPS, **change}, "trip", "chosen", attributes, "id", alternative=alternative, none="none")
+
+
+def stars(grades=None, **change):
+    frame = {"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3], "id": ["ann", "bob", "ann"], **change}
+    return read_grades(frame, "stars", ["price"], "id", grades=grades)
+
+
+def chosen_twice():
     frame = panel_in_time()
     frame["chosen"][1] = 1
-    with pytest.raises(InputDataError, match=r"rows \[0, 1, 2\] has several"):
-        habits(frame, "trip", "chosen", "brand", "id")
+    return habits(frame, "trip", "chosen", "brand", "id")
+
+
+PRICES = TRIPS["price"]
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: choices(chosen=[1, 1, 0, 0, 1, 1, 0, 1, 0]), r"rows \[0, 1, 2\] has 2"),
+        (lambda: choices(chosen=[0, 0, 0, 0, 1, 1, 0, 1, 0]), r"rows \[0, 1, 2\] has 0"),
+        (lambda: choices(chosen=[0, "yes", 0, 0, 1, 1, 0, 1, 0]), "'chosen' must hold 0 or 1; got 'yes' in row 1"),
+        (lambda: choices(chosen=[None, 1, 0, 0, 1, 1, 0, 1, 0]), "'chosen' is empty in row 0"),
+        (lambda: choices(price=[2.0, None, *PRICES[2:]]), r"'price' is empty in rows \[1\]"),
+        (lambda: choices(price=[2.0, float("inf"), *PRICES[2:]]), "finite numbers; got inf in row 1"),
+        (lambda: choices(price=[1.0]), "one length"),
+        (lambda: choices(id=["bob", None, *TRIPS["id"][2:]]), r"'id' is empty in rows \[1\]"),
+        (lambda: choices(attributes="price"), "attributes must be a list"),
+        (lambda: choices(attributes=[]), "attributes must be a list"),
+        (lambda: choices(attributes=["cost"]), "no column 'cost'"),
+        (lambda: choices(alternative=None), "give the name of the column of alternatives"),
+        (lambda: stars(stars=[3, 3, 3]), "'stars' has grades from 3 to 3; give grades"),
+        (lambda: stars(stars=[1, 10**9, 3]), "'stars' has grades from 1 to 1000000000; give grades"),
+        (lambda: stars(stars=[1, float("inf"), 3]), "whole numbers, or give grades, .* got inf in row 1"),
+        (lambda: stars([1, 1, 3, 5]), "different grades, two or more"),
+        (lambda: stars("135"), "different grades, two or more"),
+        (lambda: stars(5), "different grades, two or more"),
+        (lambda: stars(price=[0.1]), "Columns 'stars' and 'price' must have one length; got 3 and 1"),
+        (lambda: stars(id=["ann"]), "Columns 'stars' and 'id' must have one length; got 3 and 1"),
+        (chosen_twice, r"rows \[0, 1, 2\] has several"),
+    ],
+)
+def test_errors_name_columns_and_rows(call, match):
+    with pytest.raises(InputDataError, match=match):
+        call()

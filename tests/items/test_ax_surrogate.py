@@ -32,7 +32,11 @@ def labelled_pairs():
 
 
 @pytest.mark.parametrize(
-    ("acqf_class", "n"), [(DuelingLogExpectedImprovement, 1), (SkewBayesianActiveLearningByDisagreement, 2)]
+    ("acqf_class", "n"),
+    [
+        pytest.param(DuelingLogExpectedImprovement, 1, marks=pytest.mark.slow),
+        (SkewBayesianActiveLearningByDisagreement, 2),
+    ],
 )
 def test_pairs_by_our_model_and_functions(acqf_class, n):
     specification = SurrogateSpec(metric_to_model_configs={METRIC: [CONFIG]})

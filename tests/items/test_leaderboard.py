@@ -1,6 +1,8 @@
 """Leaderboards against closed forms of one vote, and against loops over draws."""
 
 import math
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +10,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 
 from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, win_probabilities
-from botorch_skewgp.items.draws import utility_draws
-from botorch_skewgp.items.leaderboard import ranks_of, tiers
+from botorch_skewgp.items.leaderboard import ranks_of, tiers, utility_draws
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference, Tie
@@ -79,8 +80,19 @@ def test_intervals_of_win_probabilities_are_those_of_differences(five):
     np.testing.assert_allclose(table["mean"], win_probabilities(five, num_samples=4_000, seed=3))
 
 
+def test_intervals_for_a_new_judge_weigh_reliabilities():
+    model = item_model(2, Preference([[0, 1]] * 3 + [[1, 0]], judge=[0, 0, 1, 1]), approximation="ep")
+    table = win_probabilities(model, judge="new", probability=0.8, num_samples=500)
+    draws, (values, weights) = utility_draws(model, 500, 0, "test", "new"), model.judge_reliability.around_judge("new")
+    gap = values.unsqueeze(-1) * (draws[:, 0] - draws[:, 1])
+    wins, order = torch.special.ndtr(gap / math.sqrt(2)).flatten().detach().sort()
+    share = weights.repeat_interleave(500)[order].cumsum(0) / (500 * weights.sum())
+    for name, level in (("low", 0.1), ("high", 0.9)):
+        assert table[name].loc[0, 1] == pytest.approx(wins[share.gt(level).nonzero()[0]].item(), abs=1e-3)
+
+
 def test_win_probabilities_are_predictive_ones(five):
-    table = win_probabilities(five, list("abcde"), num_samples=20_000)
+    table = win_probabilities(five, [("a", i) for i in range(5)], num_samples=20_000)  # names may be pairs
     assert np.isnan(np.diag(table)).all()
     for i, j in [(0, 1), (1, 0), (2, 3), (4, 0)]:
         win = five.predictive(five.datapoints[[i, j]]).probs[0].item()
@@ -121,18 +133,6 @@ def test_ranks_and_tiers():
     assert tiers(apart, torch.tensor([0, 1, 2]), 0.8).tolist() == [1, 2, 3]
 
 
-def test_judges():
-    votes = Preference([[0, 1]] * 8 + [[1, 0]] * 8, judge=[0] * 8 + [1] * 8)
-    model = item_model(2, votes)
-    table = leaderboard(model, ["a", "b"], judge="each", judges=["ann", "bob"])
-    assert table.index.names == ["judge", "item"]
-    assert table.p_best["ann", "a"] > 0.6
-    assert table.p_best["bob", "b"] > 0.6
-    assert table.p_best["all", "a"] == pytest.approx(0.5, abs=0.1)
-    alone = leaderboard(model, ["a", "b"], judge=1)
-    assert alone.p_best["b"] == table.p_best["bob", "b"]
-
-
 def test_the_panel_is_the_mean_of_its_judges():
     """Moments of the joint Gaussian of both judges' utilities, over their mean reliability."""
     votes = Preference([[0, 1]] * 3 + [[1, 0], [1, 2], [0, 2]], judge=[0, 0, 0, 1, 1, 1])
@@ -151,29 +151,26 @@ def test_the_panel_is_the_mean_of_its_judges():
     assert apart.var() < 0.9 * (shared[:, 0] - shared[:, 1]).var()  # of the panel there is less unknown
 
 
-def test_the_panel_in_tables():
+def test_tables_of_each_judge_and_of_the_panel():
     model = item_model(2, Preference([[0, 1]] * 12 + [[1, 0]] * 6, judge=[0] * 6 + [1] * 6 + [2] * 6))
-    panel = leaderboard(model, ["a", "b"], judge="panel")
-    assert panel.p_best["a"] > 0.7
-    each = leaderboard(model, ["a", "b"], judge="each", judges=["ann", "bob", "eve"])
+    table = partial(leaderboard, model, ["a", "b"], judges=["ann", "bob", "eve"])
+    each = table(judge="each")
+    assert each.index.names == ["judge", "item"]
     assert each.index.unique("judge").tolist() == ["all", "panel", "ann", "bob", "eve"]
-    assert each.loc["panel"].equals(panel)
-    named = leaderboard(model, ["a", "b"], judge="eve", judges=["ann", "bob", "eve"])
-    assert named.equals(each.loc["eve"])
+    for judge, number in (("panel", "panel"), ("ann", 0), ("eve", 2), ("all", None)):
+        assert leaderboard(model, ["a", "b"], judge=number).equals(each.loc[judge])
+    assert table(judge="eve").equals(each.loc["eve"])
+    for judge, best in (("panel", "a"), ("ann", "a"), ("eve", "b")):
+        assert each.p_best[judge, best] > 0.6
     assert verdict(model, judge="panel").items.tolist() == [0]
+    assert [verdict(model, judge=number).items.item() for number in (0, 2)] == [0, 1]
     assert sorted(next_votes(model, judge="panel")[0].tolist()) == [0, 1]
 
 
 def test_a_panel_too_large(monkeypatch):
-    monkeypatch.setattr("botorch_skewgp.items.draws.MAX_UTILITIES", 3)
+    monkeypatch.setattr(sys.modules["botorch_skewgp.items.leaderboard"], "MAX_UTILITIES", 3)
     with pytest.raises(UnsupportedError, match="too many"):
         leaderboard(item_model(2, Preference([[0, 1], [1, 0]], judge=[0, 1])), judge="panel")
-
-
-def test_names_may_be_pairs(five):
-    names = [("a", i) for i in range(5)]
-    assert sorted(leaderboard(five, names).index) == names
-    assert win_probabilities(five, names).shape == (5, 5)
 
 
 def test_an_ensemble_is_the_mixture_of_its_members(two):

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.items import item_model, leaderboard, read_votes
@@ -88,3 +89,27 @@ def test_names_of_several_classes():
     assert read_votes({"winner": [3, "a"], "loser": ["b", 3]}).items == (3, "a", "b")
     assert read_votes({"winner": [True, False], "loser": [False, True]}).items == (False, True)
     assert read_votes({"winner": [1.0, 2], "loser": [2.0, 3]}).items == (1.0, 2, 3)  # of a column with empty cells
+
+
+def test_read_votes_names_who_was_at_home():
+    frame = {
+        "a": ["x", "y", "z"],
+        "b": ["y", "z", "x"],
+        "said": ["a", "tie", "b"],
+        "home": ["y", "y", None],
+        "kind": ["cup", "league", "cup"],
+        "week": [3, 1, 2],
+    }
+    votes = read_votes(frame, "a", "b", "said", advantages=["home"], category="kind", time="week")
+    told = votes.circumstances  # wins come before ties, winners first
+    assert [entry.num_answers for entry in votes.observations] == [2, 1]
+    assert votes.observations[0].pairs.tolist() == [[0, 1], [0, 2]]
+    assert told["advantages"].squeeze(-1).tolist() == [[0, 1], [0, 0], [1, 0]]
+    assert votes.categories == ("cup", "league")
+    assert told["categories"].tolist() == [0, 0, 1]
+    assert told["times"].tolist() == [3.0, 2.0, 1.0]
+    model = item_model(3, votes.observations, **told)
+    assert model.items_at().tolist() == [[i, 0.0, -1.0, 3.0] for i in range(3)]
+    assert model.items_at(at=1.0, category=1).tolist() == [[i, 0.0, 1.0, 1.0] for i in range(3)]
+    with pytest.raises(InputDataError, match="'week' must hold numbers; got 'May' in row 1"):
+        read_votes({**frame, "week": [3, "May", 2]}, "a", "b", "said", time="week")
