@@ -27,7 +27,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start, require_feasible
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
+from botorch_skewgp.truncated.samplers.reflective_ess import HORIZON, ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
@@ -37,7 +37,6 @@ R_HAT_LIMIT = 1.01
 STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 DIAGNOSED = 16  # functionals of the slowest chains, of up to 257 watched: sorting all takes a tenth of a step
-HORIZON = math.pi / 2
 FEW_CHAINS = 4
 MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
 SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
@@ -125,15 +124,10 @@ class DrawSettings:
         """The number of chains: up to `MANY_CHAINS` side by side, as long as each keeps `STEPS_OF_MANY` draws."""
         if self.num_chains is not None:
             return self.num_chains
-        chains = FEW_CHAINS
-        while (
-            side_by_side
-            and chains < MANY_CHAINS
-            and self.num_draws % (2 * chains) == 0
-            and self.num_draws >= 2 * chains * STEPS_OF_MANY
-        ):
-            chains *= 2
-        return chains
+        for chains in (MANY_CHAINS, 32, 16, 8):
+            if side_by_side and self.num_draws % chains == 0 and self.num_draws >= chains * STEPS_OF_MANY:
+                return chains
+        return FEW_CHAINS
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +292,7 @@ def draw(
         del blocks
         # chains one after another, each in time order, as they are returned
         rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-        values = functional(rows.transpose(0, 1))
+        values = functional(rows).transpose(0, 1)
         num_watched, values = values.shape[-1], _slowest(values)
         r_hat, bulk = diagnose(values)
         autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
@@ -401,13 +395,11 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the expectations given rows that are watched, `... x k`."""
-    mean, watched = distribution.mean, distribution.noisy_prior.expectations()
+    """A map from contiguous rows, `a x b x m`, to the expectations given rows that are watched, `a x b x k`."""
+    watched, size = distribution.noisy_prior.expectations(), max(1, MAX_ENTRIES // distribution.num_rows)
 
     def of_rows(rows: Tensor) -> Tensor:
-        parts = [
-            watched((part - mean).flatten(0, 1)) for part in rows.split(max(1, MAX_ENTRIES * len(rows) // rows.numel()))
-        ]
+        parts = [watched(part - distribution.mean) for part in rows.flatten(0, 1).split(size)]
         return torch.cat(parts).unflatten(0, rows.shape[:2])
 
     return of_rows

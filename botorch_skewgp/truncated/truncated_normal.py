@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.powered_factor import PoweredFactor
-from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
+from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, NoisyPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
@@ -31,7 +31,7 @@ class TruncatedNormal:
     """
 
     mean: Tensor  # `batch_shape x m`
-    prior: RowPrior  # prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite
+    prior: LowRankPrior  # prior of `h - mean`; or its covariance `C`, `batch_shape x m x m`, positive semi-definite
     lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
     upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
     noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed

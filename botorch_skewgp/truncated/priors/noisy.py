@@ -11,10 +11,11 @@ from torch import Tensor
 from botorch_skewgp.truncated.factorization import (
     RELATIVE_JITTER,
     add_to_diagonal,
-    cholesky_as_it_is,
     cholesky_with_noise,
+    cholesky_with_relative_jitter,
 )
-from botorch_skewgp.truncated.priors.base import Factor, Map, RowPrior, Sites
+from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Sites
+from botorch_skewgp.truncated.row_factor import standard_normal
 
 MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 # Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
@@ -30,8 +31,9 @@ class NoisyPrior:
     `u / noise`. A single distribution: residuals are `k x m`, latent coordinates `k x r`.
     """
 
-    def __init__(self, prior: RowPrior, noise: Tensor) -> None:
+    def __init__(self, prior: LowRankPrior, noise: Tensor) -> None:
         self.prior, self.noise = prior, noise
+        self._has_few_coordinates = prior.num_shared < prior.num_rows
 
     @property
     def covariance(self) -> Tensor:
@@ -42,7 +44,7 @@ class NoisyPrior:
     def cholesky(self) -> Tensor:
         """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that, once."""
         if self.prior.has_jitter:
-            return cholesky_as_it_is(self.covariance)
+            return cholesky_with_relative_jitter(self.covariance, torch.zeros_like(self.noise))
         return cholesky_with_noise(self.prior.covariance, self.noise)
 
     @cached_property
@@ -69,10 +71,6 @@ class NoisyPrior:
     def _is_enough(self) -> bool:
         """Whether no noise is less than the jitter."""
         return bool((self.noise == self._min_noise).all())
-
-    @property
-    def _has_few_coordinates(self) -> bool:
-        return self.prior.num_shared < self.prior.num_rows
 
     def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
         r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`.
@@ -129,10 +127,7 @@ class NoisyPrior:
 
     def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
         """Latent coordinates of the prior to start chains from."""
-        return self._randn(num_draws, self.prior.rank, generator)
-
-    def _randn(self, num_draws: int, size: int, generator: torch.Generator | None) -> Tensor:
-        return torch.randn(num_draws, size, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
+        return standard_normal((num_draws, self.prior.rank), self.noise, generator)
 
     def expected_latent(self, residual: Tensor) -> Tensor:
         """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
@@ -150,7 +145,7 @@ class NoisyPrior:
         """
         residual, k = residual.to(self.noise), residual.shape[-2]
         z = self.sample_latent(k, generator)
-        noise = self._min_noise.sqrt() * self._randn(k, self.prior.num_rows, generator)
+        noise = self._min_noise.sqrt() * standard_normal((k, self.prior.num_rows), self.noise, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
         fixes = self._min_noise > self.noise
         if bool(fixes.any()):
@@ -167,20 +162,14 @@ class NoisyPrior:
         if self.noise.dtype != torch.float64:
             return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
         given, precision = self.given_rows, 1 / self._min_noise
-        if self._has_few_coordinates:
-            some = _evenly(self.prior.num_shared, self.noise.device)
-            watched: Map = lambda residual: given.shared_given(precision * residual)[..., some]  # noqa: E731
-        else:
-            gain = (precision * given.covariance_rows()(_evenly(self.prior.num_rows, self.noise.device))).mT
-            watched = lambda residual: residual @ gain  # noqa: E731
+        few, size = self._has_few_coordinates, min(self.prior.num_shared, self.prior.num_rows)
+        some = torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=precision.device, dtype=torch.float64)
+        some = some.round().long()
+        gain = None if few else (precision * given.covariance_rows(some)).mT
 
-        def with_length(residual: Tensor) -> Tensor:
-            values = watched(residual.to(self.noise))
+        def watched(residual: Tensor) -> Tensor:
+            residual = residual.to(self.noise)
+            values = given.shared_given(precision * residual)[..., some] if gain is None else residual @ gain
             return torch.cat([values, values.square().sum(-1, keepdim=True)], dim=-1)
 
-        return with_length
-
-
-def _evenly(size: int, device: torch.device) -> Tensor:
-    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
-    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
+        return watched

@@ -153,7 +153,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
     g = ep.mean_slope.detach()
     value = ep.factor.with_slope(value, g)
-    value = with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+    value = with_slope(value, distribution.mean, lambda: g)
     return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
 
 

@@ -30,7 +30,7 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     fixed = distribution.map(Tensor.detach)
     mean, variance = factor.moments.mean.detach(), factor.moments.variance.detach()
     with torch.no_grad():
-        covariance = factor.covariance_rows()(torch.arange(m, device=mean.device))
+        covariance = factor.covariance_rows(torch.arange(m, device=mean.device))
         squares = covariance.square()
     inputs = [tensor.detach().requires_grad_() for tensor in (mean, variance, *sites)]
     terms, target = _terms(fixed, *inputs)
@@ -57,14 +57,15 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     precision, shift = (distribution.times_count(entry) for entry in sites)
     g = shift - precision * mean
     pull = of_mean - precision * response
-    if distribution.mean.requires_grad:
-        value = with_slope(value, distribution.mean, pull)
-    prior = distribution.prior.map(lambda tensor: tensor).covariance  # what is kept may be without a graph
-    if prior.requires_grad:
+
+    def of_prior() -> Tensor:
         W = torch.eye(m).to(mean) - precision.unsqueeze(-1) * covariance
         outer = pull.unsqueeze(-1) * g.unsqueeze(-2)
-        value = with_slope(value, prior, 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT)
-    return value
+        return 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT
+
+    value = with_slope(value, distribution.mean, lambda: pull)
+    # what is kept of the prior may be without a graph
+    return with_slope(value, distribution.prior.map(lambda tensor: tensor).covariance, of_prior)
 
 
 def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:

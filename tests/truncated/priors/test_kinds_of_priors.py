@@ -9,7 +9,6 @@ from botorch_skewgp.truncated.priors import (
     DensePrior,
     LowRankPrior,
     NoisyPrior,
-    RowPrior,
     Sites,
     WeightedPrior,
 )
@@ -31,7 +30,7 @@ def wide_form(root: Tensor, within: Tensor, block: Tensor) -> Tensor:
     return torch.stack(columns, dim=-1)
 
 
-def bordered(num_columns: int, seed: int) -> tuple[RowPrior, Tensor, list[Tensor]]:
+def bordered(num_columns: int, seed: int) -> tuple[LowRankPrior, Tensor, list[Tensor]]:
     block = torch.randint(6, (M,), generator=torch.Generator().manual_seed(seed))
     within = randn(M, num_columns, seed=seed + 2)
     within[::5] = 0  # rows that share nothing
@@ -41,7 +40,7 @@ def bordered(num_columns: int, seed: int) -> tuple[RowPrior, Tensor, list[Tensor
     return BorderedPrior(root, within, block), wide_form(root, within, block), [root, within]
 
 
-def make(kind: str) -> tuple[RowPrior, Tensor, list[Tensor]]:
+def make(kind: str) -> tuple[LowRankPrior, Tensor, list[Tensor]]:
     """A prior, its root, and the tensors with derivatives."""
     if kind == "dense":
         F = randn(M, M, seed=3) + 3 * torch.eye(M, dtype=torch.float64)
@@ -109,7 +108,7 @@ def test_products_with_sites(kind, which):
         torch.testing.assert_close(factor.log_det, 0.5 * torch.logdet(A), **close)
         vectors = randn(3, M, seed=14)
         torch.testing.assert_close(factor.times(vectors), vectors @ V, **close)
-        torch.testing.assert_close(factor.covariance_rows()(torch.tensor([3, 0])), V[[3, 0]], **close)
+        torch.testing.assert_close(factor.covariance_rows(torch.tensor([3, 0])), V[[3, 0]], **close)
         latent = vectors @ F @ of_latent
         torch.testing.assert_close(factor.latent_given(vectors), latent, **close)
         torch.testing.assert_close(factor.latent_mean, of_latent @ F.mT @ offset, **close)

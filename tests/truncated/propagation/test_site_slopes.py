@@ -12,7 +12,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Choice
-from botorch_skewgp.truncated.priors import LowRankPrior, RowPrior
+from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.priors.bordered import BorderedPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior
 from botorch_skewgp.truncated.propagation import expectation_propagation as module
@@ -31,7 +31,7 @@ def problem(kind: str, joined: bool, counted: bool, seed: int, parameters: Tenso
     g = torch.Generator().manual_seed(seed)
     matrices = [math.sqrt(50) * torch.randn(NUM_ROWS, 3, dtype=torch.double, generator=g) for _ in range(2)]
     root = matrices[0] + parameters[0] * matrices[1]
-    prior: RowPrior = LowRankPrior(root)
+    prior: LowRankPrior = LowRankPrior(root)
     if kind == "weighted":
         index = torch.stack([torch.randperm(6, generator=g)[:2] for _ in range(NUM_ROWS)])
         values = torch.cat([root[:6], root[6:12]], dim=-1).triu()

@@ -10,12 +10,10 @@ from sampler_cases import bivariate_orthant, check_case
 from scipy import stats
 from torch import Tensor
 
-from botorch_skewgp.exceptions import TooManyReflectionsError
+from botorch_skewgp.exceptions import TooManyReflectionsError, UnsupportedError
+from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers import reflective_ess
-from botorch_skewgp.truncated.samplers.reflective_ess import (
-    ReflectiveEllipticalSliceSampler,
-)
-from botorch_skewgp.truncated.samplers.trajectories.eager import half_angle_tangent
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 pytestmark = pytest.mark.rounding
@@ -47,45 +45,14 @@ def feasible_start(distribution: TruncatedNormal, chains: int) -> Tensor:
     return start.unsqueeze(-2).repeat_interleave(chains, dim=-2)
 
 
-def draw(distribution, chains=200, steps=150, burn_in=10, seed=0, **options) -> Tensor:
+def draw(distribution, chains=200, steps=150, burn_in=10, seed=0) -> Tensor:
     """Rows `steps x chains x m` after a burn-in."""
-    sampler = ReflectiveEllipticalSliceSampler(distribution, **options)
+    sampler = ReflectiveEllipticalSliceSampler(distribution)
     state = sampler.init(feasible_start(distribution, chains))
     _, positions, _ = sampler.run(state, steps + burn_in, seeded(seed))
     rows = sampler.rows(positions)
     assert ((rows >= distribution.lower) & (rows <= distribution.upper)).all()
     return rows[burn_in:]
-
-
-class TestHalfAngleTangent:
-    def test_against_a_grid(self):
-        generator = seeded(0)
-        bound = torch.randn(4000, generator=generator, dtype=torch.float64)
-        x = bound + torch.rand(4000, generator=generator, dtype=torch.float64)
-        x[:500] = bound[:500]  # at the bound
-        v = 1.5 * torch.randn(4000, generator=generator, dtype=torch.float64)
-        v[:500] = v[:500].abs()
-        time = 2 * torch.atan(half_angle_tangent(x, v, bound))
-        reached = time < math.pi - 1e-6
-        # where there is a hit the row is at its bound and falling
-        height = x * time.cos() + v * time.sin() - bound
-        assert height[reached].abs().max() < 1e-9
-        assert (v * time.cos() - x * time.sin())[reached].max() <= 1e-9
-        # and before it, or before pi, the row is above its bound
-        fractions = torch.linspace(1e-3, 1 - 1e-3, 400, dtype=torch.float64).unsqueeze(-1)
-        before = fractions * torch.where(reached, time, math.pi)
-        assert (x * before.cos() + v * before.sin() - bound).min() > -1e-9
-        for sign in (-1, 1):  # both kinds of bound were hit and missed
-            assert 0 < reached[sign * bound > 0].double().mean() <= 1
-        assert not reached.all()
-
-    def test_infinite_bounds_and_rounding(self):
-        x, v = vector(1.0, -1.0, 0.5), vector(-2.0, 3.0, 0.0)
-        assert half_angle_tangent(x, v, torch.full_like(x, -INF)).isinf().all()
-        beyond = vector(0.3) - 1e-16
-        assert half_angle_tangent(beyond, vector(-1.0), vector(0.3)) == 0
-        # leaving an infeasible mean's bound it comes back after T = v / bound
-        torch.testing.assert_close(half_angle_tangent(vector(2.0), vector(0.5), vector(2.0)), vector(0.25))
 
 
 class TestMoments:
@@ -103,17 +70,19 @@ class TestMoments:
         white = torch.linalg.solve_triangular(torch.linalg.cholesky(gamma), rows.mT, upper=False)
         assert stats.kstest(white.square().sum(0).numpy(), stats.chi2(m).cdf).pvalue > 1e-4
 
-    def test_bounds_close_together(self):
+    def test_bounds_close_together(self, monkeypatch):
+        monkeypatch.setattr(reflective_ess, "HORIZON", 1e-4)
         lower = vector(1.0)
         distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
         # a trajectory over 1e-4 goes about a hundred times from wall to wall; in so narrow an interval u is uniform
-        rows = draw(distribution, horizon=1e-4, chains=500, steps=1, burn_in=3)
+        rows = draw(distribution, chains=500, steps=1, burn_in=3)
         assert stats.kstest(((rows - lower) / 1e-6).flatten().numpy(), "uniform").pvalue > 1e-4
 
     @pytest.mark.parametrize("horizon", [0.4, 1.0, 2.5])
-    def test_other_horizons(self, horizon):
+    def test_other_horizons(self, horizon, monkeypatch):
+        monkeypatch.setattr(reflective_ess, "HORIZON", horizon)
         case = bivariate_orthant()
-        check_case(ReflectiveEllipticalSliceSampler(case.distribution, horizon=horizon), case, 400, 200)
+        check_case(ReflectiveEllipticalSliceSampler(case.distribution), case, 400, 100)
 
 
 class TestInterface:
@@ -165,17 +134,16 @@ class TestInterface:
         sampler = ReflectiveEllipticalSliceSampler(distribution)
         with pytest.raises(ValueError, match="num_steps"):
             sampler.run(sampler.init(torch.ones(2, 3)), 0)
-        for horizon in (0.0, math.pi, math.nan):
-            with pytest.raises(ValueError, match="horizon"):
-                ReflectiveEllipticalSliceSampler(distribution, horizon=horizon)
-        with pytest.raises(ValueError, match="backend must be one of"):
-            ReflectiveEllipticalSliceSampler(distribution, backend="fortran")
+        ones = torch.ones(2**15 + 1, dtype=torch.float64)
+        many = TruncatedNormal(0 * ones, LowRankPrior(ones.unsqueeze(-1)), 0 * ones, ones, ones)
+        with pytest.raises(UnsupportedError, match=r"covariance of all rows, 9 GB for 32769, .* at most 32768"):
+            ReflectiveEllipticalSliceSampler(many)
 
-    @pytest.mark.parametrize("backend", ["eager", "auto"])
-    def test_too_many_reflections(self, backend, monkeypatch):
+    @pytest.mark.parametrize("compiled", [False, None])
+    def test_too_many_reflections(self, compiled, monkeypatch):
         monkeypatch.setattr(reflective_ess, "MAX_REFLECTIONS", 1000)
         lower = vector(1.0)
         distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
-        sampler = ReflectiveEllipticalSliceSampler(distribution, backend=backend)
+        sampler = ReflectiveEllipticalSliceSampler(distribution, compiled=compiled)
         with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations"):
             sampler.run(sampler.init(feasible_start(distribution, 3)), 2, seeded(0))

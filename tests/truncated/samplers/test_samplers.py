@@ -52,7 +52,7 @@ def with_good_sites(distribution: TruncatedNormal) -> Sampler:
 
 KINDS = {
     "reflective": Kind(ReflectiveEllipticalSliceSampler, 60, 100),
-    "eager": Kind(lambda distribution: ReflectiveEllipticalSliceSampler(distribution, backend="eager"), 40, 200),
+    "eager": Kind(lambda distribution: ReflectiveEllipticalSliceSampler(distribution, compiled=False), 40, 200),
     "gibbs": Kind(GibbsSampler, 200, 64),
     "linear": Kind(LinearEllipticalSliceSampler, 500, 64),
     "hamiltonian": Kind(with_good_sites, 50, 100),

@@ -1,7 +1,7 @@
-r"""Reflective trajectories of a truncated normal, compiled for CPUs.
+r"""Trajectories of a truncated normal, compiled for CPUs: those of `eager`, chain by chain.
 
-One event (a reflection and the search for the next one) is a single streaming pass over the rows.
-Three ideas keep that pass at a handful of instructions for every row:
+Where no row is refracted, one event (a reflection and the search for the next one) is a single streaming pass over the
+rows. Three ideas keep that pass at a handful of instructions for every row:
 
 * *Fixed frame.* A trajectory is `x(t) = a cos t + b sin t`, with `t` since its start. A reflection at `t` that
   changes the velocity by `-k g`, `g` a row of `Gamma`, is `a += k sin(t) g` and `b -= k cos(t) g`: positions and
@@ -14,8 +14,6 @@ Three ideas keep that pass at a handful of instructions for every row:
   Upper bounds are the mirror image.
 * *A short look ahead.* `t1` is a few mean gaps between reflections after `t0`. If nothing is hit before `t1`, the
   search goes on from there. How far it looks does not change the trajectory.
-
-Chains are spread over threads; the kernel holds no lock of the interpreter.
 """
 
 from __future__ import annotations
@@ -23,12 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
+from botorch_skewgp.truncated.step_factor import Heights
 
 # Which tests the rows need. A row cannot dip below a bound that its mean is below as well.
 LOWER_WITHOUT_DIPS, LOWER, BOTH = 0, 1, 2
@@ -103,7 +103,10 @@ _update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER
 
 @compiled()
 def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower, upper, walls, horizon, max_events):
-    """Run one chain; as `_run_chain` of `numba_refraction`, and `signs` have not been applied to `moves` alone."""
+    """Run one chain with work arrays from outside; `moves`, `num_steps x m`, become positions. Returns the number of
+    events, or -1 if one trajectory had too many, and the largest excess over a closed bound, in standard deviations.
+    `signs` have not been applied to `moves` alone.
+    """
     num_steps, m = moves.shape
     num_blocks = lower.shape[0]
     cast = position.dtype.type
@@ -200,6 +203,80 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
     return total, excess
 
 
+@compiled(inline="always")
+def _next_crossing(x, v, bound):
+    """`tan(t/2)` of the first time in `(0, pi)` at which `x cos t + v sin t` crosses a bound; `inf` if none."""
+    radicand = v * v + (x - bound) * (x + bound)
+    if not radicand >= 0.0:
+        return np.inf
+    q = v + math.copysign(math.sqrt(radicand), v)
+    first = q / (x + bound) if x + bound != 0.0 else np.inf
+    second = (bound - x) / q if q != 0.0 else np.inf
+    first = first if first > 0.0 else np.inf
+    return min(first, second) if second > 0.0 else first
+
+
+@compiled()
+def _run_refracted(position, moves, x, v, beyond, num_beyond, gamma, lower, upper, jump, answer, horizon, max_events):
+    """As `_run_chain`, through walls of finite height."""
+    num_steps, m = moves.shape
+    total, excess = 0, 0.0
+    tan_horizon = math.tan(0.5 * horizon)
+    for step in range(num_steps):
+        num_beyond[:] = 0
+        for i in range(m):
+            x[i], v[i] = position[i], moves[step, i]
+            beyond[i] = (x[i] < lower[i]) | (x[i] > upper[i])
+            num_beyond[answer[i]] += beyond[i]
+        left, events = tan_horizon, 0
+        while True:
+            best, hit, wall = left, -1, 0.0
+            for i in range(m):
+                if lower[i] > -np.inf:
+                    found = _next_crossing(x[i], v[i], lower[i])
+                    if found < best:
+                        best, hit, wall = found, i, lower[i]
+                if upper[i] < np.inf:
+                    found = _next_crossing(x[i], v[i], upper[i])
+                    if found < best:
+                        best, hit, wall = found, i, upper[i]
+            square = best * best
+            c, s = (1.0 - square) / (1.0 + square), 2.0 * best / (1.0 + square)
+            for i in range(m):
+                xi, vi = x[i], v[i]
+                x[i], v[i] = xi * c + vi * s, vi * c - xi * s
+            if hit < 0:
+                break
+            left = (left - best) / (1.0 + left * best)
+            events += 1
+            if events > max_events:
+                return -1, excess
+            x[hit] = wall
+            across, velocity = gamma[hit, hit], v[hit]
+            rise = 0.0  # of the potential; the answer is a slip on either side if another of its rows is beyond
+            if num_beyond[answer[hit]] == beyond[hit]:
+                rise = -jump[hit] if beyond[hit] else jump[hit]
+            energy = velocity * velocity - 2.0 * rise * across
+            after = -velocity
+            if energy > 0.0:
+                after = math.copysign(math.sqrt(energy), velocity)
+                beyond[hit] = not beyond[hit]
+                num_beyond[answer[hit]] += 1 if beyond[hit] else -1
+            change = (after - velocity) / across
+            for i in range(m):
+                v[i] += change * gamma[hit, i]
+            v[hit] = after
+        total += events
+        for i in range(m):
+            end = x[i]
+            if jump[i] == np.inf:  # rows are beyond closed bounds by rounding only
+                end = min(max(end, lower[i]), upper[i])
+                excess = max(excess, abs(end - x[i]) / math.sqrt(gamma[i, i]))
+            position[i] = end
+            moves[step, i] = end
+    return total, excess
+
+
 def _pad(values: Tensor, fill: float) -> np.ndarray:
     """Pad the last dimension to a multiple of `BLOCK` and split it into blocks."""
     m = values.shape[-1]
@@ -210,10 +287,32 @@ def _pad(values: Tensor, fill: float) -> np.ndarray:
 
 
 class NumbaTrajectories:
-    """Reflective trajectories as `EagerTrajectories`, on as many CPU threads as `torch.get_num_threads()` says."""
+    """Trajectories as `EagerTrajectories`, on as many CPU threads as `torch.get_num_threads()` says."""
 
-    def __init__(self, gamma: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int) -> None:
-        gamma, lower, upper = gamma.detach(), lower.detach(), upper.detach()
+    def __init__(
+        self,
+        gamma: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        horizon: float,
+        max_events: int,
+        heights: Heights | None = None,
+    ) -> None:
+        self._signs = np.ones((), lower.numpy().dtype)
+        if heights is None:
+            self._kernel, self._dtype = _run_chain, lower.dtype
+            work, arguments = self._prepare_reflections(gamma, lower, upper)
+        else:
+            self._kernel, self._dtype = _run_refracted, torch.double
+            jump = torch.log(heights.outside + heights.gain) - heights.log_outside
+            answer = heights.label
+            numbers = [x.double().contiguous().numpy() for x in (gamma, lower, upper, jump)]
+            work = [(len(lower), np.float64)] * 2 + [(len(lower), np.bool_), (int(answer.max()) + 1, np.int64)]
+            arguments = (*numbers, answer.contiguous().numpy())
+        self._work, self._arguments = work, (*arguments, horizon, max_events)
+
+    def _prepare_reflections(self, gamma: Tensor, lower: Tensor, upper: Tensor) -> tuple[list[Any], tuple[Any, ...]]:
+        """Shapes and types of work arrays, and the other arguments of `_run_chain` up to the horizon."""
         signs = torch.ones_like(lower)
         if not bool((lower.isfinite() & upper.isfinite()).any()):
             # No row has two bounds: turn those with an upper one around, so that there is one kind of test for all.
@@ -222,52 +321,35 @@ class NumbaTrajectories:
             lower, upper = torch.where(turn, -upper, lower), torch.full_like(upper, math.inf)
             gamma = signs.unsqueeze(-1) * gamma
             gamma *= signs  # in place, for it is large
+        walls = LOWER_WITHOUT_DIPS
         if bool(upper.isfinite().any()):
-            self.walls = BOTH
+            walls = BOTH
         elif bool((lower.isfinite() & (lower < 0)).any()):
-            self.walls = LOWER
-        else:
-            self.walls = LOWER_WITHOUT_DIPS
-        self.signs, self.gamma = signs.numpy(), _pad(gamma, 0.0)
-        # a copy, as entries of the large matrix are far from every cache
-        self.diagonal = gamma.diagonal().contiguous().numpy()
-        self.lower, self.upper = _pad(lower, -math.inf), _pad(upper, math.inf)
-        self.bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
-        self.horizon, self.max_reflections = horizon, max_reflections
+            walls = LOWER
+        self._signs = signs.numpy()
+        # the diagonal is a copy, as entries of the large matrix are far from every cache
+        matrices = (
+            _pad(gamma, 0.0),
+            gamma.diagonal().contiguous().numpy(),
+            _pad(lower, -math.inf),
+            _pad(upper, math.inf),
+        )
+        shape = matrices[2].shape
+        bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
+        return [(shape, bits.dtype)] * 2 + [(shape[0], bits.dtype)], (bits, self._signs, *matrices, walls)
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Run every chain; positions are in the place of the velocities, which must be contiguous."""
-        chains = len(position)
-        start, moves = self.signs * position.detach().numpy(), velocities.numpy()
-        counts = torch.zeros(chains, dtype=torch.long)
+        """Run every chain; positions may be in the place of the velocities, which must be contiguous."""
+        start, moves = self._signs * position.to(self._dtype).numpy(), velocities.to(self._dtype)
+        every, counts = moves.numpy(), torch.zeros(len(position), dtype=torch.long)
 
         def run(chain: int) -> float:
-            reflections, excess = _run_chain(
-                start[chain],
-                moves[:, chain],
-                np.zeros_like(self.lower),
-                np.zeros_like(self.lower),
-                np.zeros_like(self.lower[:, 0]),
-                self.bits,
-                self.signs,
-                self.gamma,
-                self.diagonal,
-                self.lower,
-                self.upper,
-                self.walls,
-                self.horizon,
-                self.max_reflections,
-            )
-            counts[chain] = reflections
+            work = (np.zeros(*shape_and_type) for shape_and_type in self._work)
+            counts[chain], excess = self._kernel(start[chain], every[:, chain], *work, *self._arguments)
             return float(excess)
 
-        return velocities, counts, largest_of_threads(run, chains)
-
-
-def largest_of_threads(run: Callable[[int], float], num_programs: int) -> float:
-    """The largest result of programs, called by number, on as many threads as torch may use; zero of none."""
-    threads = min(torch.get_num_threads(), num_programs)
-    if threads <= 1:
-        return max(map(run, range(num_programs)), default=0.0)
-    with ThreadPoolExecutor(threads) as pool:
-        return max(pool.map(run, range(num_programs)))
+        threads = min(torch.get_num_threads(), len(position))
+        if threads <= 1:
+            return moves.to(velocities), counts, max(map(run, range(len(position))), default=0.0)
+        with ThreadPoolExecutor(threads) as pool:
+            return moves.to(velocities), counts, max(pool.map(run, range(len(position))))
