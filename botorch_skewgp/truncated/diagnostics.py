@@ -99,19 +99,11 @@ def _normal_scores(values: Tensor) -> _Scores:
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
     """The scores of ordered draws at their former places, from those of twice an average rank."""
     equal = ordered[..., 1:] == ordered[..., :-1]
-    if bool(equal[..., 1:].any()):
-        place = torch.arange(ordered.shape[-1], device=ordered.device)
-        begins, ends = (
-            torch.nn.functional.pad(~equal, (1, 0), value=True),
-            torch.nn.functional.pad(~equal, (0, 1), value=True),
-        )
-        first = torch.where(begins, place, 0).cummax(-1).values
-        last = torch.where(ends, place, len(place)).flip(-1).cummin(-1).values.flip(-1)
-        ranked = scores[first + last]
-    else:  # of an even number of draws the two in the middle are equally far from the median
-        ranked = scores[::2].repeat(*ordered.shape[:-1], 1)
-        ranked[..., :2] = torch.where(equal[..., :1], scores[1], ranked[..., :2])
-    return torch.empty_like(ordered).scatter_(-1, order, ranked)
+    place = torch.arange(ordered.shape[-1], device=ordered.device)
+    begins, ends = (torch.nn.functional.pad(~equal, sides, value=True) for sides in ((1, 0), (0, 1)))
+    first = torch.where(begins, place, 0).cummax(-1).values
+    last = torch.where(ends, place, len(place)).flip(-1).cummin(-1).values.flip(-1)
+    return torch.empty_like(ordered).scatter_(-1, order, scores[first + last])
 
 
 def _r_hat(values: Tensor) -> Tensor:

@@ -2,7 +2,6 @@ r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.powered_factor import PoweredFactor
-from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, NoisyPrior
+from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, NoisyPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
@@ -147,27 +146,18 @@ class TruncatedNormal:
         return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
 
     def select(self, index: Tensor) -> TruncatedNormal:
-        """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return TruncatedNormal(
-            mean=self.mean[..., index],
-            prior=self.prior.select(index),
-            lower=self.lower[..., index],
-            upper=self.upper[..., index],
-            noise=self.noise[..., index],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[..., index]),
-        )
+        """The distribution of some rows, by a mask `m`; or a batch of them, by integers `... x k`."""
+        return self._changed(self.prior.select(index), lambda values: values[..., index])
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> TruncatedNormal:
+    def map(self, change: Map) -> TruncatedNormal:
         """The distribution with its real tensors changed, such as moved to another device or dtype."""
-        return TruncatedNormal(
-            mean=change(self.mean),
-            prior=self.prior.map(change),
-            lower=change(self.lower),
-            upper=change(self.upper),
-            noise=change(self.noise),
-            count=None if self.count is None else change(self.count),
-            heights=None if self.heights is None else self.heights.map(change),
-        )
+        return self._changed(self.prior.map(change), change)
+
+    def _changed(self, prior: LowRankPrior, change: Map) -> TruncatedNormal:
+        mean, lower, upper, noise = map(change, (self.mean, self.lower, self.upper, self.noise))
+        count = None if self.count is None else change(self.count)
+        heights = None if self.heights is None else self.heights.map(change)
+        return TruncatedNormal(mean, prior, lower, upper, noise, count, heights)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:

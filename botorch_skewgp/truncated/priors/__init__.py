@@ -3,7 +3,7 @@ that weigh a few rows of a matrix (`weighted`), low rank plus block diagonal (`b
 """
 
 from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior
-from botorch_skewgp.truncated.priors.low_rank import DensePrior, Factor, LowRankPrior, Sites
+from botorch_skewgp.truncated.priors.low_rank import DensePrior, Factor, LowRankPrior, Map, Sites
 from botorch_skewgp.truncated.priors.noisy import NoisyPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior, keeps_digits
 
@@ -13,6 +13,7 @@ __all__ = [
     "DensePrior",
     "Factor",
     "LowRankPrior",
+    "Map",
     "NoisyPrior",
     "Sites",
     "WeightedPrior",

@@ -18,9 +18,6 @@ from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, 
 from botorch_skewgp.truncated.row_factor import standard_normal
 
 MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
-# Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
-# full rank. Rows that others determine more closely are started from a point of the latent space.
-FULL_RANK_PIVOT = 1e-6
 REFINEMENTS = 2  # each gains four digits
 
 
@@ -72,36 +69,25 @@ class NoisyPrior:
         """Whether no noise is less than the jitter."""
         return bool((self.noise == self._min_noise).all())
 
-    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`.
+    @cached_property
+    def _precisions(self) -> Tensor:
+        """The diagonal of `Gamma^-1`, `m`; by latent coordinates if those that blocks share are fewer than rows."""
+        if not (self._has_few_coordinates and self._is_enough):
+            return torch.cholesky_inverse(self.cholesky).diagonal()
+        left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
+        return left.clamp(min=torch.finfo(left.dtype).eps, max=1.0) / self.noise
 
-        By latent coordinates if those that blocks share are fewer than rows and every row has noise.
-        """
-        if self._has_few_coordinates and bool((self.noise > 0).all()):
+    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`."""
+        if self._has_few_coordinates and self._is_enough:
             T = 1 / self.noise
-            left = 1 - T * self.given_rows.moments.variance
-            return T * left, T * (residual - self.given_rows.times(T * residual))
-        inverse = torch.cholesky_inverse(self.cholesky)
-        return inverse.diagonal(), residual @ inverse
+            return self._precisions, T * (residual - self.given_rows.times(T * residual))
+        return self._precisions, torch.cholesky_solve(residual.mT, self.cholesky).mT
 
     @property
     def own_variances(self) -> Tensor:
         """The variance of every row given all others; its noise, a lower bound, if latent coordinates are drawn too."""
-        if self.prior.is_low_rank:
-            return self.noise
-        if self.prior.num_shared < self.prior.rank and self._is_enough:  # by blocks
-            left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
-            return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
-        return 1 / torch.cholesky_inverse(self.cholesky).diagonal()
-
-    @property
-    def has_full_rank(self) -> bool:
-        """Whether no row is determined by others, up to rounding."""
-        if self.prior.is_low_rank:
-            return False
-        factor, info = torch.linalg.cholesky_ex(self.covariance)
-        pivots = factor.diagonal().square()
-        return not bool(info) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
+        return self.noise if self.prior.is_low_rank else 1 / self._precisions
 
     @property
     def num_normals(self) -> int:
@@ -125,10 +111,6 @@ class NoisyPrior:
         variance = self.cholesky.square().sum(-1)
         return torch.diagonal_scatter(self.prior.covariance, variance)
 
-    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates of the prior to start chains from."""
-        return standard_normal((num_draws, self.prior.rank), self.noise, generator)
-
     def expected_latent(self, residual: Tensor) -> Tensor:
         """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
         given, precision = self.given_rows, 1 / self._min_noise
@@ -144,7 +126,7 @@ class NoisyPrior:
         Rows without noise fix their directions exactly.
         """
         residual, k = residual.to(self.noise), residual.shape[-2]
-        z = self.sample_latent(k, generator)
+        z = standard_normal((k, self.prior.rank), self.noise, generator)
         noise = self._min_noise.sqrt() * standard_normal((k, self.prior.num_rows), self.noise, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
         fixes = self._min_noise > self.noise

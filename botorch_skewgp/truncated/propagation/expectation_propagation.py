@@ -136,25 +136,20 @@ class ExpectationPropagation:
         """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
         and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
-        return _log_normalizer(self)
-
-
-def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
-    distribution, moments, tau = ep.distribution, ep.factor.moments, ep.sites.precision
-    nu = torch.where(moments.reference == 0, ep.sites.shift, torch.zeros_like(tau))
-    cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, moments.cavity_deviation
-    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
-    spread = 1 + tau * cavity_variance
-    quadratic = 2 * cavity_deviation * nu + nu.square() * cavity_variance - tau * cavity_deviation.square()
-    log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
-    value = distribution.times_count(log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
-    if not torch.is_grad_enabled():
-        return value
-    # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
-    g = ep.mean_slope.detach()
-    value = ep.factor.with_slope(value, g)
-    value = with_slope(value, distribution.mean, lambda: g)
-    return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
+        distribution, tau, deviation = self.distribution, self.sites.precision, self.factor.moments.cavity_deviation
+        nu = torch.where(self.factor.moments.reference == 0, self.sites.shift, 0.0)
+        log_factor = distribution.factor.log_probability(self.cavity_mean, self.cavity_variance)
+        spread = 1 + tau * self.cavity_variance
+        quadratic = 2 * deviation * nu + nu.square() * self.cavity_variance - tau * deviation.square()
+        log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+        value = distribution.times_count(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
+        if not torch.is_grad_enabled():
+            return value
+        # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
+        g = self.mean_slope.detach()
+        value = self.factor.with_slope(value, g)
+        value = with_slope(value, distribution.mean, lambda: g)
+        return with_slope_of_sites(value, distribution, self.factor, self.sites) if self.non_negative else value
 
 
 def _informative(distribution: TruncatedNormal) -> Tensor | None:
@@ -244,15 +239,7 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return ExpectationPropagation(
-        distribution=distribution,
-        sites=sites,
-        factor=factor,
-        residual=residual,
-        num_iterations=iteration,
-        converged=converged,
-        non_negative=non_negative,
-    )
+    return ExpectationPropagation(distribution, sites, factor, residual, iteration, converged, non_negative)
 
 
 @torch.no_grad()
@@ -262,14 +249,7 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
     factor = multiply_sites(distribution, sites)
     if factor is None:
         raise NanError("The covariance of the rows does not admit these sites.")
-    return ExpectationPropagation(
-        distribution=distribution,
-        sites=sites,
-        factor=factor,
-        residual=torch.zeros_like(factor.moments.mean[..., 0]),
-        num_iterations=0,
-        converged=True,
-    )
+    return ExpectationPropagation(distribution, sites, factor, torch.zeros_like(factor.log_det), 0, converged=True)
 
 
 def _where(condition: Tensor, sites: Sites, other: Sites) -> Sites:

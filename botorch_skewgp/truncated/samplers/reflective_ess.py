@@ -55,12 +55,6 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
 
     A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator compiled and eager trajectories
     are the same up to rounding. Raises `UnsupportedError` for more than `MAX_ROWS` rows.
-
-    Example:
-        >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
-        >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
-        >>> state, positions, info = sampler.run(sampler.init(start), num_steps=100, generator=generator)
-        >>> rows = sampler.rows(positions)
     """
 
     def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:

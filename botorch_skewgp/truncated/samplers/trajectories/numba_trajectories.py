@@ -19,7 +19,6 @@ rows. Three ideas keep that pass at a handful of instructions for every row:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,8 +29,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.step_factor import Heights
 
-# Which tests the rows need. A row cannot dip below a bound that its mean is below as well.
-LOWER_WITHOUT_DIPS, LOWER, BOTH = 0, 1, 2
 # Rows whose flags are the bits of one number, exact in single precision too. The arrays are padded to a multiple, so
 # that inner loops have a fixed length.
 BLOCK = 16
@@ -67,45 +64,29 @@ def _advance(cosine, sine, half_tangent):
     return cosine * c - sine * s, sine * c + cosine * s
 
 
-def _update_and_flag(walls: int) -> Callable[..., None]:
-    """Make the pass over all rows for one kind of tests, three times as fast as one with branches."""
-
-    # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
-    # arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
-    @compiled(fastmath=FAST, forceinline=True)
-    def update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
-        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
-        zero = a.dtype.type(0)
-        for k in range(np.uint64(a.shape[0])):
-            flagged = zero
-            for j in range(BLOCK):
-                aj = a[k, j] + to_a * gamma[row, k, j]
-                bj = b[k, j] + to_b * gamma[row, k, j]
-                a[k, j] = aj
-                b[k, j] = bj
-                end = aj * c + bj * s
-                if walls == LOWER_WITHOUT_DIPS:
-                    flagged += bits[j] if end < lower[k, j] else zero
-                else:
-                    tangent = aj * p + bj * q
-                    low, high = (end, tangent) if end < tangent else (tangent, end)
-                    if walls == LOWER:
-                        flagged += bits[j] if low < lower[k, j] else zero
-                    else:
-                        flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
-            flags[k] = flagged
-
-    return update_and_flag
-
-
-_update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER_WITHOUT_DIPS, LOWER, BOTH))
+# Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
+# arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
+@compiled(fastmath=FAST, forceinline=True)
+def _update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
+    """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
+    zero = a.dtype.type(0)
+    for k in range(np.uint64(a.shape[0])):
+        flagged = zero
+        for j in range(BLOCK):
+            aj = a[k, j] + to_a * gamma[row, k, j]
+            bj = b[k, j] + to_b * gamma[row, k, j]
+            a[k, j] = aj
+            b[k, j] = bj
+            end, tangent = aj * c + bj * s, aj * p + bj * q
+            low, high = (end, tangent) if end < tangent else (tangent, end)
+            flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
+        flags[k] = flagged
 
 
 @compiled()
-def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower, upper, walls, horizon, max_events):
+def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper, horizon, max_events):
     """Run one chain with work arrays from outside; `moves`, `num_steps x m`, become positions. Returns the number of
     events, or -1 if one trajectory had too many, and the largest excess over a closed bound, in standard deviations.
-    `signs` have not been applied to `moves` alone.
     """
     num_steps, m = moves.shape
     num_blocks = lower.shape[0]
@@ -116,11 +97,10 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
     # Time is kept as T = tan(t/2): `left` to the horizon, `gap` between reflections, `best` to the next one.
     cos_horizon, sin_horizon, tan_horizon = math.cos(horizon), math.sin(horizon), math.tan(0.5 * horizon)
     gap = tan_horizon / m
-    two_sided = walls == BOTH
     for step in range(num_steps):
         for i in range(m):
             flat_a[i] = position[i]
-            flat_b[i] = signs[i] * moves[step, i]
+            flat_b[i] = moves[step, i]
         reflections = 0
         left = tan_horizon
         cos_start, sin_start = 1.0, 0.0
@@ -136,13 +116,8 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            c_, s_, p_, q_ = cast(c), cast(s), cast(p), cast(q)
-            if walls == LOWER_WITHOUT_DIPS:
-                _update_without_dips(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
-            elif walls == LOWER:
-                _update_lower(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
-            else:
-                _update_both(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
+            ends = (cast(c), cast(s), cast(p), cast(q))
+            _update_and_flag(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, *ends)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
                 flagged = int(flags[block])
@@ -154,12 +129,12 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                     i = block * BLOCK + j
                     ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
                     x, v = ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start
-                    if not two_sided or min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
+                    if min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
                         bound = np.float64(flat_lower[i])
                         found = _half_angle_tangent(x, v, bound)
                         if found < best:
                             best, hit, wall = found, i, bound
-                    if two_sided and max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
+                    if max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
                         bound = np.float64(flat_upper[i])
                         found = _half_angle_tangent(-x, -v, -bound)
                         if found < best:
@@ -199,7 +174,7 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                 excess = max(excess, (x - flat_upper[i]) / math.sqrt(diagonal[i]))
                 x = flat_upper[i]
             position[i] = x
-            moves[step, i] = signs[i] * x
+            moves[step, i] = x
     return total, excess
 
 
@@ -298,58 +273,34 @@ class NumbaTrajectories:
         max_events: int,
         heights: Heights | None = None,
     ) -> None:
-        self._signs = np.ones((), lower.numpy().dtype)
+        self._work: list[tuple[Any, Any]]  # shapes and types of work arrays
+        arguments: tuple[np.ndarray, ...]
         if heights is None:
             self._kernel, self._dtype = _run_chain, lower.dtype
-            work, arguments = self._prepare_reflections(gamma, lower, upper)
+            bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
+            # a copy of the diagonal, as entries of the large matrix are far from every cache
+            diagonal, bounds = gamma.diagonal().contiguous().numpy(), (_pad(lower, -math.inf), _pad(upper, math.inf))
+            arguments = (bits, _pad(gamma, 0.0), diagonal, *bounds)
+            self._work = [(bounds[0].shape, bits.dtype)] * 2 + [(len(bounds[0]), bits.dtype)]
         else:
             self._kernel, self._dtype = _run_refracted, torch.double
             jump = torch.log(heights.outside + heights.gain) - heights.log_outside
-            answer = heights.label
-            numbers = [x.double().contiguous().numpy() for x in (gamma, lower, upper, jump)]
-            work = [(len(lower), np.float64)] * 2 + [(len(lower), np.bool_), (int(answer.max()) + 1, np.int64)]
-            arguments = (*numbers, answer.contiguous().numpy())
-        self._work, self._arguments = work, (*arguments, horizon, max_events)
-
-    def _prepare_reflections(self, gamma: Tensor, lower: Tensor, upper: Tensor) -> tuple[list[Any], tuple[Any, ...]]:
-        """Shapes and types of work arrays, and the other arguments of `_run_chain` up to the horizon."""
-        signs = torch.ones_like(lower)
-        if not bool((lower.isfinite() & upper.isfinite()).any()):
-            # No row has two bounds: turn those with an upper one around, so that there is one kind of test for all.
-            turn = upper.isfinite()
-            signs = torch.where(turn, -1, signs)
-            lower, upper = torch.where(turn, -upper, lower), torch.full_like(upper, math.inf)
-            gamma = signs.unsqueeze(-1) * gamma
-            gamma *= signs  # in place, for it is large
-        walls = LOWER_WITHOUT_DIPS
-        if bool(upper.isfinite().any()):
-            walls = BOTH
-        elif bool((lower.isfinite() & (lower < 0)).any()):
-            walls = LOWER
-        self._signs = signs.numpy()
-        # the diagonal is a copy, as entries of the large matrix are far from every cache
-        matrices = (
-            _pad(gamma, 0.0),
-            gamma.diagonal().contiguous().numpy(),
-            _pad(lower, -math.inf),
-            _pad(upper, math.inf),
-        )
-        shape = matrices[2].shape
-        bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
-        return [(shape, bits.dtype)] * 2 + [(shape[0], bits.dtype)], (bits, self._signs, *matrices, walls)
+            answer, m = heights.label.contiguous().numpy(), len(lower)
+            arguments = (*(x.double().contiguous().numpy() for x in (gamma, lower, upper, jump)), answer)
+            self._work = [(m, np.float64)] * 2 + [(m, np.bool_), (int(answer.max()) + 1, np.int64)]
+        self._arguments = (*arguments, horizon, max_events)
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
         """Run every chain; positions may be in the place of the velocities, which must be contiguous."""
-        start, moves = self._signs * position.to(self._dtype).numpy(), velocities.to(self._dtype)
-        every, counts = moves.numpy(), torch.zeros(len(position), dtype=torch.long)
+        chains = len(position)
+        start, moves = position.to(self._dtype, copy=True).numpy(), velocities.to(self._dtype)
+        every, counts = moves.numpy(), torch.zeros(chains, dtype=torch.long)
 
         def run(chain: int) -> float:
             work = (np.zeros(*shape_and_type) for shape_and_type in self._work)
             counts[chain], excess = self._kernel(start[chain], every[:, chain], *work, *self._arguments)
             return float(excess)
 
-        threads = min(torch.get_num_threads(), len(position))
-        if threads <= 1:
-            return moves.to(velocities), counts, max(map(run, range(len(position))), default=0.0)
-        with ThreadPoolExecutor(threads) as pool:
-            return moves.to(velocities), counts, max(pool.map(run, range(len(position))))
+        with ThreadPoolExecutor(max(1, min(torch.get_num_threads(), chains))) as pool:
+            excess = max(pool.map(run, range(chains)), default=0.0)
+        return moves.to(velocities), counts, excess
