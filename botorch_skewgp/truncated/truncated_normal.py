@@ -2,7 +2,7 @@ r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -146,8 +146,8 @@ class TruncatedNormal:
         return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
 
     def select(self, index: Tensor) -> TruncatedNormal:
-        """The distribution of some rows, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return self._changed(self.prior.select(index), lambda values: values[..., index])
+        """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
+        return replace(self, count=None)._changed(self.prior.select(index), lambda values: values[..., index])
 
     def map(self, change: Map) -> TruncatedNormal:
         """The distribution with its real tensors changed, such as moved to another device or dtype."""

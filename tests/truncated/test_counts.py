@@ -117,15 +117,7 @@ def test_what_cannot_be(generator):
 def test_rows_that_all_stand_for_one_are_drawn_like_single_ones(may_slip, generator):
     root, mean, noise = parts(generator)
     heights = Heights(torch.full_like(mean, 0.05), torch.full_like(mean, 0.9)) if may_slip else None
-    settings = DrawSettings(num_draws=256, sampler="hamiltonian")
-    draws = [
-        draw(
-            replace(
-                distribution_of(root, mean, noise, count, upper=torch.where(LOWER.isfinite(), INF, UPPER)),
-                heights=heights,
-            ),
-            settings,
-        )
-        for count in (torch.ones_like(mean), None)
-    ]
-    assert torch.equal(draws[0].rows, draws[1].rows)
+    single = distribution_of(root, mean, noise, None, upper=torch.where(LOWER.isfinite(), INF, UPPER))
+    single, settings = replace(single, heights=heights), DrawSettings(num_draws=256, sampler="hamiltonian")
+    counted = draw(replace(single, count=torch.ones_like(mean)), settings)
+    assert torch.equal(draw(single, settings).rows, counted.rows)

@@ -21,15 +21,11 @@ with warnings.catch_warnings():
 def autoregressive(num_steps, num_chains, coefficients, seed=0, burn_in=300):
     generator = torch.Generator().manual_seed(seed)
     coefficients = torch.as_tensor(coefficients, dtype=torch.float64)
-    shape = (num_chains, len(coefficients))
-    x = torch.zeros(shape, dtype=torch.float64)
-    steps = []
-    for i in range(burn_in + num_steps):
-        noise = torch.randn(shape, generator=generator, dtype=torch.float64)
-        x = coefficients * x + torch.sqrt(1 - coefficients.square()) * noise
-        if i >= burn_in:
-            steps.append(x)
-    return torch.stack(steps)
+    shape = (burn_in + num_steps, num_chains, len(coefficients))
+    steps = torch.sqrt(1 - coefficients.square()) * torch.randn(shape, generator=generator, dtype=torch.float64)
+    for i in range(1, len(steps)):
+        steps[i] += coefficients * steps[i - 1]
+    return steps[burn_in:]
 
 
 def reference(draws, what):

@@ -101,13 +101,11 @@ def autoregression(num_steps, num_chains, time, k, generator):
     return torch.stack(values)
 
 
-@pytest.mark.parametrize("time", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("time", [1.0, 2.0])
 def test_short_chains_are_allowed_the_r_hat_that_their_autocorrelation_gives_by_chance(time, generator):
-    missed = 0
-    for _ in range(20):
-        r_hat, bulk = diagnose(autoregression(32, 64, time, 100, generator))
-        missed += bool((r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), len(bulk))).any())
-    assert missed <= 3
+    r_hat, bulk = diagnose(autoregression(32, 64, time, 1000, generator))  # ten sets of a hundred
+    missed = r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), 100)
+    assert missed.view(10, 100).any(-1).sum() <= 1
 
 
 def test_short_chains_that_disagree_are_seen(generator):
@@ -135,11 +133,6 @@ def test_the_worst_of_many_functionals_are_diagnosed(fault, generator):
 
 def test_chains_of_the_default_on_a_cpu_are_held_to_the_usual_limit():
     assert (_allowed_r_hat(512, 4, torch.full((100,), 2.0), 100) == 1.01).all()
-
-
-def test_least_settings_work():
-    draws = draw(smooth_rows(3), DrawSettings(num_draws=16, warmup=0, min_effective_size=1.0))
-    assert draws.rows.shape == (16, 3)
 
 
 @pytest.mark.parametrize("sampler", ["nuts", "linear", int, RowSampler, HamiltonianSampler])
@@ -250,15 +243,11 @@ def test_default_settings_are_met():
     assert (draws.rows > 0).all()
 
 
-def test_batches_are_refused():
+def test_batches_are_refused_and_no_rows_have_no_draws():
     zeros = torch.zeros(2, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"a single distribution; got a batch of shape \(2,\)"):
         draw(TruncatedNormal(zeros, torch.eye(3).double().expand(2, 3, 3), zeros, zeros + 1, zeros + 1), SMALL)
-
-
-def test_no_rows():
-    none = torch.zeros(0, dtype=torch.float64)
-    draws = draw(TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none), SMALL)
+    draws = draw(TruncatedNormal.empty(zeros), SMALL)
     assert draws.rows.shape == (256, 0)
     assert draws.num_draws == 256
     assert draws.sampler == "none"
@@ -267,16 +256,7 @@ def test_no_rows():
 # Repetition
 
 
-def test_same_seed_same_draws():
-    distribution = smooth_rows(6)
-    assert same(draw(distribution, SMALL), draw(distribution, SMALL))
-    other = draw(distribution, DrawSettings(num_draws=256, seed=1))
-    assert not torch.equal(draw(distribution, SMALL).rows, other.rows)
-    given = draw(distribution, SMALL, torch.Generator().manual_seed(1))
-    assert torch.equal(given.rows, other.rows)
-
-
-def test_global_random_state_is_neither_read_nor_changed():
+def test_draws_depend_on_the_seed_and_the_problem_alone():
     distribution = smooth_rows(6)
     torch.manual_seed(1)
     before = torch.get_rng_state()
@@ -284,20 +264,14 @@ def test_global_random_state_is_neither_read_nor_changed():
     assert torch.equal(before, torch.get_rng_state())
     torch.manual_seed(2)
     assert same(first, draw(distribution, SMALL))
-
-
-def test_given_approximation_changes_nothing():
-    distribution = smooth_rows(6)
+    other = draw(distribution, DrawSettings(num_draws=256, seed=1))
+    assert not torch.equal(first.rows, other.rows)
+    assert torch.equal(draw(distribution, SMALL, torch.Generator().manual_seed(1)).rows, other.rows)
     ep = expectation_propagation(distribution, tolerance=1e-3)  # what draw makes for itself
-    assert same(draw(distribution, SMALL), draw(distribution, SMALL, approximation=ep))
+    assert same(first, draw(distribution, SMALL, approximation=ep))
 
 
 # Running longer
-
-
-def slow_rows(m=60):
-    """Dependent rows with little noise, over which plain elliptical slices move slowly."""
-    return smooth_rows(m, noise=1e-4, lengthscale=0.5)
 
 
 def test_poor_draws_are_reported():
@@ -310,7 +284,7 @@ def test_poor_draws_are_reported():
         r"Raise max_thinning or num_draws, or use DrawSettings\(sampler=\"reflective\"\)\."
     )
     with pytest.warns(PoorDrawsWarning, match=pattern):
-        draws = draw(slow_rows(), settings)
+        draws = draw(smooth_rows(60, noise=1e-4, lengthscale=0.5), settings)  # where plain slices move slowly
     assert draws.thinning == 2
     assert draws.effective_size.min() < 60
     assert issubclass(PoorDrawsWarning, SkewGPWarning)

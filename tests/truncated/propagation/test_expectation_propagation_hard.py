@@ -90,14 +90,11 @@ def test_result_does_not_depend_on_the_unit(problem, scale):
     assert values[1] == pytest.approx(values[0], abs=1e-6)
 
 
-def test_labels_without_noise_and_almost_without(problem):
+@pytest.mark.parametrize(("noise", "error"), [(1e-12, 1e-3), (1e-9, 1e-2)])
+def test_labels_almost_without_noise(problem, noise, error):
     K, f, _ = problem
-    values = [
-        expectation_propagation(normal(zeros(40), flip(K, f.sign()), noise=noise)).log_normalizer.item()
-        for noise in (0.0, 1e-12, 1e-9)
-    ]
-    assert values[1] == pytest.approx(values[0], abs=1e-3)
-    assert values[2] == pytest.approx(values[0], abs=1e-2)
+    crisp, noisy = (expectation_propagation(normal(zeros(40), flip(K, f.sign()), noise=v)) for v in (0.0, noise))
+    assert noisy.log_normalizer.item() == pytest.approx(crisp.log_normalizer.item(), abs=error)
 
 
 def test_labels_at_random_with_little_noise(problem):
@@ -111,7 +108,7 @@ def test_labels_at_random_with_little_noise(problem):
         previous = ep.log_normalizer.item()
 
 
-@pytest.mark.parametrize("width", [1e-2, 1e-4, 1e-7, 1e-9])
+@pytest.mark.parametrize("width", [1e-2, 1e-4, 1e-9])
 def test_narrow_intervals_tend_to_numbers(problem, width):
     """The log probability less the logarithm of the widths is the log density of the middle."""
     K, f, _ = problem

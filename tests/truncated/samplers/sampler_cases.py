@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -98,6 +99,7 @@ def equicorrelated(dtype=torch.float64, m=5, dense=True) -> Case:
     return Case(distribution, lambda u: (u[..., -1:] > 0).to(u.dtype), [m / (m + 1)])
 
 
+@cache
 def slab(dtype=torch.float64) -> Case:
     """Five rows that are the same latent variable with their own noise; against quadrature over that variable."""
     root, noise = [0.9, -1.2, 0.5, 1.0, 1.0], [0.2, 0.5, 0.3, 0.6, 0.1]
