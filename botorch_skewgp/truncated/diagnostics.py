@@ -33,7 +33,7 @@ def diagnose(draws: Tensor) -> Diagnostics:
     Of functionals `batch_shape x num_steps x num_chains x k`. R-hat, the larger one of bulk and folded, is infinite
     where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
     """
-    values = _split(_steps_last(draws))
+    values = _split_chains(draws)
     scores = _normal_scores(values)
     r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
     results = (r_hat, _effective_size(scores.bulk))
@@ -44,7 +44,7 @@ def effective_sample_size(draws: Tensor) -> Tensor:
     """Effective sample size of the average of every functional, up to where Geyer's initial monotone sequence ends
     ([Geyer1992practical]_, section 3.3); the number of draws for a constant. Shapes as in `diagnose`.
     """
-    values = _split(_steps_last(draws))
+    values = _split_chains(draws)
     return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
 
 
@@ -55,18 +55,13 @@ class _Scores(NamedTuple):
     folded: Tensor
 
 
-def _steps_last(draws: Tensor) -> Tensor:
-    """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x num_chains x num_steps`, in float64."""
+def _split_chains(draws: Tensor) -> Tensor:
+    """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x 2 num_chains x num_steps // 2`, in float64."""
     if draws.dim() < 3:
         raise ValueError(f"draws must be batch_shape x num_steps x num_chains x k; got {tuple(draws.shape)}.")
     if draws.shape[-3] < 4:
         raise ValueError(f"Diagnostics need at least four steps of every chain; got {draws.shape[-3]}.")
-    return draws.transpose(-1, -3).to(torch.float64).contiguous()
-
-
-def _split(values: Tensor) -> Tensor:
-    """Split every chain in two: `... x num_chains x num_steps` to `... x 2 num_chains x num_steps // 2`."""
-    half = values.shape[-1] // 2
+    values, half = draws.transpose(-1, -3).to(torch.float64), draws.shape[-3] // 2
     return torch.cat([values[..., :half], values[..., -half:]], dim=-2)
 
 

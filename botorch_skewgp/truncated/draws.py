@@ -173,19 +173,15 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    """The default sampler: the one whose draws should cost less, by a rule on the problem alone.
-
-    Hamiltonian trajectories serve where noise is not small beside what is unknown of rows, and rows that stand for
-    several.
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone; Hamiltonian where rows
+    stand for several, and reflective where noise is small beside what is unknown of rows.
     """
     noisy = distribution.noise > 0
-    may_slip, counted = distribution.heights is not None, distribution.count is not None
-    if may_slip and not bool(noisy.all()):
+    if distribution.heights is not None and not bool(noisy.all()):
         return "reflective"
-    if counted:
+    if distribution.count is not None:
         return "hamiltonian"
-    num_walls = int((~noisy).sum())
-    if 2 * num_walls >= distribution.num_rows:
+    if 2 * int(noisy.sum()) <= distribution.num_rows:
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution, warn=False)
@@ -225,12 +221,11 @@ def draw(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
-    """Draw from a truncated normal until R-hat, effective sizes and moments are good, thinning twice as much each time.
+    """Draw from a truncated normal until R-hat, effective sizes and moments of `NoisyPrior.expectations` are good,
+    thinning twice as much each time; a `PoorDrawsWarning` is issued if they are not at `max_thinning`.
 
-    The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), and the sum of their squares. A `PoorDrawsWarning` is issued if draws are still
-    poor at `max_thinning`. Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that
-    does not fit, and `TooManyReflectionsError` if all rows together leave almost no room.
+    Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
+    `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
@@ -308,27 +303,18 @@ def draw(
         del rows, values
     if not good:
         other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
-        tails = ""
-        if off > STEIN_LIMIT:
-            tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
+        tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
         warnings.warn(
             f"{settings.num_draws} draws of {m} rows by the {name} sampler are poor: the least effective size is "
             f"{float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat {float(r_hat.max()):.3f} (limit: "
-            f"{float(allowed.min()):.3f}){tails}, after thinning by {thinning}. Raise max_thinning or num_draws"
-            f"{other}.",
+            f"{float(allowed.min()):.3f}){tails if off > STEIN_LIMIT else ''}, after thinning by {thinning}. Raise "
+            f"max_thinning or num_draws{other}.",
             PoorDrawsWarning,
             stacklevel=2,
         )
 
-    return Draws(
-        rows=rows.flatten(0, 1),
-        r_hat=r_hat,
-        effective_size=bulk,
-        num_evaluations=evaluations / (thinning * num_steps),
-        thinning=thinning,
-        num_chains=num_chains,
-        sampler=name,
-    )
+    evaluations /= thinning * num_steps
+    return Draws(rows.flatten(0, 1), r_hat, bulk, evaluations, thinning, num_chains, name)
 
 
 def _check_fits(name: str, distribution: TruncatedNormal) -> None:
@@ -376,8 +362,7 @@ def _draw_around_sites(
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
     conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
     rest = draw(conditioned.rest, settings, generator)
-    latent = conditioned.latent_given_rest(rest.rows, generator) if distribution.prior.is_low_rank else None
-    rows = conditioned.complete(rest.rows, latent, generator)
+    rows = conditioned.complete(rest.rows, generator)
     if not len(rest.r_hat):  # independent draws
         one = rest.r_hat.new_ones(1)
         rest = replace(rest, r_hat=one, effective_size=rest.num_draws * one, sampler="independent")
@@ -419,11 +404,9 @@ def _slowest(values: Tensor) -> Tensor:
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor, num_watched: int) -> Tensor:
-    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
-
-    The ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
-    the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`.
-    """
+    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more."""
+    # the ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
+    # the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two
     # rank normalisations (bulk and folded) are maximised over

@@ -16,7 +16,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.univariate import (
     FAR,
     interval_moments,
-    inverse_normal_cdf,
     log_interval_probability,
     log_normal_density,
     normal_hazard,
@@ -127,7 +126,7 @@ class RowFactor:
     def _draw_mean(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
         """`b z + c (z^2 - 1)` of variance `b^2 + 2 c^2 = 1` and skewness `6 c - 4 c^3` ([Fleishman1978method]_)."""
         mean, variance, skewness = self._moments_given(h)
-        z = inverse_normal_cdf(uniform)
+        z = torch.special.ndtri(uniform)
         sine = (skewness / (2 * math.sqrt(2) * count.sqrt())).clamp(-1, 1)
         c = math.sqrt(2) * (sine.asin() / 3).sin()
         z = (1 - 2 * c.square()).sqrt() * z + c * (z.square() - 1)

@@ -1,16 +1,13 @@
 r"""Walls of finite height: rows of answers that may be slips.
 
-An answer is a slip, a lapse or a guess with a probability that does not depend on its rows. The factor of a row is then
-a step, `outside + gain` inside its interval and `outside` beyond. An answer that bounds several rows, such as a choice,
-has one step for all of them: `outside + gain` where all are inside, `outside` elsewhere.
+An answer is a slip, a lapse or a guess with a probability that does not depend on its rows. Its factor is then a step,
+`outside + gain` where all of its rows are inside their intervals, and `outside` elsewhere: a mixture of interval
+factors, if the answer is attentive, and a constant. It is not log-concave, and a site's precision can be negative.
 
-That factor is a mixture of the interval factors of its rows, if the answer is attentive, and a constant. Expectation
-propagation keeps the rows and this indicator, independent of each other: with `Z_i` the probability of row `i`'s
-interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact for an
-answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel in
-the normaliser except for `log(outside + gain prod_i Z_i)`.
-
-Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
+Expectation propagation keeps the rows and this indicator, independent of each other: with `Z_i` the probability of row
+`i`'s interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact for
+an answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel
+in the normaliser except for `log(outside + gain prod_i Z_i)`.
 
 .. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
    of fit. Perception and Psychophysics 63, 2001.
@@ -28,7 +25,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
 from botorch_skewgp.truncated.univariate import (
     interval_moments,
-    inverse_normal_cdf,
     log_interval_probability,
     sample_interval,
 )
@@ -53,18 +49,16 @@ class Heights:
         """The heights of rows one after another; `None` if no part has any."""
         if all(part is None for part in parts):
             return None
-        zero = like.new_zeros(())
-        outside = torch.cat([zero.expand(m) if h is None else h.outside for h, m in zip(parts, sizes, strict=True)])
-        gain = torch.cat([(zero + 1).expand(m) if h is None else h.gain for h, m in zip(parts, sizes, strict=True)])
-        if all(part is None or part.answer is None for part in parts):
+        pairs = zip(parts, sizes, strict=True)
+        every = [cls(like.new_zeros(m), like.new_ones(m)) if part is None else part for part, m in pairs]
+        outside, gain = (torch.cat(values) for values in zip(*((h.outside, h.gain) for h in every), strict=True))
+        if all(part.answer is None for part in every):
             return cls(outside, gain)
-        answers, first = [], 0.0
-        for part, m in zip(parts, sizes, strict=True):
-            own = torch.arange(m, dtype=like.dtype, device=like.device)
-            answer = own if part is None or part.answer is None else part.answer
-            answers.append(answer + first)
-            first += float(answer.max()) + 1 if m else 0.0
-        return cls(outside, gain, torch.cat(answers))
+        answers, first = [], 0
+        for part in every:
+            answers.append(part.label + first)
+            first += part.num_answers
+        return cls(outside, gain, torch.cat(answers).to(like))
 
     @classmethod
     def stack(cls, parts: Sequence[Heights]) -> Heights:
@@ -78,7 +72,7 @@ class Heights:
         if self.answer is None:
             return values
         label = self.label.expand(values.shape)
-        sums = values.new_zeros(*values.shape[:-1], self._num_answers).scatter_add(-1, label, values)
+        sums = values.new_zeros(*values.shape[:-1], self.num_answers).scatter_add(-1, label, values)
         return sums.gather(-1, label)
 
     @cached_property
@@ -97,6 +91,11 @@ class Heights:
         possible = self.outside > 0
         return torch.where(possible, torch.where(possible, self.outside, 1.0).log(), -torch.inf)
 
+    @property
+    def jump(self) -> Tensor:
+        """What the potential rises by where a row leaves its interval."""
+        return torch.log(self.outside + self.gain) - self.log_outside
+
     @cached_property
     def label(self) -> Tensor:
         """The number of each row's answer, as integers."""
@@ -105,7 +104,8 @@ class Heights:
         return self.answer.round().long()
 
     @cached_property
-    def _num_answers(self) -> int:
+    def num_answers(self) -> int:
+        """The number of answers."""
         return int(self.label.max()) + 1 if self.label.numel() else 0
 
     @cached_property
@@ -113,7 +113,7 @@ class Heights:
         """The first row of each answer, at all of its rows; `... x m`."""
         label, m = self.label, self.outside.shape[-1]
         place = torch.arange(m, device=label.device).expand(label.shape)
-        first = torch.full((*label.shape[:-1], self._num_answers), m, device=label.device)
+        first = torch.full((*label.shape[:-1], self.num_answers), m, device=label.device)
         return first.scatter_reduce(-1, label, place, "amin").gather(-1, label)
 
 
@@ -183,7 +183,7 @@ class StepFactor(RowFactor):
         eps = torch.finfo(rest.dtype).eps
         rest = rest.clamp(0.25 * eps, 1 - 0.5 * eps)
         inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
-        return torch.where(attentive, inside, centre + scale * inverse_normal_cdf(rest))
+        return torch.where(attentive, inside, centre + scale * torch.special.ndtri(rest))
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)

@@ -68,7 +68,7 @@ def test_without_slips_it_is_an_interval() -> None:
 
 
 def test_draws_have_the_distribution_of_the_step(factor: StepFactor) -> None:
-    n = 200_000
+    n = 100_000
     uniform = torch.rand(n, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     u = factor.draw_given(MEAN.expand(n, 4), uniform)
     inside = ((u > LOWER) & (u <= UPPER)).double()
@@ -91,7 +91,7 @@ def test_an_answer_of_several_rows_has_one_step() -> None:
     expected = math.log(0.1 + 0.8 * p[0] * p[2]) + math.log(0.3 + 0.5 * p[1] * p[3])
     assert float(factor.log_likelihood(MEAN).sum()) == pytest.approx(expected, rel=1e-12)
     # a slip leaves all rows of the answer alone, so that they are inside together or independently
-    n = 200_000
+    n = 100_000
     uniform = torch.rand(n, 4, dtype=torch.double, generator=torch.Generator().manual_seed(1))
     u = factor.draw_given(MEAN.expand(n, 4), uniform)
     inside = (u > LOWER) & (u <= UPPER)

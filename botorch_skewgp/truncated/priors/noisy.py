@@ -45,14 +45,9 @@ class NoisyPrior:
         return cholesky_with_noise(self.prior.covariance, self.noise)
 
     @cached_property
-    def variances(self) -> Tensor:
-        """The diagonal of `Gamma`, `m`."""
-        return self.prior.variances + self.noise
-
-    @cached_property
     def _min_noise(self) -> Tensor:
         """The noise, raised to the jitter."""
-        return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * self.variances)
+        return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * (self.prior.variances + self.noise))
 
     @cached_property
     def given_rows(self) -> Factor:

@@ -152,13 +152,6 @@ class ExpectationPropagation:
         return with_slope_of_sites(value, distribution, self.factor, self.sites) if self.non_negative else value
 
 
-def _informative(distribution: TruncatedNormal) -> Tensor | None:
-    """1 for rows that tell something and 0 for those that are all noise, `batch_shape x m`; `None` if all do."""
-    noise = distribution.noise
-    tells = distribution.gamma_diagonal - noise > ALL_NOISE * noise
-    return None if bool(tells.all()) else tells.to(noise)
-
-
 def _residual(
     distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, informative: Tensor | None
 ) -> Tensor:
@@ -195,7 +188,9 @@ def expectation_propagation(
             sites, factor = none, multiply_sites(distribution, none)
         if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
-        informative = _informative(distribution)
+        # 1 for rows that tell something and 0 for those that are all noise; `None` if all do
+        tells = distribution.gamma_diagonal - distribution.noise > ALL_NOISE * distribution.noise
+        informative = None if bool(tells.all()) else tells.to(distribution.noise)
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
         steps = Steps(distribution)
         best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
@@ -206,7 +201,8 @@ def expectation_propagation(
             residual = _residual(distribution, factor, sites, target, informative)
             better = residual < least
             if bool(better.any()):
-                best = _where(better, sites, best)
+                pairs = zip(sites, best, strict=True)
+                best = Sites(*(torch.where(better.unsqueeze(-1), *pair) for pair in pairs))
                 least = torch.where(better, residual, least)
                 if bool((least < 0.5 * progress).any()):
                     last_progress, progress = iteration, torch.minimum(least, progress)
@@ -250,13 +246,6 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
     if factor is None:
         raise NanError("The covariance of the rows does not admit these sites.")
     return ExpectationPropagation(distribution, sites, factor, torch.zeros_like(factor.log_det), 0, converged=True)
-
-
-def _where(condition: Tensor, sites: Sites, other: Sites) -> Sites:
-    """Sites where a condition, `batch_shape`, holds, and others elsewhere."""
-    if bool(condition.all()):
-        return sites
-    return Sites(*(torch.where(condition.unsqueeze(-1), *pair) for pair in zip(sites, other, strict=True)))
 
 
 def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, Factor] | None:

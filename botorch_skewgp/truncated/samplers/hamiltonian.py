@@ -7,13 +7,11 @@ Gaussian of expectation propagation its log is, up to a constant,
     `-w^T w / 2 + U(w)`,  `U(w) = sum_i count_i (log f_i(h_i) - log site_i(h_i))`.
 
 A trajectory alternates kicks by the gradient of `U` with rotations of `(w, p)`, the exact motion in the Gaussian
-([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian,
-and a good one leaves hardly a force. Rows without noise are walls, `h_i` being linear in `w`: a rotation is reflected
-there ([Pakman2014exact]_, section 2).
+([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian.
+Rows without noise are walls, at which rotations are reflected ([Pakman2014exact]_, section 2).
 
-Rotations become more until trajectories are accepted. The Gaussian is stretched along rows that spread more than it
-says: where all answers about an item point to one side its tail towards that side is far too light, which is why it
-serves as coordinates here, and not as a proposal.
+The Gaussian is stretched along rows that spread more than it says: where all answers about an item point to one side
+its tail towards that side is far too light, which is why it serves as coordinates here, and not as a proposal.
 
 .. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
 .. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal

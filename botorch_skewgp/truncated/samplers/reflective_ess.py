@@ -1,15 +1,14 @@
 r"""Linear elliptical slice sampling with reflections: exact Hamiltonian Monte Carlo of a truncated normal.
 
-LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
-`v` of the same Gaussian, and cuts it where a row leaves its bounds. Here the ellipse is followed for a fixed time
-`horizon`, and where row `i` reaches a bound the velocity is reflected in the metric of `Gamma`,
+The ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw `v` of the same Gaussian, which LIN-ESS
+[Gessner2020integrals]_ cuts at bounds, is followed for a fixed time, and where row `i` reaches a bound the velocity is
+reflected in the metric of `Gamma`,
 
     v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
 
-which keeps `v' Gamma^-1 v` and turns `v_i` around. At walls of finite height, of answers that may be slips, rows are
-refracted, see `trajectories.eager`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in
-the coordinates of the rows, where they cost `O(m)` and need no solve, no step size and no rejection. With `horizon =
-pi/2` an unhindered trajectory ends in an independent draw.
+which keeps `v' Gamma^-1 v` and turns `v_i` around; at walls of finite height rows are refracted, see
+`trajectories.eager`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in the coordinates of
+the rows, where they cost `O(m)` and need no solve, no step size and no rejection.
 
 Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v sin t = l` are the roots of
 `(x + l) T^2 - 2 v T + (l - x) = 0`. At a root the velocity is `-+ D`, `D = sqrt(v^2 + x^2 - l^2)`, and the row falls
@@ -84,8 +83,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             noisy_prior.coloured_covariance.to(mean).detach(),
             (distribution.lower - mean).detach(),
             (distribution.upper - mean).detach(),
-            HORIZON,
-            self.max_reflections,
+            (HORIZON, self.max_reflections),
             distribution.heights,
         )
 

@@ -83,21 +83,13 @@ def test_derivatives_are_those_of_the_value(
 def test_a_batch_has_the_derivatives_of_its_members() -> None:
     zero = torch.zeros(5, dtype=torch.double, requires_grad=True)
     members = [problem("low rank", False, False, seed, zero) for seed in (2, 5)]
-    single = [
-        torch.autograd.grad(
-            expectation_propagation(member, tolerance=1e-11, non_negative=True).log_normalizer, zero, retain_graph=True
-        )[0]
-        for member in members
-    ]
+    values = [expectation_propagation(m, tolerance=1e-11, non_negative=True).log_normalizer for m in members]
+    single = [torch.autograd.grad(value, zero, retain_graph=True)[0] for value in values]
     prior = LowRankPrior.stack([member.prior for member in members])
     assert prior is not None
-    batch = TruncatedNormal(
-        *(
-            prior if name == "prior" else torch.stack([getattr(member, name) for member in members])
-            for name in ("mean", "prior", "lower", "upper", "noise")
-        ),
-        heights=Heights.stack([member.heights for member in members if member.heights is not None]),
-    )
+    mean, *rest = (torch.stack([getattr(m, name) for m in members]) for name in ("mean", "lower", "upper", "noise"))
+    heights = Heights.stack([member.heights for member in members if member.heights is not None])
+    batch = TruncatedNormal(mean, prior, *rest, heights=heights)
     value = expectation_propagation(batch, tolerance=1e-11, non_negative=True).log_normalizer
     for i, expected in enumerate(single):
         (slope,) = torch.autograd.grad(value[i], zero, retain_graph=True)

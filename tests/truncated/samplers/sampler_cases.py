@@ -199,7 +199,7 @@ def positions_at(sampler: HamiltonianSampler, latent: Tensor) -> Tensor:
     return (h - centre) @ torch.linalg.pinv(sampler.noiseless(unit) - centre)
 
 
-def check_invariance(sampler: Sampler, seed: int = 2, num_draws: int = 20_000) -> None:
+def check_invariance(sampler: Sampler, seed: int = 2, num_draws: int = 10_000) -> None:
     """One step of exact draws leaves every mean, square, product and indicator where it was, within its error."""
     generator = torch.Generator().manual_seed(seed)
     rows, latent = exact_draws(sampler.distribution, num_draws, generator)

@@ -265,13 +265,7 @@ class NumbaTrajectories:
     """Trajectories as `EagerTrajectories`, on as many CPU threads as `torch.get_num_threads()` says."""
 
     def __init__(
-        self,
-        gamma: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        horizon: float,
-        max_events: int,
-        heights: Heights | None = None,
+        self, gamma: Tensor, lower: Tensor, upper: Tensor, limits: tuple[float, int], heights: Heights | None
     ) -> None:
         self._work: list[tuple[Any, Any]]  # shapes and types of work arrays
         arguments: tuple[np.ndarray, ...]
@@ -284,11 +278,10 @@ class NumbaTrajectories:
             self._work = [(bounds[0].shape, bits.dtype)] * 2 + [(len(bounds[0]), bits.dtype)]
         else:
             self._kernel, self._dtype = _run_refracted, torch.double
-            jump = torch.log(heights.outside + heights.gain) - heights.log_outside
             answer, m = heights.label.contiguous().numpy(), len(lower)
-            arguments = (*(x.double().contiguous().numpy() for x in (gamma, lower, upper, jump)), answer)
+            arguments = (*(x.double().contiguous().numpy() for x in (gamma, lower, upper, heights.jump)), answer)
             self._work = [(m, np.float64)] * 2 + [(m, np.bool_), (int(answer.max()) + 1, np.int64)]
-        self._arguments = (*arguments, horizon, max_events)
+        self._arguments = (*arguments, *limits)
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
         """Run every chain; positions may be in the place of the velocities, which must be contiguous."""
