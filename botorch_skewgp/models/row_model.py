@@ -286,7 +286,7 @@ class RowModel:
         K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        mean, noise = distribution.mean, distribution.noise_of_mean
+        mean, noise = distribution.mean, distribution.noisy_prior.noise
         if distribution.num_rows == 0:  # beside many numbers
             return self._mixture_of_values(mean.new_zeros(n, 1), torch.eye(n, dtype=mean.dtype, device=mean.device))
         parts = draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))  # to save memory

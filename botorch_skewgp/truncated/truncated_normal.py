@@ -107,11 +107,6 @@ class TruncatedNormal:
         """The whole number of equal factors of a row, whose product is the power `count` of what the row tells."""
         return None if self.count is None else self.count.ceil()
 
-    @property
-    def noise_of_mean(self) -> Tensor:
-        """The variance of the noise in the mean of the rows that a row stands for, `batch_shape x m`."""
-        return self.noise if self.count is None else self.noise / self.count
-
     def times_count(self, values: Tensor) -> Tensor:
         """Values of rows times the number of their factors, `batch_shape x m` or broadcast with it."""
         return values if self.copies is None else values * self.copies
@@ -119,7 +114,7 @@ class TruncatedNormal:
     @cached_property
     def noisy_prior(self) -> NoisyPrior:
         """The distribution of `u - mean` before truncation; of rows that stand for several, of their mean."""
-        return NoisyPrior(self.prior, self.noise_of_mean)
+        return NoisyPrior(self.prior, self.noise if self.count is None else self.noise / self.count)
 
     @property
     def gamma(self) -> Tensor:

@@ -137,14 +137,19 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     hard = scale < HARD
     if not bool(hard.any()):
         return variance, mean
-    safe_b, length = b[hard], torch.minimum(width, 45 * scale)[hard]
-    nodes, weights = legendre(a)
-    t = length.unsqueeze(-1) * nodes
-    density = weights * torch.exp(safe_b.unsqueeze(-1) * t - 0.5 * t.square())
-    density = density / density.sum(-1, keepdim=True)
+    t, density = _below(b[hard], torch.minimum(width, 45 * scale)[hard])
     t_mean = (density * t).sum(-1)
     t_variance = (density * (t - t_mean.unsqueeze(-1)).square()).sum(-1)
-    return variance.masked_scatter(hard, t_variance), mean.masked_scatter(hard, safe_b - t_mean)
+    return variance.masked_scatter(hard, t_variance), mean.masked_scatter(hard, b[hard] - t_mean)
+
+
+def _below(b: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+    """Distances below `b` of nodes between `b - length` and `b`, and their weights under a normal variable there."""
+    nodes, weights = legendre(b)
+    t = length.unsqueeze(-1) * nodes
+    exponent = b.unsqueeze(-1) * t - 0.5 * t.square()
+    density = weights * torch.exp(exponent - exponent.amax(-1, keepdim=True))
+    return t, density / density.sum(-1, keepdim=True)
 
 
 def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,12 +160,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     b = torch.where(free, torch.zeros_like(b), b)
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
     reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=MASS)  # what lies beyond has no mass
-    length = torch.minimum(b - a, reach)
-    nodes, weights = legendre(a)
-    t = length.unsqueeze(-1) * nodes
-    exponent = b.unsqueeze(-1) * t - 0.5 * t.square()
-    density = weights * torch.exp(exponent - exponent.amax(-1, keepdim=True))
-    density = density / density.sum(-1, keepdim=True)
+    t, density = _below(b, torch.minimum(b - a, reach))
     centred = (density * t).sum(-1, keepdim=True) - t  # of b - t about its mean
     second, third, fourth = ((density * centred.pow(k)).sum(-1) for k in (2, 3, 4))
     third = torch.where(flip, -third, third)

@@ -75,10 +75,6 @@ class Stretch(NamedTuple):
         """Coordinates of the first Gaussian; of a gradient in these that in `w`."""
         return w + self.directions.mT @ ((self.scale - 1) * (self.directions @ w))
 
-    def inverse(self, first: Tensor) -> Tensor:
-        """The inverse map."""
-        return self._replace(scale=1 / self.scale)(first)
-
 
 class HamiltonianSampler(Sampler):
     """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
@@ -155,7 +151,8 @@ class HamiltonianSampler(Sampler):
             first = self._stretch(state.position.mT)
             if not self._fit_stretch(positions[tuning.round_length // 2 :].flatten(0, 1).mT):
                 break
-            state = self.init(self._stretch.inverse(first).mT)
+            inverse = self._stretch._replace(scale=1 / self._stretch.scale)
+            state = self.init(inverse(first).mT)
         state, positions, _ = self.run(state, 2 * tuning.round_length, generator)
         self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
         return state
@@ -176,7 +173,9 @@ class HamiltonianSampler(Sampler):
         """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
         size = self.tuning.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
-            point = feasible_point(self._walls_alone(), self._normals, self._normals.new_zeros(self._coordinates.size))
+            zero, (lower, upper) = torch.zeros_like(self._squares), (bound.squeeze(-1) for bound in self._room)
+            walls = TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
+            point = feasible_point(walls, self._normals, self._normals.new_zeros(self._coordinates.size))
             p = standard_normal((len(point), num_chains), point, generator)
             turn = torch.full_like(p[0], RIGHT_ANGLE)
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
@@ -277,12 +276,6 @@ class HamiltonianSampler(Sampler):
         centre = self._coordinates.centre[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
-
-    def _walls_alone(self) -> TruncatedNormal:
-        """The rows without noise, whose latent coordinates are positions."""
-        zero = torch.zeros_like(self._room[0].squeeze(-1))
-        lower, upper = (bound.squeeze(-1) for bound in self._room)
-        return TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
 
     def _fit_stretch(self, w: Tensor) -> bool:
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""

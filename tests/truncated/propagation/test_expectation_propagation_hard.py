@@ -80,7 +80,7 @@ def test_a_thousand_equal_rows(noise):
     assert ep.variance.isfinite().all()
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("scale", [1e3, 1e6])
 def test_result_does_not_depend_on_the_unit(problem, scale):
     K, f, _ = problem
     values = [
@@ -95,17 +95,6 @@ def test_labels_almost_without_noise(problem, noise, error):
     K, f, _ = problem
     crisp, noisy = (expectation_propagation(normal(zeros(40), flip(K, f.sign()), noise=v)) for v in (0.0, noise))
     assert noisy.log_normalizer.item() == pytest.approx(crisp.log_normalizer.item(), abs=error)
-
-
-def test_labels_at_random_with_little_noise(problem):
-    """Contradictory, but every label has noise to blame: a very small probability, and a fixed point."""
-    K, _, signs = problem
-    previous = 0.0
-    for noise in (1.0, 1e-2, 1e-4, 1e-6):
-        ep = expectation_propagation(normal(zeros(40), flip(K, signs), noise=noise))
-        assert ep.converged
-        assert ep.log_normalizer.item() < previous
-        previous = ep.log_normalizer.item()
 
 
 @pytest.mark.parametrize("width", [1e-2, 1e-4, 1e-9])

@@ -177,12 +177,6 @@ def test_batches_are_refused(kind):
         kind.make(distribution)
 
 
-@kinds(*KINDS)
-def test_one_row_without_bounds(kind, generator):
-    rows = run(kind._replace(chains=2000, steps=12), make([2.0], [[1.0]], [-INF], [INF], [0.5]), generator)
-    assert abs(rows[-1].std() - math.sqrt(1.5)) < 4 * math.sqrt(1.5 / 4000)
-
-
 @kinds("reflective", "eager", "gibbs", "linear")
 def test_starts_outside_the_bounds(kind):
     sampler = kind.make(independent().distribution)
