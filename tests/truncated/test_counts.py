@@ -64,12 +64,12 @@ def test_potential_is_that_of_all_rows(generator):
 def test_draws_and_evidence_are_those_of_all_rows(generator):
     distribution = distribution_of(*parts(generator))
     every = expanded(distribution)
-    settings = DrawSettings(num_draws=4096, num_chains=8)
+    settings = DrawSettings(num_draws=2048, num_chains=8)
     found, expected = draw(distribution, settings), draw(every, settings)
     assert found.sampler == "hamiltonian"
-    assert found.rows.shape == (4096, 5)
+    assert found.rows.shape == (2048, 5)
     group = torch.arange(5).repeat_interleave(COUNT.long())
-    of_groups = torch.zeros(4096, 5, dtype=torch.float64).index_add(-1, group, expected.rows) / COUNT
+    of_groups = torch.zeros(2048, 5, dtype=torch.float64).index_add(-1, group, expected.rows) / COUNT
 
     def compare(one, other):
         sizes = [entry.effective_size.min() for entry in (found, expected)]

@@ -27,7 +27,6 @@ import functools
 import logging
 import math
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -37,9 +36,6 @@ from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import EagerTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-
-if TYPE_CHECKING:
-    from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
 HORIZON = math.pi / 2  # of a trajectory: unhindered it ends in an independent draw
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
@@ -76,10 +72,10 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
-        kind: type[EagerTrajectories | NumbaTrajectories] = EagerTrajectories
-        if uses_numba(mean.device) if compiled is None else compiled:
-            from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories as kind
-        self._trajectories = kind(
+        compiled = uses_numba(mean.device) if compiled is None else compiled
+        if compiled:
+            from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
+        self._trajectories = (NumbaTrajectories if compiled else EagerTrajectories)(
             noisy_prior.coloured_covariance.to(mean).detach(),
             (distribution.lower - mean).detach(),
             (distribution.upper - mean).detach(),

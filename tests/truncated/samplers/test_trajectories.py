@@ -206,7 +206,7 @@ def test_refractions_and_hamiltonian_trajectories_agree():
     distribution = slips()
     with pytest.raises(UnsupportedError, match="may be slips"):
         draw(distribution, DrawSettings(sampler=LinearEllipticalSliceSampler))
-    reference, found = (draw(distribution, DrawSettings(4096, sampler=name)) for name in ("reflective", "hamiltonian"))
+    reference, found = (draw(distribution, DrawSettings(2048, sampler=name)) for name in ("reflective", "hamiltonian"))
     for power in (1, 2):
         a, b = (entry.rows.pow(power) for entry in (reference, found))
         error = (a.var(0) / reference.effective_size.min() + b.var(0) / found.effective_size.min()).sqrt()
