@@ -105,6 +105,16 @@ def test_an_answer_of_several_rows_has_one_step() -> None:
     assert abs(found - alone) < 4 * math.sqrt(alone * (1 - alone) / n)
 
 
+def test_answers_of_parts_are_numbered_one_after_another() -> None:
+    one, zero = torch.ones(3, dtype=torch.double), torch.zeros(2, dtype=torch.double)
+    joined = Heights(0.1 * one, 0.8 * one, torch.tensor([0.0, 0.0, 1.0], dtype=torch.double))
+    heights = Heights.cat([joined, None, joined], [3, 2, 3], one)
+    assert heights.answer.tolist() == [0, 0, 1, 2, 3, 4, 4, 5]
+    assert torch.equal(heights.outside, torch.cat([0.1 * one, zero, 0.1 * one]))
+    assert torch.equal(heights.gain, torch.cat([0.8 * one, zero + 1, 0.8 * one]))
+    assert Heights.cat([None, None], [3, 2], one) is None
+
+
 @pytest.mark.parametrize(
     ("heights", "message"),
     [
