@@ -103,9 +103,8 @@ def autoregression(num_steps, num_chains, time, k, generator):
 
 @pytest.mark.parametrize("time", [1.0, 2.0])
 def test_short_chains_are_allowed_the_r_hat_that_their_autocorrelation_gives_by_chance(time, generator):
-    r_hat, bulk = diagnose(autoregression(32, 64, time, 1000, generator))  # ten sets of a hundred
-    missed = r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), 100)
-    assert missed.view(10, 100).any(-1).sum() <= 1
+    r_hat, bulk = diagnose(autoregression(32, 64, time, 500, generator))  # five sets of a hundred
+    assert (r_hat <= _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), 100)).all()
 
 
 def test_short_chains_that_disagree_are_seen(generator):

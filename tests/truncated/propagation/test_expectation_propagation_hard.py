@@ -132,16 +132,13 @@ def test_far_tails_of_independent_rows_are_exact(distance, noise):
         assert ep.log_normalizer.item() == pytest.approx(5 * log_interval_probability(*bounds).item(), rel=1e-9)
 
 
-def test_impossible_rows_without_noise_end_with_a_warning(problem):
+def test_impossible_rows_without_noise_end_with_a_warning():
     """`u > 0` and `-u > 0`: no distribution is left, and the message says what to do."""
     C = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
-    with pytest.warns(ConvergenceWarning, match="Give the rows more noise"):
+    with pytest.warns(ConvergenceWarning, match="Give the rows more noise.* state intervals far narrower"):
         ep = expectation_propagation(normal(zeros(2), C))
     assert not ep.converged
     assert ep.log_normalizer.item() < -10
-    K, _, signs = problem
-    with pytest.warns(ConvergenceWarning, match="state intervals far narrower"):
-        expectation_propagation(normal(zeros(40), 1e9 * flip(K, signs), 1.0, 1.0 + 1e-9))
 
 
 def test_intervals_beyond_rounding_end_with_a_warning_and_finite_numbers(problem):

@@ -96,6 +96,7 @@ def test_a_batch_has_the_derivatives_of_its_members() -> None:
         assert torch.allclose(slope, expected, rtol=1e-4, atol=1e-6)  # members come to their ends apart
 
 
+@pytest.mark.slow
 def test_steps_shorten_where_sites_go_round_in_circles() -> None:
     """Three choices, two of which contradict each other: with steps of one half sites go on changing by a quarter."""
     g = torch.Generator().manual_seed(0)
