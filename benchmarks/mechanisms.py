@@ -188,7 +188,7 @@ MECHANISMS = (
         "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),
     Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "300 duels, first posterior",
         lambda: _first_posterior(_duels(300))),
-    Mechanism("compiled trajectories", reflective_ess, "choose_backend", lambda *_: "eager",
+    Mechanism("compiled trajectories", reflective_ess, "uses_numba", lambda *_: False,
         "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
     Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
         property(lambda _: None),

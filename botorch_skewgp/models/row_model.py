@@ -36,7 +36,6 @@ from botorch_skewgp.truncated.priors import (
     BorderedPrior,
     DensePrior,
     LowRankPrior,
-    RowPrior,
     WeightedPrior,
     keeps_digits,
 )
@@ -199,7 +198,7 @@ class RowModel:
         )
 
     @property
-    def _prior_by_rows(self) -> RowPrior:
+    def _prior_by_rows(self) -> LowRankPrior:
         """The prior of the interval rows given the numbers, by their covariance."""
         rows = self.intervals
         covariance = rows.covariance(self._points_given_numbers[1])
@@ -215,7 +214,7 @@ class RowModel:
         return DensePrior(covariance, has_jitter=True)
 
     @property
-    def _prior_by_points(self) -> RowPrior:
+    def _prior_by_points(self) -> LowRankPrior:
         """The prior of the interval rows given the numbers: low rank, plus shared noise in blocks."""
         rows, n = self.intervals, self.mean.shape[-1]
         if rows.can_merge and rows.num_rows > n >= MANY_POINTS:
@@ -292,7 +291,7 @@ class RowModel:
         K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        mean, noise = distribution.mean, distribution.noise_of_mean
+        mean, noise = distribution.mean, distribution.noisy_prior.noise
         if distribution.num_rows == 0:  # beside many numbers
             return self._mixture_of_values(mean.new_zeros(n, 1), torch.eye(n, dtype=mean.dtype, device=mean.device))
         parts = draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))  # to save memory
@@ -301,7 +300,7 @@ class RowModel:
             given = distribution.noisy_prior.given_rows
             latent = torch.cat([given.shared_given((rows.to(mean) - mean) / noise) for rows in parts])
             return self._mixture_of_values(latent.mT, given.shared_root)
-        F = distribution.prior.wide.root
+        F = distribution.prior.root
         _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
         tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
         rank = int((singular > tolerance * singular.amax()).sum())

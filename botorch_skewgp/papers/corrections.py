@@ -59,7 +59,7 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     scale = distribution.factor.scale(approximation.cavity_variance)
     share = approximation.cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
-    covariance_rows = approximation.factor.covariance_rows()
+    covariance_rows = approximation.factor.covariance_rows
     m = distribution.num_rows
     total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))

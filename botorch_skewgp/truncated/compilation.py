@@ -24,7 +24,10 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            _log_missing_folder()
+            _log_once(
+                "There is no folder to keep compiled functions in, so that every process compiles them; set "
+                "NUMBA_CACHE_DIR to one that is yours alone, for whoever can write there can run code here."
+            )
         return dispatcher
 
     return compile_it
@@ -37,7 +40,7 @@ class _Cache(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # of a truncated file, any of pickle's or LLVM's
-            _log_fault(self.cache_path, "read", f"{type(error).__name__}: {error}")
+            self._log("read", error)
             with suppress(OSError):
                 self.flush()  # else nothing could be stored beside it
             return None
@@ -46,25 +49,16 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk
-            _log_fault(self.cache_path, "stored", f"{type(error).__name__}: {error}")
+            self._log("stored", error)
+
+    def _log(self, action: str, error: Exception) -> None:
+        _log_once(
+            f"Compiled functions in {self.cache_path} cannot be {action} ({type(error).__name__}: {error}); they are "
+            "compiled in this process. Empty the folder or make room for it."
+        )
 
 
 @functools.cache
-def _log_missing_folder() -> None:
-    """Log, once in a process, that compiled functions are not kept."""
-    _logger.warning(
-        "There is no folder to keep compiled functions in, so that every process compiles them; set NUMBA_CACHE_DIR to "
-        "one that is yours alone, for whoever can write there can run code here."
-    )
-
-
-@functools.cache
-def _log_fault(folder: str, action: str, error: str) -> None:
-    """Log that compiled functions cannot be read or stored, once in a process."""
-    _logger.warning(
-        "Compiled functions in %s cannot be %s (%s); they are compiled in this process. Empty the folder or make room "
-        "for it.",
-        folder,
-        action,
-        error,
-    )
+def _log_once(message: str) -> None:
+    """Log a message, once in a process."""
+    _logger.warning(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,9 +21,13 @@ class _WithSlope(torch.autograd.Function):
         return grad, grad.reshape(*grad.shape, *(1,) * (slope.ndim - grad.ndim)) * slope, None
 
 
-def with_slope(value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
-    """The value with a known derivative, the slope, in another tensor; differentiable once."""
-    return _WithSlope.apply(value, tensor, slope)
+def with_slope(value: Tensor, tensor: Tensor, slope: Callable[[], Tensor]) -> Tensor:
+    """The value with a known derivative, the slope, in another tensor, if that needs one; differentiable once."""
+    if not tensor.requires_grad:
+        return value
+    with torch.no_grad():
+        known = slope()
+    return _WithSlope.apply(value, tensor, known)
 
 
 class _SquaredLengths(torch.autograd.Function):

@@ -33,7 +33,7 @@ def diagnose(draws: Tensor) -> Diagnostics:
     Of functionals `batch_shape x num_steps x num_chains x k`. R-hat, the larger one of bulk and folded, is infinite
     where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
     """
-    values = _split(_steps_last(draws))
+    values = _split_chains(draws)
     scores = _normal_scores(values)
     r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
     results = (r_hat, _effective_size(scores.bulk))
@@ -44,7 +44,7 @@ def effective_sample_size(draws: Tensor) -> Tensor:
     """Effective sample size of the average of every functional, up to where Geyer's initial monotone sequence ends
     ([Geyer1992practical]_, section 3.3); the number of draws for a constant. Shapes as in `diagnose`.
     """
-    values = _split(_steps_last(draws))
+    values = _split_chains(draws)
     return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
 
 
@@ -55,18 +55,13 @@ class _Scores(NamedTuple):
     folded: Tensor
 
 
-def _steps_last(draws: Tensor) -> Tensor:
-    """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x num_chains x num_steps`, in float64."""
+def _split_chains(draws: Tensor) -> Tensor:
+    """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x 2 num_chains x num_steps // 2`, in float64."""
     if draws.dim() < 3:
         raise ValueError(f"draws must be batch_shape x num_steps x num_chains x k; got {tuple(draws.shape)}.")
     if draws.shape[-3] < 4:
         raise ValueError(f"Diagnostics need at least four steps of every chain; got {draws.shape[-3]}.")
-    return draws.transpose(-1, -3).to(torch.float64).contiguous()
-
-
-def _split(values: Tensor) -> Tensor:
-    """Split every chain in two: `... x num_chains x num_steps` to `... x 2 num_chains x num_steps // 2`."""
-    half = values.shape[-1] // 2
+    values, half = draws.transpose(-1, -3).to(torch.float64), draws.shape[-3] // 2
     return torch.cat([values[..., :half], values[..., -half:]], dim=-2)
 
 
@@ -99,19 +94,11 @@ def _normal_scores(values: Tensor) -> _Scores:
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
     """The scores of ordered draws at their former places, from those of twice an average rank."""
     equal = ordered[..., 1:] == ordered[..., :-1]
-    if bool(equal[..., 1:].any()):
-        place = torch.arange(ordered.shape[-1], device=ordered.device)
-        begins, ends = (
-            torch.nn.functional.pad(~equal, (1, 0), value=True),
-            torch.nn.functional.pad(~equal, (0, 1), value=True),
-        )
-        first = torch.where(begins, place, 0).cummax(-1).values
-        last = torch.where(ends, place, len(place)).flip(-1).cummin(-1).values.flip(-1)
-        ranked = scores[first + last]
-    else:  # of an even number of draws the two in the middle are equally far from the median
-        ranked = scores[::2].repeat(*ordered.shape[:-1], 1)
-        ranked[..., :2] = torch.where(equal[..., :1], scores[1], ranked[..., :2])
-    return torch.empty_like(ordered).scatter_(-1, order, ranked)
+    place = torch.arange(ordered.shape[-1], device=ordered.device)
+    begins, ends = (torch.nn.functional.pad(~equal, sides, value=True) for sides in ((1, 0), (0, 1)))
+    first = torch.where(begins, place, 0).cummax(-1).values
+    last = torch.where(ends, place, len(place)).flip(-1).cummin(-1).values.flip(-1)
+    return torch.empty_like(ordered).scatter_(-1, order, scores[first + last])
 
 
 def _r_hat(values: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
 from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start, require_feasible
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
+from botorch_skewgp.truncated.samplers.reflective_ess import HORIZON, ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
@@ -37,7 +37,6 @@ R_HAT_LIMIT = 1.01
 STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 DIAGNOSED = 16  # functionals of the slowest chains, of up to 257 watched: sorting all takes a tenth of a step
-HORIZON = math.pi / 2
 FEW_CHAINS = 4
 MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
 SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
@@ -125,15 +124,10 @@ class DrawSettings:
         """The number of chains: up to `MANY_CHAINS` side by side, as long as each keeps `STEPS_OF_MANY` draws."""
         if self.num_chains is not None:
             return self.num_chains
-        chains = FEW_CHAINS
-        while (
-            side_by_side
-            and chains < MANY_CHAINS
-            and self.num_draws % (2 * chains) == 0
-            and self.num_draws >= 2 * chains * STEPS_OF_MANY
-        ):
-            chains *= 2
-        return chains
+        for chains in (MANY_CHAINS, 32, 16, 8):
+            if side_by_side and self.num_draws % chains == 0 and self.num_draws >= chains * STEPS_OF_MANY:
+                return chains
+        return FEW_CHAINS
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,19 +173,15 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    """The default sampler: the one whose draws should cost less, by a rule on the problem alone.
-
-    Hamiltonian trajectories serve where noise is not small beside what is unknown of rows, and rows that stand for
-    several.
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone; Hamiltonian where rows
+    stand for several, and reflective where noise is small beside what is unknown of rows.
     """
     noisy = distribution.noise > 0
-    may_slip, counted = distribution.heights is not None, distribution.count is not None
-    if may_slip and not bool(noisy.all()):
+    if distribution.heights is not None and not bool(noisy.all()):
         return "reflective"
-    if counted:
+    if distribution.count is not None:
         return "hamiltonian"
-    num_walls = int((~noisy).sum())
-    if 2 * num_walls >= distribution.num_rows:
+    if 2 * int(noisy.sum()) <= distribution.num_rows:
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution, warn=False)
@@ -231,12 +221,11 @@ def draw(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
-    """Draw from a truncated normal until R-hat, effective sizes and moments are good, thinning twice as much each time.
+    """Draw from a truncated normal until R-hat, effective sizes and moments of `NoisyPrior.expectations` are good,
+    thinning twice as much each time; a `PoorDrawsWarning` is issued if they are not at `max_thinning`.
 
-    The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where these are fewer), and the sum of their squares. A `PoorDrawsWarning` is issued if draws are still
-    poor at `max_thinning`. Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that
-    does not fit, and `TooManyReflectionsError` if all rows together leave almost no room.
+    Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
+    `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
@@ -298,7 +287,7 @@ def draw(
         del blocks
         # chains one after another, each in time order, as they are returned
         rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-        values = functional(rows.transpose(0, 1))
+        values = functional(rows).transpose(0, 1)
         num_watched, values = values.shape[-1], _slowest(values)
         r_hat, bulk = diagnose(values)
         autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
@@ -314,27 +303,18 @@ def draw(
         del rows, values
     if not good:
         other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
-        tails = ""
-        if off > STEIN_LIMIT:
-            tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
+        tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
         warnings.warn(
             f"{settings.num_draws} draws of {m} rows by the {name} sampler are poor: the least effective size is "
             f"{float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat {float(r_hat.max()):.3f} (limit: "
-            f"{float(allowed.min()):.3f}){tails}, after thinning by {thinning}. Raise max_thinning or num_draws"
-            f"{other}.",
+            f"{float(allowed.min()):.3f}){tails if off > STEIN_LIMIT else ''}, after thinning by {thinning}. Raise "
+            f"max_thinning or num_draws{other}.",
             PoorDrawsWarning,
             stacklevel=2,
         )
 
-    return Draws(
-        rows=rows.flatten(0, 1),
-        r_hat=r_hat,
-        effective_size=bulk,
-        num_evaluations=evaluations / (thinning * num_steps),
-        thinning=thinning,
-        num_chains=num_chains,
-        sampler=name,
-    )
+    evaluations /= thinning * num_steps
+    return Draws(rows.flatten(0, 1), r_hat, bulk, evaluations, thinning, num_chains, name)
 
 
 def _check_fits(name: str, distribution: TruncatedNormal) -> None:
@@ -382,8 +362,7 @@ def _draw_around_sites(
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
     conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
     rest = draw(conditioned.rest, settings, generator)
-    latent = conditioned.latent_given_rest(rest.rows, generator) if distribution.prior.is_low_rank else None
-    rows = conditioned.complete(rest.rows, latent, generator)
+    rows = conditioned.complete(rest.rows, generator)
     if not len(rest.r_hat):  # independent draws
         one = rest.r_hat.new_ones(1)
         rest = replace(rest, r_hat=one, effective_size=rest.num_draws * one, sampler="independent")
@@ -401,13 +380,11 @@ def _standard_errors_off(scores: Tensor) -> float:
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from rows, `num_steps x num_chains x m`, to the expectations given rows that are watched, `... x k`."""
-    mean, watched = distribution.mean, distribution.noisy_prior.expectations()
+    """A map from contiguous rows, `a x b x m`, to the expectations given rows that are watched, `a x b x k`."""
+    watched, size = distribution.noisy_prior.expectations(), max(1, MAX_ENTRIES // distribution.num_rows)
 
     def of_rows(rows: Tensor) -> Tensor:
-        parts = [
-            watched((part - mean).flatten(0, 1)) for part in rows.split(max(1, MAX_ENTRIES * len(rows) // rows.numel()))
-        ]
+        parts = [watched(part - distribution.mean) for part in rows.flatten(0, 1).split(size)]
         return torch.cat(parts).unflatten(0, rows.shape[:2])
 
     return of_rows
@@ -427,11 +404,9 @@ def _slowest(values: Tensor) -> Tensor:
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor, num_watched: int) -> Tensor:
-    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
-
-    The ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
-    the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`.
-    """
+    """`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more."""
+    # the ratio of between- to within-chain variance is about a chi-squared variable over its degrees of freedom, times
+    # the autocorrelation time; R-hat squared is `1 + (ratio - 1) / n`
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two
     # rank normalisations (bulk and folded) are maximised over

@@ -19,6 +19,7 @@ from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_given_rows
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 GAUSSIAN_DRAWS = 4  # per draw of the truncated normal
@@ -64,8 +65,8 @@ def bridge_log_normalizer(
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
-    root, shape = approximation.latent_root, (GAUSSIAN_DRAWS * draws.num_draws, approximation.latent_root.shape[-1])
-    noise = torch.randn(shape, generator=generator, dtype=root.dtype, device=root.device)
+    root = approximation.latent_root
+    noise = standard_normal((GAUSSIAN_DRAWS * draws.num_draws, len(root)), root, generator)
     latent = approximation.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))

@@ -21,29 +21,16 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     diagonal = double.diagonal(dim1=-2, dim2=-1)
     size = diagonal.mean(-1, keepdim=True) if scale is None else scale.to(double)
     jitter = RELATIVE_JITTER[matrix.dtype] * size.expand_as(diagonal)
-    return _factor(add_to_diagonal(double, jitter), double).to(matrix)
-
-
-def cholesky_as_it_is(matrix: Tensor) -> Tensor:
-    """The lower Cholesky factor of a matrix that has its jitter already; errors and precision as with one."""
-    if matrix.shape[-1] == 0:
-        return matrix
-    double = matrix.double()
-    return _factor(double, double).to(matrix)
+    factor, info = torch.linalg.cholesky_ex(add_to_diagonal(double, jitter))
+    if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
+        _explain(double.detach(), int(info.max()))
+    return factor.to(matrix)
 
 
 def upper_root_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
     """The upper triangular `U` with `U U^T = matrix + epsilon diag(scale)`; jitter, errors and arguments as above."""
     reversed_scale = None if scale is None else scale.expand(matrix.shape[:-1]).flip(-1)
     return cholesky_with_relative_jitter(matrix.flip(-2, -1), reversed_scale).flip(-2, -1)
-
-
-def _factor(matrix: Tensor, named: Tensor) -> Tensor:
-    """The factor of a matrix in double precision; errors describe `named`, the matrix without its jitter."""
-    factor, info = torch.linalg.cholesky_ex(matrix)
-    if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
-        _explain(named.detach(), int(info.max()))
-    return factor
 
 
 def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:

@@ -63,22 +63,19 @@ class SiteConditioned:
         self.given = replace(distribution, mean=factor.moments.mean, prior=prior)
         self.rest = self.given.select(~which)
 
-    def latent_given_rest(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw latent coordinates of `given` given the other rows, `k x (m - s)`."""
-        return self.rest.noisy_prior.draw_latent(rest - self.rest.mean, generator)
-
-    def complete(self, rest: Tensor, latent: Tensor | None, generator: torch.Generator | None) -> Tensor:
-        """All rows, `k x m`, with the replaced ones drawn given others `k x (m - s)`, and a low-rank root's latent."""
+    def complete(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:
+        """All rows, `k x m`, with the replaced ones drawn given the others, `k x (m - s)`."""
         which = self.which
         factor = self.distribution.factor.map(lambda values: values[which])
         rows = rest.new_empty(len(rest), len(which))
         rows[:, ~which] = rest
-        if latent is None:
+        if self.distribution.prior.is_low_rank:
+            latent = self.rest.noisy_prior.draw_latent(rest - self.rest.mean, generator)
+            h = self.given.noiseless(latent)[:, which]
+            rows[:, which] = factor.draw(h, factor.noise.sqrt(), open_uniform(h, generator))
+        else:
             rows[:, which] = factor.clamp(self.given.mean[which])
             self._sweep(rows, generator)
-            return rows
-        h = self.given.noiseless(latent)[:, which]
-        rows[:, which] = factor.draw(h, factor.noise.sqrt(), open_uniform(h, generator))
         return rows
 
     def _sweep(self, rows: Tensor, generator: torch.Generator | None) -> None:

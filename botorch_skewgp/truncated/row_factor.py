@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.univariate import (
     FAR,
     interval_moments,
-    inverse_normal_cdf,
     log_interval_probability,
     log_normal_density,
     normal_hazard,
@@ -58,17 +57,19 @@ class RowFactor:
         return torch.maximum(torch.minimum(u, self.upper), self.lower)
 
     def _standard(self, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        return (self.lower - mean) / scale, (self.upper - mean) / scale
+        if torch.is_grad_enabled():
+            return standardise(self.lower, mean, scale), standardise(self.upper, mean, scale)
+        return (self.lower - mean) / scale, (self.upper - mean) / scale  # in half of the time
 
     def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
         """The log of the expected factor, `log P(lower < u <= upper)`, for `h ~ N(mean, variance)`; differentiable."""
         scale = self.scale(variance)
         if self._side is None:
-            bounds = [standardise(bound, mean, scale) for bound in (self.lower, self.upper)]
+            bounds = self._standard(mean, scale)
         else:  # half of the operations
             bound = torch.where(self._side > 0, self.lower, self.upper)  # not what is kept, which may lack derivatives
             bound = -self._side * standardise(bound, mean, scale)
-            bounds = [torch.full_like(bound, -torch.inf), bound]
+            bounds = torch.full_like(bound, -torch.inf), bound
         value = log_interval_probability(*bounds)
         holds = (self.lower < mean) & (mean <= self.upper)
         return torch.where(variance + self.noise > 0, value, torch.where(holds, 0.0, -torch.inf).to(value))
@@ -76,7 +77,7 @@ class RowFactor:
     def log_likelihood(self, h: Tensor) -> Tensor:
         """`log P(lower < u <= upper | h)`; of rows without noise zero at or between the bounds, `-inf` beyond."""
         if torch.is_grad_enabled():
-            return self.log_probability(h, torch.zeros_like(self.noise))
+            return RowFactor.log_probability(self, h, torch.zeros_like(self.noise))
         noisy = self.noise > 0
         scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
         value = log_interval_probability(*self._standard(h, scale))
@@ -125,7 +126,7 @@ class RowFactor:
     def _draw_mean(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
         """`b z + c (z^2 - 1)` of variance `b^2 + 2 c^2 = 1` and skewness `6 c - 4 c^3` ([Fleishman1978method]_)."""
         mean, variance, skewness = self._moments_given(h)
-        z = inverse_normal_cdf(uniform)
+        z = torch.special.ndtri(uniform)
         sine = (skewness / (2 * math.sqrt(2) * count.sqrt())).clamp(-1, 1)
         c = math.sqrt(2) * (sine.asin() / 3).sin()
         z = (1 - 2 * c.square()).sqrt() * z + c * (z.square() - 1)
@@ -179,6 +180,11 @@ class RowFactor:
         ]
         third = 2 * mean + pulls[0] - pulls[1] - 3 * mean * variance - mean.pow(3)
         return mean, variance, (third / variance.pow(1.5)).nan_to_num(0.0).clamp(-2, 2)  # cancels in narrow intervals
+
+
+def standard_normal(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Standard normal draws of a tensor's dtype and device."""
+    return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
 def open_uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:

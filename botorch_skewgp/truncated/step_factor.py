@@ -1,16 +1,13 @@
 r"""Walls of finite height: rows of answers that may be slips.
 
-An answer is a slip, a lapse or a guess with a probability that does not depend on its rows. The factor of a row is then
-a step, `outside + gain` inside its interval and `outside` beyond. An answer that bounds several rows, such as a choice,
-has one step for all of them: `outside + gain` where all are inside, `outside` elsewhere.
+An answer is a slip, a lapse or a guess with a probability that does not depend on its rows. Its factor is then a step,
+`outside + gain` where all of its rows are inside their intervals, and `outside` elsewhere: a mixture of interval
+factors, if the answer is attentive, and a constant. It is not log-concave, and a site's precision can be negative.
 
-That factor is a mixture of the interval factors of its rows, if the answer is attentive, and a constant. Expectation
-propagation keeps the rows and this indicator, independent of each other: with `Z_i` the probability of row `i`'s
-interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact for an
-answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel in
-the normaliser except for `log(outside + gain prod_i Z_i)`.
-
-Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
+Expectation propagation keeps the rows and this indicator, independent of each other: with `Z_i` the probability of row
+`i`'s interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact for
+an answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel
+in the normaliser except for `log(outside + gain prod_i Z_i)`.
 
 .. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
    of fit. Perception and Psychophysics 63, 2001.
@@ -28,10 +25,8 @@ from torch import Tensor
 from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
 from botorch_skewgp.truncated.univariate import (
     interval_moments,
-    inverse_normal_cdf,
     log_interval_probability,
     sample_interval,
-    standardise,
 )
 
 
@@ -54,18 +49,16 @@ class Heights:
         """The heights of rows one after another; `None` if no part has any."""
         if all(part is None for part in parts):
             return None
-        zero = like.new_zeros(())
-        outside = torch.cat([zero.expand(m) if h is None else h.outside for h, m in zip(parts, sizes, strict=True)])
-        gain = torch.cat([(zero + 1).expand(m) if h is None else h.gain for h, m in zip(parts, sizes, strict=True)])
-        if all(part is None or part.answer is None for part in parts):
+        pairs = zip(parts, sizes, strict=True)
+        every = [cls(like.new_zeros(m), like.new_ones(m)) if part is None else part for part, m in pairs]
+        outside, gain = (torch.cat(values) for values in zip(*((h.outside, h.gain) for h in every), strict=True))
+        if all(part.answer is None for part in every):
             return cls(outside, gain)
-        answers, first = [], 0.0
-        for part, m in zip(parts, sizes, strict=True):
-            own = torch.arange(m, dtype=like.dtype, device=like.device)
-            answer = own if part is None or part.answer is None else part.answer
-            answers.append(answer + first)
-            first += float(answer.max()) + 1 if m else 0.0
-        return cls(outside, gain, torch.cat(answers))
+        answers, first = [], 0
+        for part in every:
+            answers.append(part.label + first)
+            first += part.num_answers
+        return cls(outside, gain, torch.cat(answers).to(like))
 
     @classmethod
     def stack(cls, parts: Sequence[Heights]) -> Heights:
@@ -78,20 +71,9 @@ class Heights:
         """The sums of values over the rows of each answer, at all of these rows; `... x m`."""
         if self.answer is None:
             return values
-        label = self._label.expand(values.shape)
-        sums = values.new_zeros(*values.shape[:-1], self._num_answers).scatter_add(-1, label, values)
+        label = self.label.expand(values.shape)
+        sums = values.new_zeros(*values.shape[:-1], self.num_answers).scatter_add(-1, label, values)
         return sums.gather(-1, label)
-
-    def first(self, values: Tensor) -> Tensor:
-        """The values at the first row of each answer, at all of its rows; `... x m`."""
-        return values if self.answer is None else values.gather(-1, self._first_row.expand(values.shape))
-
-    @cached_property
-    def is_first(self) -> Tensor:
-        """Whether a row is the first one of its answer, `... x m`."""
-        assert self.answer is not None
-        m = self.answer.shape[-1]
-        return self._first_row == torch.arange(m, device=self.answer.device)
 
     @cached_property
     def size(self) -> Tensor:
@@ -109,21 +91,29 @@ class Heights:
         possible = self.outside > 0
         return torch.where(possible, torch.where(possible, self.outside, 1.0).log(), -torch.inf)
 
+    @property
+    def jump(self) -> Tensor:
+        """What the potential rises by where a row leaves its interval."""
+        return torch.log(self.outside + self.gain) - self.log_outside
+
     @cached_property
-    def _label(self) -> Tensor:
-        assert self.answer is not None
+    def label(self) -> Tensor:
+        """The number of each row's answer, as integers."""
+        if self.answer is None:
+            return torch.arange(self.outside.shape[-1], device=self.outside.device)
         return self.answer.round().long()
 
     @cached_property
-    def _num_answers(self) -> int:
-        return int(self._label.max()) + 1 if self._label.numel() else 0
+    def num_answers(self) -> int:
+        """The number of answers."""
+        return int(self.label.max()) + 1 if self.label.numel() else 0
 
     @cached_property
-    def _first_row(self) -> Tensor:
-        label = self._label
-        m = label.shape[-1]
+    def first_row(self) -> Tensor:
+        """The first row of each answer, at all of its rows; `... x m`."""
+        label, m = self.label, self.outside.shape[-1]
         place = torch.arange(m, device=label.device).expand(label.shape)
-        first = torch.full((*label.shape[:-1], self._num_answers), m, device=label.device)
+        first = torch.full((*label.shape[:-1], self.num_answers), m, device=label.device)
         return first.scatter_reduce(-1, label, place, "amin").gather(-1, label)
 
 
@@ -165,25 +155,15 @@ class StepFactor(RowFactor):
         return self._log_step(super().log_probability(mean, variance))
 
     def log_likelihood(self, h: Tensor) -> Tensor:
-        return self._log_step(self._log_inside_given(h))
+        return self._log_step(super().log_likelihood(h))
 
     def log_likelihood_and_slope(self, h: Tensor) -> tuple[Tensor, Tensor]:
         log_inside, slope = super().log_likelihood_and_slope(h)
         return self._log_step(log_inside), self._attention(log_inside) * slope
 
-    def _log_inside_given(self, h: Tensor) -> Tensor:
-        """The log probability that a row is inside its interval given `h`."""
-        if torch.is_grad_enabled():
-            return self.log_inside(h, torch.zeros_like(self.noise))
-        return super().log_likelihood(h)
-
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         scale = self.scale(variance)
-        if torch.is_grad_enabled():
-            bounds = tuple(standardise(bound, mean, scale) for bound in (self.lower, self.upper))
-        else:
-            bounds = self._standard(mean, scale)
-        log_inside, shift, left = interval_moments(*bounds)
+        log_inside, shift, left = interval_moments(*self._standard(mean, scale))
         attention = self._attention(log_inside)
         slip = 1 - attention
         return TiltedMoments(scale, attention * shift, attention * left + slip + attention * slip * shift.square())
@@ -191,19 +171,23 @@ class StepFactor(RowFactor):
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         a, b = self._standard(centre, scale)
         attention = self._attention(log_interval_probability(a, b))
-        coin = self.heights.first(uniform)
+        answer, coin = self.heights.answer, uniform
+        if answer is not None:
+            coin = uniform.gather(-1, self.heights.first_row.expand(uniform.shape))
         attentive = coin < attention
         # the rest of the coin's digits is uniform again
         rest = torch.where(attentive, coin / attention, (coin - attention) / (1 - attention))
-        rest = rest if self.heights.answer is None else torch.where(self.heights.is_first, rest, uniform)
+        if answer is not None:
+            is_first = self.heights.first_row == torch.arange(answer.shape[-1], device=answer.device)
+            rest = torch.where(is_first, rest, uniform)
         eps = torch.finfo(rest.dtype).eps
         rest = rest.clamp(0.25 * eps, 1 - 0.5 * eps)
         inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
-        return torch.where(attentive, inside, centre + scale * inverse_normal_cdf(rest))
+        return torch.where(attentive, inside, centre + scale * torch.special.ndtri(rest))
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)
-        p = self._attention(self._log_inside_given(h))
+        p = self._attention(super().log_likelihood(h))
         first, second = p * mean, p * (variance + mean.square()) + (1 - p)
         third = p * (skewness * variance.pow(1.5) + 3 * variance * mean + mean.pow(3))
         spread = second - first.square()

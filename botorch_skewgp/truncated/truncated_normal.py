@@ -2,8 +2,7 @@ r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.powered_factor import PoweredFactor
-from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
+from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, NoisyPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
@@ -31,7 +30,7 @@ class TruncatedNormal:
     """
 
     mean: Tensor  # `batch_shape x m`
-    prior: RowPrior  # prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite
+    prior: LowRankPrior  # prior of `h - mean`; or its covariance `C`, `batch_shape x m x m`, positive semi-definite
     lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
     upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
     noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed
@@ -108,11 +107,6 @@ class TruncatedNormal:
         """The whole number of equal factors of a row, whose product is the power `count` of what the row tells."""
         return None if self.count is None else self.count.ceil()
 
-    @property
-    def noise_of_mean(self) -> Tensor:
-        """The variance of the noise in the mean of the rows that a row stands for, `batch_shape x m`."""
-        return self.noise if self.count is None else self.noise / self.count
-
     def times_count(self, values: Tensor) -> Tensor:
         """Values of rows times the number of their factors, `batch_shape x m` or broadcast with it."""
         return values if self.copies is None else values * self.copies
@@ -120,7 +114,7 @@ class TruncatedNormal:
     @cached_property
     def noisy_prior(self) -> NoisyPrior:
         """The distribution of `u - mean` before truncation; of rows that stand for several, of their mean."""
-        return NoisyPrior(self.prior, self.noise_of_mean)
+        return NoisyPrior(self.prior, self.noise if self.count is None else self.noise / self.count)
 
     @property
     def gamma(self) -> Tensor:
@@ -148,26 +142,17 @@ class TruncatedNormal:
 
     def select(self, index: Tensor) -> TruncatedNormal:
         """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return TruncatedNormal(
-            mean=self.mean[..., index],
-            prior=self.prior.select(index),
-            lower=self.lower[..., index],
-            upper=self.upper[..., index],
-            noise=self.noise[..., index],
-            heights=None if self.heights is None else self.heights.map(lambda values: values[..., index]),
-        )
+        return replace(self, count=None)._changed(self.prior.select(index), lambda values: values[..., index])
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> TruncatedNormal:
+    def map(self, change: Map) -> TruncatedNormal:
         """The distribution with its real tensors changed, such as moved to another device or dtype."""
-        return TruncatedNormal(
-            mean=change(self.mean),
-            prior=self.prior.map(change),
-            lower=change(self.lower),
-            upper=change(self.upper),
-            noise=change(self.noise),
-            count=None if self.count is None else change(self.count),
-            heights=None if self.heights is None else self.heights.map(change),
-        )
+        return self._changed(self.prior.map(change), change)
+
+    def _changed(self, prior: LowRankPrior, change: Map) -> TruncatedNormal:
+        mean, lower, upper, noise = map(change, (self.mean, self.lower, self.upper, self.noise))
+        count = None if self.count is None else change(self.count)
+        heights = None if self.heights is None else self.heights.map(change)
+        return TruncatedNormal(mean, prior, lower, upper, noise, count, heights)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:

@@ -33,27 +33,9 @@ def normal_cdf(x: Tensor) -> Tensor:
     return 0.5 * torch.special.erfc(-x * math.sqrt(0.5))
 
 
-def inverse_normal_cdf(probability: Tensor) -> Tensor:
-    """The standard normal quantile to three quarters of the digits, by `erfinv`, which CPUs vectorise."""
-    value = torch.erfinv(2 * probability - 1).mul_(math.sqrt(2))
-    tail = probability < torch.finfo(probability.dtype).eps ** 0.25
-    return value.masked_scatter_(tail, torch.special.ndtri(probability[tail])) if bool(tail.any()) else value
-
-
-def log_normal_cdf(x: Tensor) -> Tensor:
-    """`log Phi(x)` with all digits in both tails, by `erfc`, which CPUs vectorise, where it does not underflow."""
-    tail = 0.5 * torch.special.erfc(x.abs() * math.sqrt(0.5))
-    value = torch.where(x < 0, tail.log(), torch.log1p(-tail))
-    far = x < (-37.0 if x.dtype == torch.float64 else -12.5)
-    return value.masked_scatter(far, torch.special.log_ndtr(x[far])) if bool(far.any()) else value
-
-
 def normal_hazard(x: Tensor) -> Tensor:
     """The density over the cdf of a standard normal variable, with all digits in both tails."""
-    if x.numel() and float(x.amin()) < (-37.0 if x.dtype == torch.float64 else -12.5):  # where `erfc` underflows
-        return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
-    hazard = x.square().mul_(-0.5).exp_().mul_(math.sqrt(2 / math.pi))
-    return hazard.div_((x * -math.sqrt(0.5)).erfc_())
+    return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
 
 
 def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
@@ -84,7 +66,7 @@ class _LogIntervalProbability(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, lower: Tensor, upper: Tensor) -> Tensor:
         a, b, _ = _into_left_tail(lower, upper)
-        log_b = log_normal_cdf(b)
+        log_b = torch.special.log_ndtr(b)
         if not bool((a > -torch.inf).any()):  # one bound in every row
             ctx.save_for_backward(lower, upper, log_b)
             return log_b
@@ -93,7 +75,7 @@ class _LogIntervalProbability(torch.autograd.Function):
         width = b - a
         middle = 0.5 * (a + b)
         narrow = width * (1 + middle.abs()) < torch.finfo(width.dtype).eps ** (1 / 3)
-        gap = log_b - log_normal_cdf(a)
+        gap = log_b - torch.special.log_ndtr(a)
         safe = torch.where(narrow, torch.ones_like(gap), gap)
         wide_value = log_b + log1mexp(safe)
         safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
@@ -155,14 +137,18 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     hard = scale < HARD
     if not bool(hard.any()):
         return variance, mean
-    safe_b, length = b[hard], torch.minimum(width, 45 * scale)[hard]
-    nodes, weights = legendre(a)
-    t = length.unsqueeze(-1) * nodes
-    density = weights * torch.exp(safe_b.unsqueeze(-1) * t - 0.5 * t.square())
-    density = density / density.sum(-1, keepdim=True)
+    t, density = _below(b[hard], torch.minimum(width, 45 * scale)[hard])
     t_mean = (density * t).sum(-1)
     t_variance = (density * (t - t_mean.unsqueeze(-1)).square()).sum(-1)
-    return variance.masked_scatter(hard, t_variance), mean.masked_scatter(hard, safe_b - t_mean)
+    return variance.masked_scatter(hard, t_variance), mean.masked_scatter(hard, b[hard] - t_mean)
+
+
+def _below(b: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+    """Distances below `b` of nodes between `b - length` and `b`, and their weights under a normal variable there."""
+    nodes, weights = legendre(b)
+    t = length.unsqueeze(-1) * nodes
+    density = weights * torch.exp(b.unsqueeze(-1) * t - 0.5 * t.square())  # at most exp(MASS^2 / 2)
+    return t, density / density.sum(-1, keepdim=True)
 
 
 def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,12 +159,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     b = torch.where(free, torch.zeros_like(b), b)
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
     reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=MASS)  # what lies beyond has no mass
-    length = torch.minimum(b - a, reach)
-    nodes, weights = legendre(a)
-    t = length.unsqueeze(-1) * nodes
-    exponent = b.unsqueeze(-1) * t - 0.5 * t.square()
-    density = weights * torch.exp(exponent - exponent.amax(-1, keepdim=True))
-    density = density / density.sum(-1, keepdim=True)
+    t, density = _below(b, torch.minimum(b - a, reach))
     centred = (density * t).sum(-1, keepdim=True) - t  # of b - t about its mean
     second, third, fourth = ((density * centred.pow(k)).sum(-1) for k in (2, 3, 4))
     third = torch.where(flip, -third, third)
@@ -198,7 +179,7 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
     a, b, flip = torch.broadcast_tensors(a, b, flip)
     uniform = uniform.clamp(min=0.5 * torch.finfo(uniform.dtype).eps)  # one minus it is less than one
     if b.numel() and not bool((a > -torch.inf).any()) and float(b.amin()) > -FAR[b.dtype]:
-        x = torch.minimum(inverse_normal_cdf((1 - uniform) * normal_cdf(b)), b)
+        x = torch.minimum(torch.special.ndtri((1 - uniform) * normal_cdf(b)), b)
         return torch.where(flip, -x, x)
     # log cdf of the draw: log(Phi(b) - w (Phi(b) - Phi(a))) with w uniform
     log_b = torch.special.log_ndtr(b)

@@ -29,6 +29,7 @@ from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 
 Z = torch.tensor([[0.2], [1.2], [2.5]], dtype=torch.float64)
+PRIOR = SkewPrior(torch.tensor([[0.6], [2.4]]).double(), torch.tensor([1.0, -1.0]), torch.tensor([0.3, -0.1]))
 MANY_DUELS = Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2], [5, 3], [0, 4], [4, 1], [2, 0]]))
 CASES = {
     **{name: [entry] for name, entry in KINDS.items()},
@@ -37,10 +38,6 @@ CASES = {
     "many duels": [MANY_DUELS],
     "everything": [KINDS[name] for name in ("choice", "numeric", "slope", "validity", "affine", "ranking")],
 }
-
-
-def prior_of(points: torch.Tensor) -> SkewPrior:
-    return SkewPrior(points, torch.tensor([1.0, -1.0]), torch.tensor([0.3, -0.1]))
 
 
 def objective(model: SkewGP) -> tuple[float, torch.Tensor]:
@@ -62,9 +59,12 @@ def assert_equal_models(one: SkewGP, other: SkewGP) -> None:
         assert torch.allclose(mine, theirs, atol=1e-8)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "skew prior"])
 def test_all_points_as_inducing_points_are_the_exact_model(case):
-    exact, model = model_of(CASES[case], 64), model_of(CASES[case], 64, inducing_points=TRAIN_X)
+    observations, skew_prior = CASES.get(case, [KINDS["binary"]]), PRIOR if case == "skew prior" else None
+    exact, model = (
+        model_of(observations, 64, skew_prior=skew_prior, inducing_points=points) for points in (None, TRAIN_X)
+    )
     assert_equal_models(model, exact)
     row_model = exact.row_model(exact.forward(TRAIN_X))
     if row_model.works_by_points or row_model.rows.noise_root is not None:
@@ -72,14 +72,6 @@ def test_all_points_as_inducing_points_are_the_exact_model(case):
     mine, theirs = model.posterior(TEST_X), exact.posterior(TEST_X)
     assert torch.allclose(mine.mean, theirs.mean, atol=1e-7)
     assert torch.allclose(mine.covariance_matrix, theirs.covariance_matrix, atol=1e-7)
-
-
-def test_all_points_as_inducing_points_are_the_exact_model_of_a_skew_prior():
-    skew_prior = prior_of(torch.tensor([[0.6], [2.4]], dtype=torch.float64))
-    models = [
-        model_of(KINDS["binary"], 64, skew_prior=skew_prior, inducing_points=points) for points in (TRAIN_X, None)
-    ]
-    assert_equal_models(*models)
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -133,7 +125,7 @@ def dense_approximation(observations, skew_prior=None):
 
 @pytest.mark.parametrize("case", [*CASES, "skew prior"])
 def test_few_inducing_points_agree_with_dense_formulas(case):
-    skew_prior = prior_of(torch.tensor([[0.6], [2.4]], dtype=torch.float64)) if case == "skew prior" else None
+    skew_prior = PRIOR if case == "skew prior" else None
     observations = CASES.get(case, [KINDS["binary"], KINDS["numeric"]])
     model = model_of(observations, 64, inducing_points=Z, skew_prior=skew_prior)
     rows, row_means, covariance, with_test = dense_approximation(observations, skew_prior)

@@ -17,14 +17,6 @@ GROUPS = [
 ]
 
 
-def distance(a: Tensor, b: Tensor) -> Tensor:
-    return (a - b.mT).abs()
-
-
-def rbf(a: Tensor, b: Tensor) -> Tensor:
-    return torch.exp(-0.5 * (distance(a, b) / 0.7) ** 2)
-
-
 def linear(a: Tensor, b: Tensor) -> Tensor:
     return 0.4 * a * b.mT
 
@@ -38,53 +30,30 @@ def arcsine(a: Tensor, b: Tensor) -> Tensor:
 
 
 def matern(a: Tensor, b: Tensor) -> Tensor:
-    r = math.sqrt(5) * distance(a, b) / 0.7
+    r = math.sqrt(5) * (a - b.mT).abs() / 0.7
     return (1 + r + r**2 / 3) * torch.exp(-r)
 
 
 WRITTEN_OUT = {
     "arcsine": arcsine,
     "Matern": matern,
-    "periodic": lambda a, b: torch.exp(-2 * torch.sin(math.pi * distance(a, b) / 2.5) ** 2 / 0.8),
-    "polynomial": lambda a, b: 0.2 * (a * b.mT + 1.1) ** 2,
-    "linear": lambda a, b: linear(a, b) + 1.0,
-    "sum": lambda a, b: rbf(a, b) + linear(a, b),
-    "product": lambda a, b: rbf(a, b) * (1 + linear(a, b)),
+    "sum": lambda a, b: matern(a, b) + linear(a, b),
+    "product": lambda a, b: matern(a, b) * (1 + linear(a, b)),
 }
 
 
 def made(name: str) -> gpytorch_kernels.Kernel:
-    def scaled(value: float, entry: gpytorch_kernels.Kernel) -> gpytorch_kernels.Kernel:
-        kernel = gpytorch_kernels.ScaleKernel(entry)
-        kernel.outputscale = value
-        return kernel
-
-    def constant() -> gpytorch_kernels.Kernel:
-        entry = gpytorch_kernels.ConstantKernel()
-        entry.constant = torch.ones(1)
-        return entry
-
-    smooth, straight = gpytorch_kernels.RBFKernel(), gpytorch_kernels.LinearKernel()
-    smooth.lengthscale, straight.variance = 0.7, 0.4
     if name == "arcsine":
         kernel = ArcsineKernel()
         kernel.weight_variance, kernel.bias_variance = 1.5, 0.5
-    elif name == "Matern":
-        kernel = gpytorch_kernels.MaternKernel(nu=2.5)
-        kernel.lengthscale = 0.7
-    elif name == "periodic":
-        kernel = gpytorch_kernels.PeriodicKernel()
-        kernel.period_length, kernel.lengthscale = 2.5, 0.8
-    elif name == "polynomial":
-        kernel = gpytorch_kernels.PolynomialKernel(power=2)
-        kernel.offset = 1.1
-        kernel = scaled(0.2, kernel)
-    elif name == "linear":
-        kernel = straight + constant()
-    elif name == "sum":
-        kernel = smooth + straight
-    else:
-        kernel = smooth * (straight + constant())
+        return kernel.double()
+    smooth, straight, constant = (
+        gpytorch_kernels.MaternKernel(nu=2.5),
+        gpytorch_kernels.LinearKernel(),
+        gpytorch_kernels.ConstantKernel(),
+    )
+    smooth.lengthscale, straight.variance, constant.constant = 0.7, 0.4, torch.ones(1)
+    kernel = {"Matern": smooth, "sum": smooth + straight, "product": smooth * (straight + constant)}[name]
     return kernel.double()
 
 

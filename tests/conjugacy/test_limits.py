@@ -40,70 +40,121 @@ P = Parameters()
 PAIRS = torch.tensor([[0, 1], [2, 3], [4, 1], [1, 0]])
 
 
-def assert_same_rows(one: SkewGP, other: SkewGP) -> None:
-    """Models of the same rows, whose draws are made with the same seed."""
+def contrasts(*rows: list[float]) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def eye(n: int) -> torch.Tensor:
+    return torch.eye(n, dtype=torch.float64)
+
+
+def grades(cutpoints: torch.Tensor | None) -> SkewGP:
+    likelihood = OrdinalLikelihood(2, cutpoints, noise=tensor(0.6))
+    return model_of(Ordinal(LABELS, 2, index=at(0, 1, 1, 4)), with_likelihood=likelihood)
+
+
+def labels() -> SkewGP:
+    return model_of(Binary(LABELS, index=at(0, 1, 1, 4)), with_likelihood=ProbitLikelihood(noise=tensor(0.6)))
+
+
+def duels() -> SkewGP:
+    return model_of(Preference(PAIRS))
+
+
+def moved() -> AffineProbit:
+    given = KINDS["affine"]
+    return AffineProbit(given.weight, given.bias + 0.7, given.covariance, given.lower + 0.7, given.upper + 0.7)
+
+
+LABELS = torch.tensor([1, 0, 0, 1])
+OPTIONS = torch.tensor([[1, 0, 2], [4, 3, 5]])
+RANKS = torch.tensor([[0, 1, 1], [2, 7, 7]])  # only their order counts
+VALID = Validity(torch.ones(2, dtype=torch.bool), index=at(1, 4))
+VALID_BY_HAND = AffineProbit(eye(6)[[1, 4]], tensor(-P.threshold)[0], P.validity * eye(2))
+LABELS_BY_HAND = AffineProbit(eye(6)[:2], 0.0, P.labels * eye(2), tensor(0.0, -INF), tensor(INF, 0.0))
+DUELS_BY_HAND = AffineProbit(
+    contrasts([1, -1, 0, 0, 0, 0], [0, 0, 1, -1, 0, 0], [0, -1, 0, 0, 1, 0], [-1, 1, 0, 0, 0, 0]),
+    0.0,
+    2 * P.items * eye(4),
+)
+EMPTY = [
+    Numeric(tensor()),
+    Binary(tensor()),
+    Preference(torch.zeros(0, 2, dtype=torch.long)),
+    Tie(torch.zeros(0, 2, dtype=torch.long)),
+    Choice(torch.zeros(0, 3, dtype=torch.long)),
+    Ranking(torch.zeros(0, 3, dtype=torch.long)),
+    Ordinal(tensor(), 3),
+    Validity(tensor()),
+    Censored(tensor(), tensor()),
+    AffineProbit(torch.zeros(0, 6).double(), tensor(), torch.zeros(0, 0).double()),
+]
+INSTRUMENTS = NumericLikelihood(noise=tensor(0.01)), NumericLikelihood(noise=tensor(1.0))
+SAME_ROWS = {
+    "two grades are a label": (lambda: grades(tensor(0.0)), labels),
+    "two grades with cut-points of their own are a label": (lambda: grades(None), labels),
+    "a choice of two is a duel": (lambda: model_of(Choice(PAIRS)), duels),
+    "a ranking of two is a duel": (lambda: model_of(Ranking(PAIRS)), duels),
+    "a padded choice of two is a duel": (
+        lambda: model_of(Choice(torch.cat([PAIRS, torch.full_like(PAIRS, -1)], dim=-1))), duels),
+    "several observations of a kind are one list": (
+        lambda: model_of([Preference(PAIRS[:1]), Preference(PAIRS[1:])]), duels),
+    "duels by hand": (lambda: model_of(DUELS_BY_HAND), duels),
+    "a ranking with one rank of losers is a choice": (
+        lambda: model_of(Ranking(OPTIONS, RANKS)), lambda: model_of(Choice(OPTIONS))),
+    "validity by hand": (
+        lambda: model_of([KINDS["numeric"], VALID]), lambda: model_of([KINDS["numeric"], VALID_BY_HAND])),
+    "labels by hand": (lambda: model_of(LABELS_BY_HAND), lambda: model_of(Binary(torch.tensor([1, 0])))),
+    "bias and bounds only count together": (lambda: model_of(KINDS["affine"]), lambda: model_of(moved())),
+    "observations without entries say nothing": (
+        lambda: model_of([KINDS["binary"], *EMPTY]), lambda: model_of(KINDS["binary"])),
+    "the first likelihood that takes a kind is used": (
+        lambda: model_of(KINDS["numeric"], with_likelihood=MixedLikelihood(*INSTRUMENTS)),
+        lambda: model_of(KINDS["numeric"], with_likelihood=INSTRUMENTS[0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_ROWS)
+def test_models_of_the_same_rows(name):
+    """Their draws are made with the same seed."""
+    one, other = (make() for make in SAME_ROWS[name])
     assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-10)
     for statistic in ("mean", "variance", "skewness"):
         ours, theirs = (getattr(m.posterior(TEST_X), statistic) for m in (one, other))
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-8)
 
 
-def assert_same_law(one: SkewGP, other: SkewGP, limit: float = 4.5) -> None:
-    """Models of the same distribution whose draws differ."""
+def test_observations_without_entries_alone():
+    assert model_of(EMPTY, with_likelihood=None).posterior(TEST_X).mean.isfinite().all()
+
+
+OF_CHOICE = AffineProbit(contrasts([-1, 1, 0, 0, 0, 0], [0, 1, -1, 0, 0, 0]), 0.0, P.items * (eye(2) + 1))
+OF_RANKING = AffineProbit(
+    contrasts([0, 0, 1, -1, 0, 0], [0, 0, 0, 1, -1, 0], [0, 0, 0, 0, 1, -1]),
+    0.0,
+    P.items * (2 * eye(3) - torch.diag(tensor(1.0, 1.0), 1) - torch.diag(tensor(1.0, 1.0), -1)),
+)
+LOW = Parameters(threshold=-50.0)  # which validity is far above
+FREE = Censored(tensor(-INF, -INF), tensor(INF, INF), index=at(2, 5))
+SAME_LAW = {
+    "a choice's differences share the winner's noise": ([OF_CHOICE], [Choice(OPTIONS[:1])], P),
+    "a ranking's neighbours share the noise of one": ([OF_RANKING], [Ranking(torch.tensor([[2, 3, 4, 5]]))], P),
+    "a reading without bounds beside numbers": ([KINDS["numeric"], FREE], [KINDS["numeric"]], P),
+    "a reading without bounds beside duels": ([KINDS["preference"], FREE], [KINDS["preference"]], P),
+    "validity far above the threshold": (
+        [KINDS["numeric"], Validity(torch.ones(6, dtype=torch.bool))], [KINDS["numeric"]], LOW),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_LAW)
+def test_models_of_the_same_distribution(name):
+    *both, parameters = SAME_LAW[name]
+    one, other = (model_of(observations, parameters=parameters) for observations in both)
+    assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-7)
     first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
-    for name in first:
-        error = (first[name].error.square() + second[name].error.square()).sqrt()
-        assert ((first[name].value - second[name].value).abs() <= limit * error + 1e-7).all(), name
-
-
-@pytest.mark.parametrize("cutpoints", [tensor(0.0), None])
-def test_two_grades_are_a_label(cutpoints):
-    labels = torch.tensor([1, 0, 0, 1])
-    ordinal = OrdinalLikelihood(2, cutpoints, noise=tensor(0.6))
-    assert_same_rows(
-        model_of(Ordinal(labels, 2, index=at(0, 1, 1, 4)), with_likelihood=ordinal),
-        model_of(Binary(labels, index=at(0, 1, 1, 4)), with_likelihood=ProbitLikelihood(noise=tensor(0.6))),
-    )
-
-
-@pytest.mark.parametrize("same", [Choice, Ranking])
-def test_choice_or_ranking_of_two_is_a_duel(same):
-    assert_same_rows(model_of(same(PAIRS)), model_of(Preference(PAIRS)))
-
-
-def test_padded_choice_of_two_is_a_duel():
-    padded = torch.cat([PAIRS, torch.full_like(PAIRS, -1)], dim=-1)
-    assert_same_rows(model_of(Choice(padded)), model_of(Preference(PAIRS)))
-
-
-def test_ranking_with_one_rank_of_losers_is_a_choice():
-    options = torch.tensor([[1, 0, 2], [4, 3, 5]])
-    ranks = torch.tensor([[0, 1, 1], [2, 7, 7]])  # only their order counts
-    assert_same_rows(model_of(Ranking(options, ranks)), model_of(Choice(options)))
-
-
-def test_reading_without_bounds_says_nothing():
-    censored = Censored(tensor(-INF, -INF), tensor(INF, INF), index=at(2, 5))
-    for observation in (KINDS["numeric"], KINDS["preference"]):
-        with_it, without = model_of([observation, censored]), model_of(observation)
-        assert log_evidence(with_it) == pytest.approx(log_evidence(without), abs=1e-9)
-        assert_same_law(with_it, without)
-
-
-def test_validity_far_above_the_threshold_says_nothing():
-    low = Parameters(threshold=-50.0)
-    valid = Validity(torch.ones(6, dtype=torch.bool))
-    with_it = model_of([KINDS["numeric"], valid], parameters=low)
-    without = model_of(KINDS["numeric"], parameters=low)
-    assert log_evidence(with_it) == pytest.approx(log_evidence(without), abs=1e-9)
-    assert_same_law(with_it, without)
-
-
-def test_validity_is_a_row_that_may_be_written_by_hand():
-    weight = torch.eye(6, dtype=torch.float64)[[1, 4]]
-    by_hand = AffineProbit(weight, tensor(-P.threshold)[0], P.validity * torch.eye(2, dtype=torch.float64))
-    valid = Validity(torch.ones(2, dtype=torch.bool), index=at(1, 4))
-    assert_same_rows(model_of([KINDS["numeric"], valid]), model_of([KINDS["numeric"], by_hand]))
+    for statistic in first:
+        error = (first[statistic].error.square() + second[statistic].error.square()).sqrt()
+        assert ((first[statistic].value - second[statistic].value).abs() <= 4.5 * error + 1e-7).all(), statistic
 
 
 def difference_at_zero(pair: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor, float]:
@@ -127,49 +178,6 @@ def test_narrow_tie_is_a_reading_of_zero(width):
     posterior = model.posterior(TEST_X)
     assert torch.allclose(posterior.mean.squeeze(-1), center, rtol=0, atol=width)
     assert torch.allclose(posterior.variance.squeeze(-1), spread, rtol=0, atol=width)
-
-
-def contrasts(rows: list[list[float]]) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def test_affine_rows_reproduce_labels():
-    weight = contrasts([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]])
-    by_hand = AffineProbit(
-        weight, 0.0, P.labels * torch.eye(2, dtype=torch.float64), tensor(0.0, -INF), tensor(INF, 0.0)
-    )
-    assert_same_rows(model_of(by_hand), model_of(Binary(torch.tensor([1, 0]))))
-
-
-def test_affine_rows_reproduce_duels():
-    weight = contrasts([[1, -1, 0, 0, 0, 0], [0, 0, 1, -1, 0, 0], [0, -1, 0, 0, 1, 0], [-1, 1, 0, 0, 0, 0]])
-    by_hand = AffineProbit(weight, 0.0, 2 * P.items * torch.eye(4, dtype=torch.float64))
-    assert_same_rows(model_of(by_hand), model_of(Preference(PAIRS)))
-
-
-def test_affine_rows_reproduce_correlated_noise():
-    """A choice among three: the two differences share the winner's noise."""
-    weight = contrasts([[-1, 1, 0, 0, 0, 0], [0, 1, -1, 0, 0, 0]])
-    covariance = P.items * (torch.eye(2, dtype=torch.float64) + 1)
-    by_hand, choice = model_of(AffineProbit(weight, 0.0, covariance)), model_of(Choice(torch.tensor([[1, 0, 2]])))
-    assert log_evidence(by_hand) == pytest.approx(log_evidence(choice), abs=1e-7)
-    assert_same_law(by_hand, choice)
-
-
-def test_affine_ranking_whose_noise_covariance_is_that_of_differences():
-    weight = contrasts([[0, 0, 1, -1, 0, 0], [0, 0, 0, 1, -1, 0], [0, 0, 0, 0, 1, -1]])
-    eye = torch.eye(3, dtype=torch.float64)
-    covariance = P.items * (2 * eye - torch.diag(torch.ones(2).double(), 1) - torch.diag(torch.ones(2).double(), -1))
-    by_hand, ranking = model_of(AffineProbit(weight, 0.0, covariance)), model_of(Ranking(torch.tensor([[2, 3, 4, 5]])))
-    assert log_evidence(by_hand) == pytest.approx(log_evidence(ranking), abs=1e-7)
-    assert_same_law(by_hand, ranking)
-
-
-def test_bias_and_bounds_of_affine_rows_only_count_together():
-    weight, Sigma = KINDS["affine"].weight, KINDS["affine"].covariance
-    bias, lower, upper = KINDS["affine"].bias, KINDS["affine"].lower, KINDS["affine"].upper
-    moved = AffineProbit(weight, bias + 0.7, Sigma, lower + 0.7, upper + 0.7)
-    assert_same_rows(model_of(KINDS["affine"]), model_of(moved))
 
 
 class Exact(gpytorch.models.ExactGP):
@@ -213,33 +221,3 @@ def test_noise_that_is_given_need_not_be_positive():
     posterior = model.posterior(TRAIN_X[[0, 2, 4]])
     assert torch.allclose(posterior.mean.squeeze(-1), y, rtol=0, atol=1e-6)
     assert (posterior.variance < 1e-6).all()
-
-
-def test_several_observations_of_a_kind_are_one_list():
-    one = Preference(PAIRS)
-    parts = [Preference(PAIRS[:1]), Preference(PAIRS[1:])]
-    assert_same_rows(model_of(one), model_of(parts))
-
-
-def test_observations_without_entries_say_nothing():
-    none = [
-        Numeric(tensor()),
-        Binary(tensor()),
-        Preference(torch.zeros(0, 2, dtype=torch.long)),
-        Tie(torch.zeros(0, 2, dtype=torch.long)),
-        Choice(torch.zeros(0, 3, dtype=torch.long)),
-        Ranking(torch.zeros(0, 3, dtype=torch.long)),
-        Ordinal(tensor(), 3),
-        Validity(tensor()),
-        Censored(tensor(), tensor()),
-        AffineProbit(torch.zeros(0, 6).double(), tensor(), torch.zeros(0, 0).double()),
-    ]
-    assert_same_rows(model_of([KINDS["binary"], *none]), model_of(KINDS["binary"]))
-    assert model_of(none, with_likelihood=None).posterior(TEST_X).mean.isfinite().all()
-
-
-def test_kinds_may_have_likelihoods_of_their_own_for_each_instrument():
-    """The first likelihood that takes a kind is used."""
-    first, second = NumericLikelihood(noise=tensor(0.01)), NumericLikelihood(noise=tensor(1.0))
-    model = model_of(KINDS["numeric"], with_likelihood=MixedLikelihood(first, second))
-    assert_same_rows(model, model_of(KINDS["numeric"], with_likelihood=first))

@@ -73,32 +73,26 @@ def compare(one: SkewGP, other: SkewGP) -> None:
         assert ((first[name].value - second[name].value).abs() <= LIMIT * error).all(), name
 
 
-def many(kind: str, generator: torch.Generator) -> list:
-    """Sixty rows or so over six points."""
-    pairs = duels(sine(TRAIN_X), 60, generator)
-    if kind == "duels":
-        return [pairs]
-    if kind == "duels and numbers":
-        return [KINDS["numeric"], pairs]
-    if kind == "labels":
-        index = torch.arange(6).repeat(8)
-        return [Binary(torch.rand(48, generator=generator) < torch.sigmoid(TRAIN_X[index, 0] - 1), index=index)]
-    if kind == "duels and choices":
-        return [pairs, KINDS["choice"]]
-    if kind == "duels and rankings":
-        return [pairs, KINDS["ranking"]]
-    if kind == "nine rows":
-        return [KINDS["preference"], KINDS["binary"]]
-    if kind == "choices":
-        return [Choice(torch.tensor([[1, 0, 2, 3, 4, 5]] * 3))]
-    raise NotImplementedError
+def labels(generator: torch.Generator) -> Binary:
+    index = torch.arange(6).repeat(8)
+    return Binary(torch.rand(48, generator=generator) < torch.sigmoid(TRAIN_X[index, 0] - 1), index=index)
 
 
-@pytest.mark.parametrize(
-    "kind", ["duels", "duels and numbers", "labels", "duels and choices", "duels and rankings", "choices", "nine rows"]
-)
+# rows over six points, sixty or so beside duels
+MANY = {
+    "duels": lambda g: [duels(sine(TRAIN_X), 60, g)],
+    "duels and numbers": lambda g: [KINDS["numeric"], duels(sine(TRAIN_X), 60, g)],
+    "labels": lambda g: [labels(g)],
+    "duels and choices": lambda g: [duels(sine(TRAIN_X), 60, g), KINDS["choice"]],
+    "duels and rankings": lambda g: [duels(sine(TRAIN_X), 60, g), KINDS["ranking"]],
+    "choices": lambda g: [Choice(torch.tensor([[1, 0, 2, 3, 4, 5]] * 3))],
+    "nine rows": lambda g: [KINDS["preference"], KINDS["binary"]],
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
 def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
-    observations = many(kind, generator)
+    observations = MANY[kind](generator)
     low, dense = model_of(observations, seed=1), model_of(observations, seed=2)
     low.posterior(TEST_X)
     assert low.row_model(low.forward(TRAIN_X)).works_by_points
@@ -110,7 +104,7 @@ def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["duels", "duels and choices"])
 def test_objective_and_its_gradient_agree_with_the_dense_path(kind, generator, monkeypatch):
-    observations = many(kind, generator)
+    observations = MANY[kind](generator)
 
     def objective() -> tuple[float, list[torch.Tensor]]:
         model = model_of(observations)
@@ -146,20 +140,17 @@ def test_nothing_of_the_size_of_the_rows_squared_is_built(with_choices, generato
     assert model.row_model(model.forward(10 * X)).truncated_normal.prior.is_low_rank
 
 
-def noise_free(weight: torch.Tensor) -> AffineProbit:
-    m = len(weight)
-    return AffineProbit(weight, 0.0, torch.zeros(m, m, dtype=torch.float64))
-
-
-def contrasts(pairs: list[list[int]]) -> torch.Tensor:
+def noise_free(*pairs: str) -> AffineProbit:
     eye = torch.eye(6, dtype=torch.float64)
-    return torch.stack([eye[a] - eye[b] for a, b in pairs])
+    weight = torch.stack([eye[int(a)] - eye[int(b)] for a, b in pairs])
+    return AffineProbit(weight, 0.0, torch.zeros(len(pairs), len(pairs), dtype=torch.float64))
 
 
+# differences of fewer values than there are rows are linearly dependent
 NOISE_FREE = {
-    "fewer rows than points": contrasts([[0, 1], [2, 3], [4, 1]]),
-    "as many as there are": contrasts([[0, 1], [0, 2], [0, 3], [0, 4], [4, 5], [2, 5]]),
-    "more rows than points": contrasts([[0, 1], [0, 2], [0, 3], [0, 4], [0, 5], [4, 5], [2, 5], [2, 3], [4, 3]]),
+    "fewer rows than points": noise_free("01", "23", "41"),
+    "as many as there are": noise_free("01", "02", "03", "04", "45", "25"),
+    "more rows than points": noise_free("01", "02", "03", "04", "05", "45", "25", "23", "43"),
 }
 
 
@@ -173,23 +164,16 @@ def by_rejection(weight: torch.Tensor, generator: torch.Generator) -> torch.Tens
     return f[(f[:, :6] @ weight.mT > 0).all(-1)]
 
 
-# differences of fewer values than there are rows are linearly dependent
 @pytest.mark.parametrize("name", NOISE_FREE)
 def test_noise_free_rows(name, generator):
-    weight = NOISE_FREE[name]
-    model = model_of(noise_free(weight))
-    f = by_rejection(weight, generator)
+    model = model_of(NOISE_FREE[name])
+    f = by_rejection(NOISE_FREE[name].weight, generator)
     assert len(f) > 1000
     posterior = model.posterior(TEST_X)
-    own = own_statistics(posterior, own_effective_size(model))
-    at_test = f[:, 6:]
-    sd = at_test.std(0)
-    for name, theirs, error in (
-        ("mean", at_test.mean(0), sd / len(f) ** 0.5),
-        ("sd", sd, sd / (2 * len(f)) ** 0.5),
-    ):
-        total = (own[name].error.square() + error.square()).sqrt()
-        assert ((own[name].value - theirs).abs() / total).max() < LIMIT
+    own, sd = own_statistics(posterior, own_effective_size(model)), f[:, 6:].std(0)
+    for statistic, theirs, error in (("mean", f[:, 6:].mean(0), len(f)), ("sd", sd, 2 * len(f))):
+        total = (own[statistic].error.square() + sd.square() / error).sqrt()
+        assert ((own[statistic].value - theirs).abs() / total).max() < LIMIT
     p = len(f) / 400_000
     assert log_evidence(model) == pytest.approx(torch.tensor(p).log().item(), abs=0.3)  # EP on hard, dependent rows
     assert posterior.quantile(tensor(0.025, 0.5, 0.975)).isfinite().all()
@@ -197,7 +181,7 @@ def test_noise_free_rows(name, generator):
 
 @pytest.mark.parametrize("name", ["numeric", "preference"])
 def test_noise_free_rows_beside_noisy_ones(name):
-    observations = [noise_free(NOISE_FREE["fewer rows than points"]), KINDS[name], KINDS["binary"]]
+    observations = [NOISE_FREE["fewer rows than points"], KINDS[name], KINDS["binary"]]
     assert_right(model_of(observations), observations, ep_error=0.3)  # hard rows
 
 

@@ -46,59 +46,50 @@ def likelihoods(*others: RowLikelihood) -> MixedLikelihood:
     return MixedLikelihood(NumericLikelihood(noise=tensor(P.numbers)), *others)
 
 
+def of_comparisons() -> MixedLikelihood:
+    return likelihoods(
+        ProbitLikelihood(noise=tensor(0.6)),
+        PreferenceLikelihood(noise=tensor(0.5), tie_width=tensor(0.4)),
+        OrdinalLikelihood(3, noise=tensor(0.8)),
+    )
+
+
+VARIANCES = tensor(0.5, 1.0, 2.0, 3.0)
+LOWER, UPPER = tensor(-INF, 101.0, 95.0), tensor(98.0, INF, 99.0)
+VALID, THRESHOLD = Validity(torch.tensor([1, 0, 1]), index=at(0, 1, 4)), tensor(100.5)
+GRADES, CUTPOINTS = Ordinal(torch.tensor([2, 0, 1]), 3, index=at(0, 1, 4)), tensor(99.0, 102.0)
+OTHERS = [
+    Binary(torch.tensor([1, 0])),
+    Preference(torch.tensor([[0, 1], [4, 3]])),
+    Tie(torch.tensor([[1, 3]])),
+    Ordinal(torch.tensor([2, 0]), 3, index=at(1, 4)),
+]
+# observations beside the numbers and the likelihood, as functions of what makes outcomes latent values, and its scale
+CASES = {
+    "numbers": lambda to, _: ([], likelihoods()),
+    "given variances": lambda to, scale: ([Numeric(to(VALUES), VARIANCES / scale**2, INDEX)], likelihoods()),
+    "censored": lambda to, _: ([Censored(to(LOWER), to(UPPER), index=at(1, 4, 4))], likelihoods()),
+    "validity": lambda to, _: ([VALID], likelihoods(ValidityLikelihood(to(THRESHOLD), noise=tensor(P.validity)))),
+    "given cut-points": lambda to, _: (
+        [GRADES], likelihoods(OrdinalLikelihood(3, to(CUTPOINTS), noise=tensor(0.8)))),
+    "labels, grades and comparisons": lambda to, _: (OTHERS, of_comparisons()),
+}  # fmt: skip
+
+
 def by_transform_and_by_hand(kind: str) -> tuple[SkewGP, SkewGP]:
-    values, scaled = Numeric(VALUES, index=INDEX), Numeric(to_latent(VALUES), index=INDEX)
-    if kind == "numbers":
-        return build([values], likelihoods(), True), build([scaled], likelihoods(), False)
-    if kind == "given variances":
-        noise = tensor(0.5, 1.0, 2.0, 3.0)
-        return (
-            build([Numeric(VALUES, noise, INDEX)], likelihoods(), True),
-            build([Numeric(to_latent(VALUES), noise / SCALE**2, INDEX)], likelihoods(), False),
-        )
-    if kind == "censored":
-        lower, upper = tensor(-INF, 101.0, 95.0), tensor(98.0, INF, 99.0)
-        return (
-            build([values, Censored(lower, upper, index=at(1, 4, 4))], likelihoods(), True),
-            build([scaled, Censored(to_latent(lower), to_latent(upper), index=at(1, 4, 4))], likelihoods(), False),
-        )
-    if kind == "validity":
-        valid, noise = Validity(torch.tensor([1, 0, 1]), index=at(0, 1, 4)), tensor(P.validity)
-        threshold = tensor(100.5)
-        return (
-            build([values, valid], likelihoods(ValidityLikelihood(threshold, noise=noise)), True),
-            build([scaled, valid], likelihoods(ValidityLikelihood(to_latent(threshold), noise=noise)), False),
-        )
-    if kind == "given cut-points":
-        grades, noise, points = Ordinal(torch.tensor([2, 0, 1]), 3, index=at(0, 1, 4)), tensor(0.8), tensor(99.0, 102.0)
-        return (
-            build([values, grades], likelihoods(OrdinalLikelihood(3, points, noise=noise)), True),
-            build([scaled, grades], likelihoods(OrdinalLikelihood(3, to_latent(points), noise=noise)), False),
-        )
-    assert kind == "labels, grades and comparisons"
-    others = [
-        Binary(torch.tensor([1, 0])),
-        Preference(torch.tensor([[0, 1], [4, 3]])),
-        Tie(torch.tensor([[1, 3]])),
-        Ordinal(torch.tensor([2, 0]), 3, index=at(1, 4)),
-    ]
-    both = [
-        likelihoods(
-            ProbitLikelihood(noise=tensor(0.6)),
-            PreferenceLikelihood(noise=tensor(0.5), tie_width=tensor(0.4)),
-            OrdinalLikelihood(3, noise=tensor(0.8)),
-        )
-        for _ in range(2)
-    ]
-    return build([values, *others], both[0], True), build([scaled, *others], both[1], False)
+    models = []
+    for transform, to, scale in ((True, lambda outcome: outcome, 1.0), (False, to_latent, SCALE)):
+        others, likelihood = CASES[kind](to, scale)
+        values = [] if kind == "given variances" else [Numeric(to(VALUES), index=INDEX)]
+        models.append(build([*values, *others], likelihood, transform))
+    return models[0], models[1]
 
 
-KINDS = ["numbers", "given variances", "censored", "validity", "given cut-points", "labels, grades and comparisons"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_posterior_is_that_of_the_model_standardised_by_hand(kind):
+@pytest.mark.parametrize("kind", CASES)
+def test_posterior_and_predictions_are_those_of_the_model_standardised_by_hand(kind):
     model, by_hand = by_transform_and_by_hand(kind)
+    assert model.outcome_scale.location == pytest.approx(LOCATION.item())  # of the numbers alone
+    assert model.outcome_scale.scale == pytest.approx(SCALE.item())
     num_numbers = sum(entry.numbers.numel() for entry in model.observations)  # a density for each
     assert log_evidence(model) == pytest.approx(log_evidence(by_hand) - num_numbers * SCALE.log().item(), abs=1e-9)
     ours, theirs = model.posterior(TEST_X), by_hand.posterior(TEST_X)
@@ -107,6 +98,13 @@ def test_posterior_is_that_of_the_model_standardised_by_hand(kind):
     assert torch.allclose(ours.skewness, theirs.skewness, rtol=0, atol=1e-9)
     levels = tensor(0.025, 0.975)
     assert torch.allclose(ours.quantile(levels), LOCATION + SCALE * theirs.quantile(levels), rtol=1e-12, atol=1e-8)
+    ours, theirs = model.predictive(TEST_X), by_hand.predictive(TEST_X)
+    for one, other in zip(ours.values(), theirs.values(), strict=True):
+        if hasattr(one, "probs"):
+            assert torch.allclose(one.probs, other.probs, rtol=0, atol=1e-10)
+        else:
+            assert torch.allclose(one.mean, LOCATION + SCALE * other.mean, rtol=1e-12, atol=1e-9)
+            assert torch.allclose(one.variance, SCALE**2 * other.variance, rtol=1e-10, atol=0)
 
 
 def test_densities_of_numbers_are_in_units_of_the_outcome_whoever_is_asked():
@@ -118,18 +116,6 @@ def test_densities_of_numbers_are_in_units_of_the_outcome_whoever_is_asked():
     assert torch.allclose(left_out, -SCALE.log())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_predictions_are_those_of_the_model_standardised_by_hand(kind):
-    model, by_hand = by_transform_and_by_hand(kind)
-    ours, theirs = model.predictive(TEST_X), by_hand.predictive(TEST_X)
-    for one, other in zip(ours.values(), theirs.values(), strict=True):
-        if hasattr(one, "probs"):
-            assert torch.allclose(one.probs, other.probs, rtol=0, atol=1e-10)
-        else:
-            assert torch.allclose(one.mean, LOCATION + SCALE * other.mean, rtol=1e-12, atol=1e-9)
-            assert torch.allclose(one.variance, SCALE**2 * other.variance, rtol=1e-10, atol=0)
-
-
 def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
     model, by_hand = by_transform_and_by_hand("numbers")
     noisy = model.posterior(TEST_X, observation_noise=True)
@@ -137,12 +123,6 @@ def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
     assert torch.allclose(noisy.variance, expected, rtol=1e-10, atol=0)
     given = model.posterior(TEST_X, observation_noise=tensor(7.0))
     assert torch.allclose(given.variance, model.posterior(TEST_X).variance + 7.0, rtol=1e-10, atol=0)
-
-
-def test_scale_is_that_of_the_numbers_alone():
-    model, _ = by_transform_and_by_hand("labels, grades and comparisons")
-    assert model.outcome_scale.location == pytest.approx(LOCATION.item())
-    assert model.outcome_scale.scale == pytest.approx(SCALE.item())
 
 
 def test_without_numbers_it_does_nothing():

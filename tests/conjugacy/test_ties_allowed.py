@@ -74,14 +74,6 @@ def test_predictive_has_three_outcomes():
     assert ((found - truth.mean(0)).abs() < 4.5 * truth.std(0) / len(asked) ** 0.5 + 0.01).all()
 
 
-def test_predictive_is_a_ratio_of_evidences():
-    model = model_of(SEEN)
-    probabilities = model.predictive(NEW).probs.detach()
-    answers = [Preference([[0, 1]]), Preference([[1, 0]]), Tie([[0, 1]])]
-    ratios = [model.log_predictive_probability(NEW, answer, corrected_log_normalizer).exp() for answer in answers]
-    assert torch.allclose(probabilities, torch.stack(ratios), atol=0.01)
-
-
 @pytest.mark.parametrize(
     "answer", [Preference([[0, 1]]), Preference([[1, 0]]), Tie([[0, 1]])], ids=["win", "loss", "tie"]
 )

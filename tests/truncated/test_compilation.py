@@ -15,7 +15,7 @@ from botorch_skewgp.truncated import compilation
 
 def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, caplog):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
-    compilation._log_missing_folder.cache_clear()
+    compilation._log_once.cache_clear()
     for _ in range(2):
         assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
     (record,) = caplog.records

@@ -101,13 +101,10 @@ def autoregression(num_steps, num_chains, time, k, generator):
     return torch.stack(values)
 
 
-@pytest.mark.parametrize("time", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("time", [1.0, 2.0])
 def test_short_chains_are_allowed_the_r_hat_that_their_autocorrelation_gives_by_chance(time, generator):
-    missed = 0
-    for _ in range(20):
-        r_hat, bulk = diagnose(autoregression(32, 64, time, 100, generator))
-        missed += bool((r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), len(bulk))).any())
-    assert missed <= 3
+    r_hat, bulk = diagnose(autoregression(32, 64, time, 500, generator))  # five sets of a hundred
+    assert (r_hat <= _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2), 100)).all()
 
 
 def test_short_chains_that_disagree_are_seen(generator):
@@ -137,11 +134,6 @@ def test_chains_of_the_default_on_a_cpu_are_held_to_the_usual_limit():
     assert (_allowed_r_hat(512, 4, torch.full((100,), 2.0), 100) == 1.01).all()
 
 
-def test_least_settings_work():
-    draws = draw(smooth_rows(3), DrawSettings(num_draws=16, warmup=0, min_effective_size=1.0))
-    assert draws.rows.shape == (16, 3)
-
-
 @pytest.mark.parametrize("sampler", ["nuts", "linear", int, RowSampler, HamiltonianSampler])
 def test_unknown_sampler_is_refused(sampler):
     with pytest.raises(InputDataError, match=r"sampler must be one of reflective, .* or None; got "):
@@ -156,8 +148,8 @@ def test_reflections_are_foretold_by_propagation(generator):
     agree = low_rank_rows(40, 3, generator)
     sign = torch.ones(40, dtype=torch.double)
     sign[::2] = -1
-    lower, upper = torch.where(sign > 0, 0.0, -torch.inf), torch.where(sign > 0, torch.inf, 0.0)
-    contradict = TruncatedNormal(agree.mean, agree.prior, lower.double(), upper.double(), 0.01 * agree.noise)
+    lower, upper = torch.where(sign > 0, 0.0, -INF).double(), torch.where(sign > 0, INF, 0.0).double()
+    contradict = replace(agree, lower=lower, upper=upper, noise=0.01 * agree.noise)
     for distribution in (smooth_rows(5), agree, contradict):
         approximation = expectation_propagation(distribution)
         draws = draw(distribution, DrawSettings(num_draws=512, sampler="reflective", min_effective_size=1))
@@ -178,40 +170,33 @@ def test_refractions_count_for_more(generator):
 
 
 def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generator):
-    distribution = low_rank_rows(2000, 3, generator)
-    assert choose_sampler(distribution) == "hamiltonian"
+    """Also beside few rows without noise, which are walls."""
+    distribution = low_rank_rows(8000, 3, generator)
     draws = draw(distribution, SMALL)
     assert draws.sampler == "hamiltonian"
     assert draws.effective_size.shape == (4,)  # three coordinates and their length
-
-
-def test_few_rows_without_noise_beside_many_are_walls(generator):
-    distribution = low_rank_rows(8000, 3, generator)
     noise = distribution.noise.clone()
-    noise[:5] = 0
-    assert choose_sampler(replace(distribution, noise=noise)) == "hamiltonian"
-    noise[:4000] = 0
-    assert choose_sampler(replace(distribution, noise=noise)) == "reflective"
+    for num_walls, chosen in ((5, "hamiltonian"), (4000, "reflective")):
+        noise[:num_walls] = 0
+        assert choose_sampler(replace(distribution, noise=noise)) == chosen
 
 
 def test_narrow_rows_are_numbers():
     wide = smooth_rows(4)
-    narrow = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.001, wide.noise)
+    narrow = replace(wide, upper=wide.lower + 0.001)
     for sampler, used in ((None, "independent"), ("hamiltonian", "hamiltonian")):
         draws = draw(narrow, DrawSettings(num_draws=SMALL.num_draws, sampler=sampler))
         assert draws.sampler == used
         assert ((draws.rows > 0) & (draws.rows <= 0.001)).all()
-    without = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
-    assert choose_sampler(without) == "reflective"
+    assert choose_sampler(replace(wide, upper=wide.lower + 0.005, noise=0 * wide.noise)) == "reflective"
 
 
 @pytest.mark.slow
 def test_effective_size_is_that_of_what_posteriors_average(generator):
     """`E[z | u]`, here from a dense solve, of the draws as they come, not `z`."""
     distribution = low_rank_rows(8, 3, generator, noise=4.0)
-    draws = draw(
-        distribution, DrawSettings(num_draws=512, min_effective_size=1, sampler=LinearEllipticalSliceSampler), generator
-    )
+    settings = DrawSettings(num_draws=512, min_effective_size=1, sampler=LinearEllipticalSliceSampler)
+    draws = draw(distribution, settings, generator)
     gain = torch.linalg.solve(distribution.gamma, distribution.prior.root)
     chains = ((draws.rows - distribution.mean) @ gain).unflatten(0, (4, -1)).transpose(0, 1)
     expected = diagnose(chains).bulk_effective_size
@@ -230,10 +215,10 @@ def test_every_sampler_by_name(sampler):
     rho = 0.6
     covariance = torch.tensor([[0.7, rho], [rho, 0.7]], dtype=torch.float64)
     distribution = above_zero(torch.zeros(2, dtype=torch.float64), covariance, 0.3)
-    draws = draw(distribution, DrawSettings(num_draws=2048, sampler=sampler))
+    draws = draw(distribution, DrawSettings(num_draws=512, sampler=sampler))
     assert draws.sampler == (sampler if isinstance(sampler, str) else "LinearEllipticalSliceSampler")
     mean = (1 + rho) / (2 * math.sqrt(2 * math.pi) * (0.25 + math.asin(rho) / (2 * math.pi)))
-    error = draws.rows.std(0) / draws.effective_size[:2].clamp(max=2048).sqrt()
+    error = draws.rows.std(0) / draws.effective_size[:2].clamp(max=512).sqrt()
     assert ((draws.rows.mean(0) - mean).abs() < 4 * error).all()
 
 
@@ -250,15 +235,11 @@ def test_default_settings_are_met():
     assert (draws.rows > 0).all()
 
 
-def test_batches_are_refused():
+def test_batches_are_refused_and_no_rows_have_no_draws():
     zeros = torch.zeros(2, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"a single distribution; got a batch of shape \(2,\)"):
         draw(TruncatedNormal(zeros, torch.eye(3).double().expand(2, 3, 3), zeros, zeros + 1, zeros + 1), SMALL)
-
-
-def test_no_rows():
-    none = torch.zeros(0, dtype=torch.float64)
-    draws = draw(TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none), SMALL)
+    draws = draw(TruncatedNormal.empty(zeros), SMALL)
     assert draws.rows.shape == (256, 0)
     assert draws.num_draws == 256
     assert draws.sampler == "none"
@@ -267,16 +248,7 @@ def test_no_rows():
 # Repetition
 
 
-def test_same_seed_same_draws():
-    distribution = smooth_rows(6)
-    assert same(draw(distribution, SMALL), draw(distribution, SMALL))
-    other = draw(distribution, DrawSettings(num_draws=256, seed=1))
-    assert not torch.equal(draw(distribution, SMALL).rows, other.rows)
-    given = draw(distribution, SMALL, torch.Generator().manual_seed(1))
-    assert torch.equal(given.rows, other.rows)
-
-
-def test_global_random_state_is_neither_read_nor_changed():
+def test_draws_depend_on_the_seed_and_the_problem_alone():
     distribution = smooth_rows(6)
     torch.manual_seed(1)
     before = torch.get_rng_state()
@@ -284,20 +256,14 @@ def test_global_random_state_is_neither_read_nor_changed():
     assert torch.equal(before, torch.get_rng_state())
     torch.manual_seed(2)
     assert same(first, draw(distribution, SMALL))
-
-
-def test_given_approximation_changes_nothing():
-    distribution = smooth_rows(6)
+    other = draw(distribution, DrawSettings(num_draws=256, seed=1))
+    assert not torch.equal(first.rows, other.rows)
+    assert torch.equal(draw(distribution, SMALL, torch.Generator().manual_seed(1)).rows, other.rows)
     ep = expectation_propagation(distribution, tolerance=1e-3)  # what draw makes for itself
-    assert same(draw(distribution, SMALL), draw(distribution, SMALL, approximation=ep))
+    assert same(first, draw(distribution, SMALL, approximation=ep))
 
 
 # Running longer
-
-
-def slow_rows(m=60):
-    """Dependent rows with little noise, over which plain elliptical slices move slowly."""
-    return smooth_rows(m, noise=1e-4, lengthscale=0.5)
 
 
 def test_poor_draws_are_reported():
@@ -310,7 +276,7 @@ def test_poor_draws_are_reported():
         r"Raise max_thinning or num_draws, or use DrawSettings\(sampler=\"reflective\"\)\."
     )
     with pytest.warns(PoorDrawsWarning, match=pattern):
-        draws = draw(slow_rows(), settings)
+        draws = draw(smooth_rows(60, noise=1e-4, lengthscale=0.5), settings)  # where plain slices move slowly
     assert draws.thinning == 2
     assert draws.effective_size.min() < 60
     assert issubclass(PoorDrawsWarning, SkewGPWarning)

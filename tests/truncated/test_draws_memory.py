@@ -44,7 +44,7 @@ def test_what_is_thinned_out_is_not_held() -> None:
     x = torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1)
     distribution = positive(DensePrior(torch.exp(-8 * (x - x.mT).square())))
     peaks = []
-    for thinning in (1, 64):
+    for thinning in (1, 16):
         settings = DrawSettings(num_draws=64, min_effective_size=1e6, max_thinning=thinning, sampler="reflective")
         with LiveBytes() as live, warnings.catch_warnings():
             warnings.simplefilter("ignore", PoorDrawsWarning)

@@ -61,7 +61,7 @@ def assert_agrees(estimate, expected, error=0.0):
 
 @pytest.mark.parametrize("sides", ["one", "two", "mixed"])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-@pytest.mark.parametrize("m", [2, 6, 10])
+@pytest.mark.parametrize("m", [2, 8])
 def test_dense_rows(m, sides, noise, generator):
     distribution = rows(m, sides, noise, generator)
     estimate = bridge_log_normalizer(distribution)
@@ -93,28 +93,13 @@ def test_where_expectation_propagation_is_off():
     assert abs(ep_error) > 5 * float(estimate.standard_error), (ep_error, estimate)
 
 
-def far_tail(distance):
-    """Four rows that know nothing of each other, so many standard deviations below bounds; its log probability."""
-    m = 4
-    mean = torch.full((m,), -distance, dtype=torch.float64)
-    zeros = torch.zeros_like(mean)
-    distribution = TruncatedNormal(mean, 0.75 * torch.eye(m, dtype=torch.float64), zeros, zeros + INF, zeros + 0.25)
-    return distribution, m * stats.norm.logcdf(-distance)
-
-
-def test_rows_replaced_by_their_sites():
-    """Farther out they are drawn around their sites, which are exact where rows tell nothing of each other."""
-    distribution, expected = far_tail(13.0)
-    estimate = bridge_log_normalizer(distribution)
-    assert float(estimate.value) == pytest.approx(expected, abs=1e-9)
-    assert float(estimate.standard_error) == 0
-
-
-def test_no_rows():
-    none = torch.zeros(0, dtype=torch.float64)
-    empty = TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none)
-    estimate = bridge_log_normalizer(empty)
-    assert float(estimate.value) == 0
+@pytest.mark.parametrize("m", [0, 4])
+def test_no_rows_and_rows_replaced_by_their_sites(m):
+    """Rows far out are drawn around their sites, which are exact where rows tell nothing of each other."""
+    zeros = torch.zeros(m, dtype=torch.float64)
+    covariance = 0.75 * torch.eye(m, dtype=torch.float64)
+    estimate = bridge_log_normalizer(TruncatedNormal(zeros - 13, covariance, zeros, zeros + INF, zeros + 0.25))
+    assert float(estimate.value) == pytest.approx(m * stats.norm.logcdf(-13.0), abs=1e-9)
     assert float(estimate.standard_error) == 0
 
 
@@ -165,11 +150,11 @@ def test_standard_errors_are_calibrated(case, generator):
 
 @pytest.mark.parametrize(
     ("num_gaussian", "num_posterior", "correlation"),
-    [(1600, 64, 0.0), (64, 1600, 0.0), (256, 256, 0.0), (200, 1600, 0.6)],
+    [(1600, 64, 0.0), (64, 1600, 0.0), (200, 1600, 0.6)],
 )
 def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, correlation, generator):
     """Draws of two normals of density ratio `exp(x)`: one part, the other, both, or its chains decide the error."""
-    repeats = 1500
+    repeats = 600
     kind = {"dtype": torch.float64, "generator": generator}
     at_q = torch.randn(repeats, num_gaussian, **kind)
     chains = torch.randn(repeats, 4, num_posterior // 4, **kind)  # autoregressive

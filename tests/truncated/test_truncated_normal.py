@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -43,12 +42,6 @@ def test_invalid(changes, message):
         TruncatedNormal(**arguments(**changes))
 
 
-def test_frozen():
-    distribution = TruncatedNormal(**arguments())
-    with pytest.raises(AttributeError):
-        distribution.mean = torch.ones(3)
-
-
 def test_dense_factors(generator):
     factor = torch.randn(2, 4, 4, generator=generator, dtype=torch.float64)
     covariance = factor @ factor.mT
@@ -64,16 +57,3 @@ def test_dense_factors(generator):
     torch.testing.assert_close(distribution.gamma_diagonal, gamma.diagonal(dim1=-2, dim2=-1))
     root = distribution.prior.root
     torch.testing.assert_close(root @ root.mT, covariance)
-
-
-def test_low_rank_builds_nothing_dense(generator):
-    root, latent = torch.randn(6, 3, generator=generator, dtype=torch.float64), torch.eye(3, dtype=torch.float64)
-    zero = torch.zeros(6, dtype=torch.float64)
-    distribution = TruncatedNormal(zero - 1, LowRankPrior(root), zero, zero + 2, zero + 0.3)
-    assert (distribution.prior.root == root).all()
-    torch.testing.assert_close(distribution.noiseless(latent), root.mT - 1)
-    diagonal = distribution.gamma_diagonal
-    assert "covariance" not in distribution.prior.__dict__
-    assert "gamma" not in distribution.__dict__
-    torch.testing.assert_close(diagonal, (root @ root.mT).diagonal(dim1=-2, dim2=-1) + 0.3)
-    torch.testing.assert_close(distribution.prior.covariance, root @ root.mT)

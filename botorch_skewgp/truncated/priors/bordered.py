@@ -11,7 +11,6 @@ where `A = I + U^T T G`. A sweep costs `O(m r^2 + sum_b p_b^3)` for blocks of `p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,33 +18,31 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.priors.base import Factor, Map, Moments, RowPrior, Sites, eye_like
-from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
+from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Moments, Sites, inverse_of_transpose
 
 MIN_SIZE = 4  # of a block after padding
 
 
-class BorderedPrior(RowPrior):
+class BorderedPrior(LowRankPrior):
     """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
 
-    Products with sites are block by block. Latent coordinates are those that all rows share, and then those of each
-    block; the *wide* form is that by their root as a matrix.
-
-    Roots are `m x r` and `m x p`, the latter's columns each block's own; `block` numbers the block of each row.
+    Roots are `m x r` and `m x p`, the latter's columns each block's own; `block` numbers the block of each row. Latent
+    coordinates are those that all rows share, and then those of each block.
     """
 
     def __init__(self, root: Tensor, block_root: Tensor, block: Tensor) -> None:
-        self.root, self.block_root, self.block = root, block_root, block
-
-    @property
-    def num_rows(self) -> int:
-        return len(self.root)
+        super().__init__(root)
+        self.block_root, self.block = block_root, block
 
     @cached_property
-    def wide(self) -> LowRankPrior:
+    def root(self) -> Tensor:
         column, rank = self._columns
-        wide = torch.cat([self.root, self.root.new_zeros(self.num_rows, rank - self.root.shape[-1])], dim=-1)
-        return LowRankPrior(wide.scatter_add(-1, column % rank, self.block_root))
+        wide = torch.cat([self.matrix, self.matrix.new_zeros(self.num_rows, rank - self.num_shared)], dim=-1)
+        return wide.scatter_add(-1, column % rank, self.block_root)
+
+    @property
+    def wide(self) -> LowRankPrior:
+        return LowRankPrior(self.root)
 
     @property
     def rank(self) -> int:
@@ -53,7 +50,7 @@ class BorderedPrior(RowPrior):
 
     @property
     def num_shared(self) -> int:
-        return self.root.shape[-1]
+        return self.matrix.shape[-1]
 
     @cached_property
     def _columns(self) -> tuple[Tensor, int]:
@@ -62,17 +59,17 @@ class BorderedPrior(RowPrior):
         entry = self.block_root.detach() != 0
         place = label.unsqueeze(-1) * p + torch.arange(p, device=label.device)
         used, column = place[entry].unique(return_inverse=True)
-        r = self.root.shape[-1]
+        r = self.num_shared
         return torch.full_like(place, -1).masked_scatter(entry, r + column), r + len(used)
 
     @cached_property
     def covariance(self) -> Tensor:
         within = self.block_root @ self.block_root.mT * (self.block.unsqueeze(-1) == self.block)
-        return self.root @ self.root.mT + within
+        return self.matrix @ self.matrix.mT + within
 
     @cached_property
     def variances(self) -> Tensor:
-        return squared_lengths(self.root) + squared_lengths(self.block_root)
+        return squared_lengths(self.matrix) + squared_lengths(self.block_root)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -80,27 +77,24 @@ class BorderedPrior(RowPrior):
         return Blocks(self.block, (self.block_root.detach() != 0).any(-1))
 
     def map(self, change: Map) -> BorderedPrior:
-        root = change(self.root)
-        return BorderedPrior(root, change(self.block_root), self.block.to(root.device))
-
-    def select(self, index: Tensor) -> RowPrior:
-        return self.wide.select(index)
+        matrix = change(self.matrix)
+        return BorderedPrior(matrix, change(self.block_root), self.block.to(matrix.device))
 
     def times(self, latent: Tensor) -> Tensor:
-        rows = latent[..., : self.root.shape[-1]] @ self.root.mT
+        rows = latent[..., : self.num_shared] @ self.matrix.mT
         for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
             rows += latent[..., column] * weight  # zero where there is no column
         return rows
 
     def transposed_times(self, rows: Tensor) -> Tensor:
-        r = self.root.shape[-1]
-        latent = torch.cat([rows @ self.root, rows.new_zeros(*rows.shape[:-1], self.rank - r)], dim=-1)
+        own = rows.new_zeros(*rows.shape[:-1], self.rank - self.num_shared)
+        latent = torch.cat([rows @ self.matrix, own], dim=-1)
         for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
             latent.index_add_(-1, column % self.rank, rows * weight)
         return latent
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
-        U, blocks = self.root, self.blocks
+        U, blocks = self.matrix, self.blocks
         T = total.precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
         for N, t, tu in zip(blocks.gather(self.block_root), blocks.gather(T), blocks.gather(T * U), strict=True):
@@ -129,8 +123,8 @@ class BorderedPrior(RowPrior):
         variance = blocks.scatter(inner, U[:, :1]).squeeze(-1) + outer.square().sum(0)
         offset = total.shift - total.precision * mean
         shift = _times(blocks, halves, weight, cholesky, offset.unsqueeze(-2)).squeeze(-2)
-        moments = Moments.with_cavity(mean + shift, variance, sites, 1 - sites.precision * variance)
-        return BorderedFactor(self, mean, total, moments, cholesky, sites, halves, weight, log_det)
+        moments = Moments.with_cavity(mean + shift, variance, sites)
+        return BorderedFactor(self, mean, total, moments, cholesky, halves, weight, log_det)
 
 
 def _times(blocks: Blocks, halves: list[Tensor], weight: Tensor, cholesky: Tensor, values: Tensor) -> Tensor:
@@ -169,7 +163,7 @@ class Blocks:
         padded = torch.cat([values, values.new_zeros(1, values.shape[-1])])
         return [padded[index] for index in self.index]
 
-    def scatter(self, parts: Sequence[Tensor], like: Tensor) -> Tensor:
+    def scatter(self, parts: list[Tensor], like: Tensor) -> Tensor:
         """Blocks `b x s x k` as rows of an `m x k` tensor, beside zeros for rows in none; the inverse of `gather`."""
         rows = like.new_zeros(self.num_rows + 1, like.shape[-1])
         for index, part in zip(self.index, parts, strict=True):
@@ -182,7 +176,6 @@ class BorderedFactor(Factor):
     """A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates."""
 
     prior: BorderedPrior
-    single_sites: Sites  # each that of a single row
     halves: list[Tensor]  # for each group of blocks the `b x p x s` matrices `L^-1 N^T`, with `L L^T = Q`
     weight: Tensor  # `G`, `m x r`
     block_log_det: Tensor  # the blocks' part of half of the log determinant
@@ -199,36 +192,31 @@ class BorderedFactor(Factor):
 
     @cached_property
     def latent_root(self) -> Tensor:
-        factor = self.prior.wide.given(self.prior_mean, self.single_sites, self.sites)
-        assert factor is not None
-        return factor.latent_root
+        cholesky = self.prior.wide.cholesky_of_precision(self.sites.precision)
+        assert cholesky is not None
+        return inverse_of_transpose(cholesky)
 
     def shared_given(self, offset: Tensor) -> Tensor:
         return torch.cholesky_solve(self.weight.mT @ offset.mT, self.cholesky).mT
 
     @property
     def shared_root(self) -> Tensor:
-        return torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
+        return inverse_of_transpose(self.cholesky)
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        U, N, blocks = self.prior.root, self.prior.block_root, self.prior.blocks
-        weight, halves = self.weight, self.halves
-        with torch.no_grad():
-            g, T = pull.unsqueeze(-1), self.sites.precision.unsqueeze(-1)
-            # (C + T^-1)^-1 = T - T V T - T G A^-1 G^T T
-            left = T * torch.cholesky_solve(weight.mT, self.cholesky).mT
-            slope_U = g @ (g.mT @ U) - left
-        value = with_slope(value, U, slope_U)
-        if not N.requires_grad:
-            return value
-        with torch.no_grad():
-            parts = []
-            for half, n, tn, t, g_b, l_b, w in zip(
-                halves,
-                *(blocks.gather(x) for x in (N, T * N, T, g, left, weight)),
-                strict=True,
-            ):
+        U, N, blocks = self.prior.matrix, self.prior.block_root, self.prior.blocks
+        g, T = pull.unsqueeze(-1), self.sites.precision.unsqueeze(-1)
+
+        def left() -> Tensor:
+            return T * torch.cholesky_solve(self.weight.mT, self.cholesky).mT
+
+        def slope_of_blocks() -> Tensor:
+            parts, sources = [], (N, T * N, T, g, left(), self.weight)
+            for half, n, tn, t, g_b, l_b, w in zip(self.halves, *map(blocks.gather, sources), strict=True):
                 given = t * (n - half.mT @ (half @ tn)) - l_b @ (w.mT @ tn)
                 parts.append(g_b @ (g_b.mT @ n) - given)
-            slope_N = blocks.scatter(parts, N)
-        return with_slope(value, N, slope_N)
+            return blocks.scatter(parts, N)
+
+        # (C + T^-1)^-1 = T - T V T - T G A^-1 G^T T
+        value = with_slope(value, U, lambda: g @ (g.mT @ U) - left())
+        return with_slope(value, N, slope_of_blocks)

@@ -1,4 +1,4 @@
-r"""Covariances given by a root, and their products with sites: by latent coordinates, or by rows where these are fewer.
+r"""Priors given by a root or a covariance, and products with sites: by coordinates, or by rows if these are fewer.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning, section 3.6. MIT Press
    2006.
@@ -6,24 +6,57 @@ r"""Covariances given by a root, and their products with sites: by latent coordi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.priors.base import Factor, Map, Moments, RowPrior, Sites, eye_like
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 
 MAX_PRECISION = 1e8  # precision of a site over the prior's, beyond which sums of products lose the identity
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
 PRECISE_SITE = 1e4
+Map = Callable[[Tensor], Tensor]
 
 
-class LowRankPrior(RowPrior):
-    """A prior with the covariance `F F^T`."""
+class Sites(NamedTuple):
+    """Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row."""
+
+    precision: Tensor  # `batch_shape x m` precisions `tau`; those of answers that may be slips can be negative
+    shift: Tensor  # `batch_shape x m` linear terms `nu`
+
+
+class Moments(NamedTuple):
+    """Moments of the rows with and without their own site, as deviations from a reference where the site is precise."""
+
+    mean: Tensor  # batch x m
+    variance: Tensor  # batch x m
+    cavity_mean: Tensor  # batch x m; given all other rows
+    cavity_variance: Tensor  # batch x m
+    reference: Tensor  # batch x m
+    deviation: Tensor  # batch x m; mean - reference
+    cavity_deviation: Tensor  # batch x m; cavity_mean - reference
+
+    @classmethod
+    def with_cavity(cls, mean: Tensor, variance: Tensor, sites: Sites) -> Moments:
+        """From moments with all sites."""
+        left = 1 - sites.precision * variance
+        cavity_mean = (mean - sites.shift * variance) / left
+        return cls(mean, variance, cavity_mean, variance / left, torch.zeros_like(mean), mean, cavity_mean)
+
+
+class LowRankPrior:
+    r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C = F F^T`.
+
+    Rows are linear in *latent coordinates* `z ~ N(0, I_r)`, `h = mean + F z`. Where these are fewer than the rows,
+    nothing of size `m x m` need be built.
+    """
+
+    has_jitter = False  # whether the covariance has the jitter of rows with less noise, which must not be added twice
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix
@@ -35,51 +68,71 @@ class LowRankPrior(RowPrior):
 
     @property
     def wide(self) -> LowRankPrior:
+        """The prior with the same latent coordinates, those of all rows at once."""
         return self
 
     @property
     def num_rows(self) -> int:
+        """The number `m` of rows."""
         return self.matrix.shape[-2]
 
     @property
     def rank(self) -> int:
+        """The number `r` of latent coordinates."""
         return self.matrix.shape[-1]
+
+    @property
+    def num_shared(self) -> int:
+        """The number of latent coordinates that several blocks of rows share, which come first."""
+        return self.rank
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether latent coordinates are fewer than rows."""
+        return self.rank < self.num_rows
 
     @cached_property
     def covariance(self) -> Tensor:
+        """The covariance as a dense `batch_shape x m x m` tensor."""
         F = self.root
         return F @ F.mT
 
     @property
     def variances(self) -> Tensor:
+        """The diagonal of the covariance, `batch_shape x m`; differentiable."""
         return squared_lengths(self.matrix)
 
-    @cached_property
-    def _sizes(self) -> Tensor:
-        """The variances without a graph."""
-        return self.variances.detach()
-
     def map(self, change: Map) -> LowRankPrior:
+        """The prior with its real tensors changed, for instance moved to another device."""
         return LowRankPrior(change(self.matrix))
 
-    def select(self, index: Tensor) -> RowPrior:
-        return LowRankPrior(self.root[..., index, :] if index.dtype == torch.bool else self.root[index])
+    def select(self, index: Tensor) -> LowRankPrior:
+        """The prior of some rows, by a mask `m`; or, for a single distribution, a batch by integers `... x k`."""
+        return LowRankPrior(self.root[..., index, :])
 
     @classmethod
-    def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
-        if any(type(prior) is not LowRankPrior for prior in priors):
+    def stack(cls, priors: Sequence[LowRankPrior]) -> LowRankPrior | None:
+        """Priors of this kind and one shape as a batch; `None` if others are among them, or the kind has no batches."""
+        if cls not in (LowRankPrior, DensePrior) or any(type(prior) is not cls for prior in priors):
             return None
-        return LowRankPrior(torch.stack([prior.matrix for prior in priors if isinstance(prior, LowRankPrior)]))
+        return priors[0].map(lambda _: torch.stack([p.covariance if cls is DensePrior else p.matrix for p in priors]))
 
     def times(self, latent: Tensor) -> Tensor:
+        r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
         return latent @ self.matrix.mT
 
     def transposed_times(self, rows: Tensor) -> Tensor:
+        r"""The transpose of `times`, from `batch_shape x k x m` to `batch_shape x k x r`."""
         return rows @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
         r"""`F^T diag(precision) F`, `batch_shape x r x r`; only its lower triangle counts."""
         return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
+
+    @cached_property
+    def _sizes(self) -> Tensor:
+        """The variances without a graph."""
+        return self.variances.detach()
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor | None:
         r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `batch_shape x r x r`; `None` if there is none.
@@ -97,28 +150,30 @@ class LowRankPrior(RowPrior):
         half = torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False)
         return torch.linalg.vector_norm(half, dim=-2).square()  # without a copy of what may be large
 
-    @property
-    def requires_grad(self) -> bool:
-        """Whether derivatives in the prior are asked for."""
-        return self.matrix.requires_grad
-
-    def with_slope_of_covariance(self, value: Tensor, slope: Tensor) -> Tensor:
+    def with_slope_of_covariance(self, value: Tensor, slope: Callable[[], Tensor]) -> Tensor:
         """A value, `batch_shape`, with its derivative in the covariance, `batch_shape x m x m` and symmetric."""
-        return with_slope(value, self.matrix, 2 * slope @ self.matrix.detach())
+        return with_slope(value, self.matrix, lambda: 2 * slope() @ self.matrix)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
         """A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
 
         With pulls `g` and precisions `tau`, `batch_shape x m`, and the lower factor of `I + F^T diag(tau) F`.
         """
-        with torch.no_grad():
+
+        def slope() -> Tensor:
             g = pull.unsqueeze(-1)
             slope = self.matrix @ -torch.cholesky_inverse(cholesky)
             slope *= precision.unsqueeze(-1)
             slope += g @ (g.mT @ self.matrix)
+            return slope
+
         return with_slope(value, self.matrix, slope)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
+        """The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
+
+        `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
+        """
         is_single = total.precision is sites.precision
         if self.rank >= self.num_rows and is_single and bool((sites.precision >= 0).all()):
             return SquareFactor.of(self, mean, sites)
@@ -128,39 +183,139 @@ class LowRankPrior(RowPrior):
         offset = (total.shift - total.precision * mean).unsqueeze(-2)
         latent = torch.cholesky_solve(self.transposed_times(offset).mT, cholesky).mT
         variance = self.variances_given(cholesky)
-        moments = Moments.with_cavity(
-            mean + self.times(latent).squeeze(-2), variance, sites, 1 - sites.precision * variance
-        )
-        return LatentFactor(self, mean, total, moments, cholesky)
+        moments = Moments.with_cavity(mean + self.times(latent).squeeze(-2), variance, sites)
+        return Factor(self, mean, total, moments, cholesky)
+
+    def minimal_root(self) -> Tensor:
+        """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
+        return self.root
+
+
+class DensePrior(LowRankPrior):
+    """A prior given by its covariance, of which a root is made if one is needed."""
+
+    def __init__(self, covariance: Tensor, has_jitter: bool = False) -> None:
+        self._covariance, self.has_jitter = covariance, has_jitter
+
+    @cached_property
+    def matrix(self) -> Tensor:  # type: ignore[override]
+        """A root, `batch_shape x m x m`, without a graph; no Cholesky factor, as rows may repeat, or all be noise."""
+        values, vectors = torch.linalg.eigh(self._covariance.detach())
+        return vectors * values.clamp(min=0).sqrt().unsqueeze(-2)  # rounding only
+
+    @property
+    def num_rows(self) -> int:
+        return self._covariance.shape[-1]
+
+    @property
+    def rank(self) -> int:
+        return self.num_rows
+
+    @property
+    def covariance(self) -> Tensor:
+        return self._covariance
+
+    @property
+    def variances(self) -> Tensor:
+        return self._covariance.diagonal(dim1=-2, dim2=-1)
+
+    def map(self, change: Map) -> DensePrior:
+        return DensePrior(change(self._covariance), self.has_jitter)
+
+    def select(self, index: Tensor) -> DensePrior:
+        index = index.nonzero().squeeze(-1) if index.dtype == torch.bool else index
+        return DensePrior(self._covariance[..., index.unsqueeze(-1), index.unsqueeze(-2)], self.has_jitter)
+
+    def with_slope_of_covariance(self, value: Tensor, slope: Callable[[], Tensor]) -> Tensor:
+        return with_slope(value, self._covariance, slope)
+
+    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
+        def slope() -> Tensor:
+            g = pull.unsqueeze(-1)
+            half = torch.linalg.solve_triangular(cholesky, (precision.unsqueeze(-1) * self.matrix).mT, upper=False)
+            return 0.5 * (g @ g.mT + half.mT @ half - torch.diag_embed(precision))
+
+        return with_slope(value, self._covariance, slope)
+
+    def minimal_root(self) -> Tensor:
+        values, vectors = torch.linalg.eigh(self._covariance)
+        rounding = max(self.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
+        positive = values > rounding * values[..., -1:]
+        size = int(positive.sum(-1).max())
+        root = vectors * torch.where(positive, values, torch.zeros_like(values)).sqrt().unsqueeze(-2)
+        return root[..., self.num_rows - size :]  # the last columns of `matrix`
 
 
 @dataclass(frozen=True, eq=False)
-class LatentFactor(Factor):
-    """The product by latent coordinates; `cholesky` is the factor of their precision `I + F^T T F`."""
+class Factor:
+    """The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
 
-    prior: LowRankPrior
+    With sites of precision `1 / noise` and shift `u / noise` it is the Gaussian of the noiseless rows given rows `u`.
+    """
+
+    prior: LowRankPrior  # prior of `h - mean`
+    prior_mean: Tensor  # prior mean of the rows, `batch_shape x m`
+    sites: Sites  # sites of all rows that each row stands for, together
+    moments: Moments
+    cholesky: Tensor  # lower factor of the latent coordinates' precision `I + F^T T F`; see the subclasses
+
+    @cached_property
+    def offset(self) -> Tensor:
+        """The linear terms of the sites as functions of `h - prior_mean`, `batch_shape x m`."""
+        return self.sites.shift - self.sites.precision * self.prior_mean
+
+    @property
+    def log_det(self) -> Tensor:
+        """Half of the log determinant of `I + S C S`, with `S` the roots of the sites' precisions; `batch_shape`."""
+        return self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def times(self, rows: Tensor) -> Tensor:
+        """The covariance of all rows times vectors, `batch_shape x k x m`."""
+        return self.prior.times(self.latent_given(rows))
 
     def latent_given(self, offset: Tensor) -> Tensor:
+        """The mean of the latent coordinates at other `offset`s of the sites: `... x k x r` for `... x k x m`."""
         return torch.cholesky_solve(self.prior.transposed_times(offset).mT, self.cholesky).mT
 
     @cached_property
-    def latent_root(self) -> Tensor:
-        return torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
+    def latent_mean(self) -> Tensor:
+        """The mean of the latent coordinates, `batch_shape x r`."""
+        return self.latent_given(self.offset.unsqueeze(-2)).squeeze(-2)
 
-    def times(self, rows: Tensor) -> Tensor:
-        return self.prior.times(self.latent_given(rows))
+    @cached_property
+    def latent_root(self) -> Tensor:
+        """An upper triangular `batch_shape x r x r` root of the covariance of the latent coordinates."""
+        return inverse_of_transpose(self.cholesky)
+
+    def shared_given(self, offset: Tensor) -> Tensor:
+        """As `latent_given`, of those latent coordinates that several blocks of rows share."""
+        return self.latent_given(offset)
+
+    @property
+    def shared_root(self) -> Tensor:
+        """As `latent_root`, of those latent coordinates that several blocks of rows share."""
+        return self.latent_root
+
+    @property
+    def shared_coordinates(self) -> tuple[Tensor, Tensor]:
+        """Mean and root of the covariance of the latent coordinates that several blocks of rows share."""
+        return self.shared_given(self.offset.unsqueeze(-2)).squeeze(-2), self.shared_root
+
+    def covariance_rows(self, rows: Tensor) -> Tensor:
+        """The rows at `k` indices of the covariance of all rows, `batch_shape x k x m`."""
+        return self.times(torch.nn.functional.one_hot(rows, self.prior.num_rows).to(self.prior_mean))
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        if not self.prior.requires_grad:
-            return value
+        """A value whose derivative in the prior covariance `C` is half of `g g^T - (C + T^-1)^-1`, `T` the precisions.
+
+        `g` are the pulls, `batch_shape x m`.
+        """
         return self.prior.with_slope(value, pull, self.sites.precision, self.cholesky)
 
 
 @dataclass(frozen=True, eq=False)
 class SquareFactor(Factor):
     """The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions."""
-
-    prior: LowRankPrior
 
     @classmethod
     def of(cls, prior: LowRankPrior, mean: Tensor, sites: Sites) -> SquareFactor | None:
@@ -176,22 +331,19 @@ class SquareFactor(Factor):
             return None
         prior_variance = C.diagonal(dim1=-2, dim2=-1)
         # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
-        share = tau * prior_variance
-        is_precise = bool((share > PRECISE_SITE).any())
         V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
         with_sites = mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
         variance = prior_variance - V.square().sum(-2)
         del V
-        left = 1 - tau * variance
-        moments = Moments.with_cavity(with_sites, variance, sites, left)
-        if is_precise:
-            precise, zero = share > PRECISE_SITE, torch.zeros_like(tau)
+        moments = Moments.with_cavity(with_sites, variance, sites)
+        precise = tau * prior_variance > PRECISE_SITE
+        if bool(precise.any()):
             half = torch.linalg.solve_triangular(cholesky, eye_like(C).expand_as(C), upper=False)
-            left = torch.where(precise, half.square().sum(-2), left)
-            residual = torch.where(tau > 0, offset / S, zero).unsqueeze(-1)
+            left = torch.where(precise, half.square().sum(-2), 1 - tau * variance)
+            residual = torch.where(tau > 0, offset / S, 0.0).unsqueeze(-1)
             correction = -(half.mT @ (half @ residual)).squeeze(-1)
             safe = torch.where(precise, tau, torch.ones_like(tau))
-            reference = torch.where(precise, sites.shift / safe, zero)
+            reference = torch.where(precise, sites.shift / safe, 0.0)
             deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
             cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)
             variance = torch.where(precise, (1 - left) / safe, variance)
@@ -212,8 +364,8 @@ class SquareFactor(Factor):
         informed = S > 0
         if bool(informed.all()):
             return S * torch.cholesky_solve((offset / S).mT, self.cholesky).mT
-        free = torch.where(informed, torch.zeros_like(offset), offset)
-        scaled = torch.where(informed, offset / S, torch.zeros_like(offset)) - S * (free @ self.prior.covariance)
+        free = torch.where(informed, 0.0, offset)
+        scaled = torch.where(informed, offset / S, 0.0) - S * (free @ self.prior.covariance)
         return free + S * torch.cholesky_solve(scaled.mT, self.cholesky).mT
 
     def times(self, rows: Tensor) -> Tensor:
@@ -224,14 +376,21 @@ class SquareFactor(Factor):
 
     @cached_property
     def latent_root(self) -> Tensor:
-        cholesky = cholesky_of_precision(self.prior.root, self.sites.precision)
-        return torch.linalg.solve_triangular(cholesky.mT, eye_like(cholesky), upper=True)
+        return inverse_of_transpose(cholesky_of_precision(self.prior.root, self.sites.precision))
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        if not self.prior.requires_grad:
-            return value
-        with torch.no_grad():
-            S = self.sites.precision.sqrt()
-            g, inverse = pull.unsqueeze(-1), torch.cholesky_inverse(self.cholesky)
-            slope = 0.5 * (g @ g.mT - S.unsqueeze(-1) * inverse * S.unsqueeze(-2))
+        def slope() -> Tensor:
+            g, S = pull.unsqueeze(-1), self.sites.precision.sqrt().unsqueeze(-1)
+            return 0.5 * (g @ g.mT - S * torch.cholesky_inverse(self.cholesky) * S.mT)
+
         return self.prior.with_slope_of_covariance(value, slope)
+
+
+def eye_like(cholesky: Tensor) -> Tensor:
+    """The identity of a matrix's size, dtype and device."""
+    return torch.eye(cholesky.shape[-1], dtype=cholesky.dtype, device=cholesky.device)
+
+
+def inverse_of_transpose(cholesky: Tensor) -> Tensor:
+    """The upper triangular `L^-T` of a lower factor, a root of `(L L^T)^-1`."""
+    return torch.linalg.solve_triangular(cholesky.mT, eye_like(cholesky), upper=True)

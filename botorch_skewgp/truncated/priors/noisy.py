@@ -11,15 +11,13 @@ from torch import Tensor
 from botorch_skewgp.truncated.factorization import (
     RELATIVE_JITTER,
     add_to_diagonal,
-    cholesky_as_it_is,
     cholesky_with_noise,
+    cholesky_with_relative_jitter,
 )
-from botorch_skewgp.truncated.priors.base import Factor, Map, RowPrior, Sites
+from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Sites
+from botorch_skewgp.truncated.row_factor import standard_normal
 
 MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
-# Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
-# full rank. Rows that others determine more closely are started from a point of the latent space.
-FULL_RANK_PIVOT = 1e-6
 REFINEMENTS = 2  # each gains four digits
 
 
@@ -30,8 +28,9 @@ class NoisyPrior:
     `u / noise`. A single distribution: residuals are `k x m`, latent coordinates `k x r`.
     """
 
-    def __init__(self, prior: RowPrior, noise: Tensor) -> None:
+    def __init__(self, prior: LowRankPrior, noise: Tensor) -> None:
         self.prior, self.noise = prior, noise
+        self._has_few_coordinates = prior.num_shared < prior.num_rows
 
     @property
     def covariance(self) -> Tensor:
@@ -42,18 +41,13 @@ class NoisyPrior:
     def cholesky(self) -> Tensor:
         """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that, once."""
         if self.prior.has_jitter:
-            return cholesky_as_it_is(self.covariance)
+            return cholesky_with_relative_jitter(self.covariance, torch.zeros_like(self.noise))
         return cholesky_with_noise(self.prior.covariance, self.noise)
-
-    @cached_property
-    def variances(self) -> Tensor:
-        """The diagonal of `Gamma`, `m`."""
-        return self.prior.variances + self.noise
 
     @cached_property
     def _min_noise(self) -> Tensor:
         """The noise, raised to the jitter."""
-        return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * self.variances)
+        return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * (self.prior.variances + self.noise))
 
     @cached_property
     def given_rows(self) -> Factor:
@@ -70,40 +64,25 @@ class NoisyPrior:
         """Whether no noise is less than the jitter."""
         return bool((self.noise == self._min_noise).all())
 
-    @property
-    def _has_few_coordinates(self) -> bool:
-        return self.prior.num_shared < self.prior.num_rows
+    @cached_property
+    def _precisions(self) -> Tensor:
+        """The diagonal of `Gamma^-1`, `m`; by latent coordinates if those that blocks share are fewer than rows."""
+        if not (self._has_few_coordinates and self._is_enough):
+            return torch.cholesky_inverse(self.cholesky).diagonal()
+        left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
+        return left.clamp(min=torch.finfo(left.dtype).eps, max=1.0) / self.noise
 
     def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`.
-
-        By latent coordinates if those that blocks share are fewer than rows and every row has noise.
-        """
-        if self._has_few_coordinates and bool((self.noise > 0).all()):
+        r"""The diagonal of `Gamma^-1`, `m`, and its product with residuals, `k x m`."""
+        if self._has_few_coordinates and self._is_enough:
             T = 1 / self.noise
-            left = 1 - T * self.given_rows.moments.variance
-            return T * left, T * (residual - self.given_rows.times(T * residual))
-        inverse = torch.cholesky_inverse(self.cholesky)
-        return inverse.diagonal(), residual @ inverse
+            return self._precisions, T * (residual - self.given_rows.times(T * residual))
+        return self._precisions, torch.cholesky_solve(residual.mT, self.cholesky).mT
 
     @property
     def own_variances(self) -> Tensor:
         """The variance of every row given all others; its noise, a lower bound, if latent coordinates are drawn too."""
-        if self.prior.is_low_rank:
-            return self.noise
-        if self.prior.num_shared < self.prior.rank and self._is_enough:  # by blocks
-            left = 1 - self.given_rows.moments.variance / self.noise  # at least noise / own variance; rounding only
-            return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
-        return 1 / torch.cholesky_inverse(self.cholesky).diagonal()
-
-    @property
-    def has_full_rank(self) -> bool:
-        """Whether no row is determined by others, up to rounding."""
-        if self.prior.is_low_rank:
-            return False
-        factor, info = torch.linalg.cholesky_ex(self.covariance)
-        pivots = factor.diagonal().square()
-        return not bool(info) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
+        return self.noise if self.prior.is_low_rank else 1 / self._precisions
 
     @property
     def num_normals(self) -> int:
@@ -127,13 +106,6 @@ class NoisyPrior:
         variance = self.cholesky.square().sum(-1)
         return torch.diagonal_scatter(self.prior.covariance, variance)
 
-    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates of the prior to start chains from."""
-        return self._randn(num_draws, self.prior.rank, generator)
-
-    def _randn(self, num_draws: int, size: int, generator: torch.Generator | None) -> Tensor:
-        return torch.randn(num_draws, size, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
-
     def expected_latent(self, residual: Tensor) -> Tensor:
         """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
         given, precision = self.given_rows, 1 / self._min_noise
@@ -149,8 +121,8 @@ class NoisyPrior:
         Rows without noise fix their directions exactly.
         """
         residual, k = residual.to(self.noise), residual.shape[-2]
-        z = self.sample_latent(k, generator)
-        noise = self._min_noise.sqrt() * self._randn(k, self.prior.num_rows, generator)
+        z = standard_normal((k, self.prior.rank), self.noise, generator)
+        noise = self._min_noise.sqrt() * standard_normal((k, self.prior.num_rows), self.noise, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
         fixes = self._min_noise > self.noise
         if bool(fixes.any()):
@@ -167,20 +139,14 @@ class NoisyPrior:
         if self.noise.dtype != torch.float64:
             return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
         given, precision = self.given_rows, 1 / self._min_noise
-        if self._has_few_coordinates:
-            some = _evenly(self.prior.num_shared, self.noise.device)
-            watched: Map = lambda residual: given.shared_given(precision * residual)[..., some]  # noqa: E731
-        else:
-            gain = (precision * given.covariance_rows()(_evenly(self.prior.num_rows, self.noise.device))).mT
-            watched = lambda residual: residual @ gain  # noqa: E731
+        few, size = self._has_few_coordinates, min(self.prior.num_shared, self.prior.num_rows)
+        some = torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=precision.device, dtype=torch.float64)
+        some = some.round().long()
+        gain = None if few else (precision * given.covariance_rows(some)).mT
 
-        def with_length(residual: Tensor) -> Tensor:
-            values = watched(residual.to(self.noise))
+        def watched(residual: Tensor) -> Tensor:
+            residual = residual.to(self.noise)
+            values = given.shared_given(precision * residual)[..., some] if gain is None else residual @ gain
             return torch.cat([values, values.square().sum(-1, keepdim=True)], dim=-1)
 
-        return with_length
-
-
-def _evenly(size: int, device: torch.device) -> Tensor:
-    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
-    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
+        return watched

@@ -6,15 +6,11 @@ Sums over rows go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W) R`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
-
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.priors.base import Map
-from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, Map
 
 # Variance of the noiseless part of a row, as a share of what it would be if all its terms added up, below which sums by
 # pairs of points lose digits.
@@ -45,22 +41,12 @@ class WeightedPrior(LowRankPrior):
     def map(self, change: Map) -> WeightedPrior:
         return WeightedPrior(self.index.to(change(self.matrix).device), change(self.weight), change(self.matrix))
 
-    def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """For every pair of terms of a row, its place in an `n x n` matrix and the product of the weights."""
-        n, terms = self.matrix.shape[0], range(self.index.shape[-1])
-        for a in terms:
-            yield self.index[:, a] * (n + 1), self.weight[:, a].square()
-        for a, b in combinations(terms, 2):
-            for first, second in ((a, b), (b, a)):
-                yield self.index[:, first] * n + self.index[:, second], self.weight[:, a] * self.weight[:, b]
-
     def _by_pairs(self, precision: Tensor) -> Tensor:
         """`W^T diag(precision) W`."""
         n = self.matrix.shape[0]
-        sums = self.matrix.new_zeros(n * n)
-        for place, product in self._pairs():
-            sums.index_add_(0, place, precision * product)
-        return sums.view(n, n)
+        place = self.index.unsqueeze(-1) * n + self.index.unsqueeze(-2)
+        product = (precision.unsqueeze(-1) * self.weight).unsqueeze(-1) * self.weight.unsqueeze(-2)
+        return self.matrix.new_zeros(n * n).index_add_(0, place.flatten(), product.flatten()).view(n, n)
 
     def _by_points(self, values: Tensor) -> Tensor:
         """`values W`, `k x n` for `k x m`."""
@@ -85,11 +71,8 @@ class WeightedPrior(LowRankPrior):
 
     def times(self, latent: Tensor) -> Tensor:
         at = latent @ self.matrix.mT
-        terms = (at[..., i].mul_(w) for i, w in zip(self.index.mT, self.weight.mT, strict=True))
-        total = next(terms)
-        for term in terms:
-            total += term
-        return total
+        terms = [at[..., i].mul_(w) for i, w in zip(self.index.mT, self.weight.mT, strict=True)]
+        return sum(terms[1:], terms[0])
 
     def transposed_times(self, rows: Tensor) -> Tensor:
         return self._by_points(rows) @ self.matrix
@@ -101,11 +84,12 @@ class WeightedPrior(LowRankPrior):
         return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT.contiguous())
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        with torch.no_grad():
-            R, inverse = self.matrix, torch.cholesky_inverse(cholesky)
+        R = self.matrix
+
+        def slope() -> Tensor:
             g = self._by_points(pull).unsqueeze(-1)
-            slope = g @ (g.mT @ R)
-            slope -= self._by_pairs(precision) @ (R @ inverse)
+            return g @ (g.mT @ R) - self._by_pairs(precision) @ (R @ torch.cholesky_inverse(cholesky))
+
         return with_slope(value, R, slope)
 
 

@@ -136,32 +136,20 @@ class ExpectationPropagation:
         """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
         and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
-        return _log_normalizer(self)
-
-
-def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
-    distribution, moments, tau = ep.distribution, ep.factor.moments, ep.sites.precision
-    nu = torch.where(moments.reference == 0, ep.sites.shift, torch.zeros_like(tau))
-    cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, moments.cavity_deviation
-    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
-    spread = 1 + tau * cavity_variance
-    quadratic = 2 * cavity_deviation * nu + nu.square() * cavity_variance - tau * cavity_deviation.square()
-    log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
-    value = distribution.times_count(log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
-    if not torch.is_grad_enabled():
-        return value
-    # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
-    g = ep.mean_slope.detach()
-    value = ep.factor.with_slope(value, g)
-    value = with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
-    return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
-
-
-def _informative(distribution: TruncatedNormal) -> Tensor | None:
-    """1 for rows that tell something and 0 for those that are all noise, `batch_shape x m`; `None` if all do."""
-    noise = distribution.noise
-    tells = distribution.gamma_diagonal - noise > ALL_NOISE * noise
-    return None if bool(tells.all()) else tells.to(noise)
+        distribution, tau, deviation = self.distribution, self.sites.precision, self.factor.moments.cavity_deviation
+        nu = torch.where(self.factor.moments.reference == 0, self.sites.shift, 0.0)
+        log_factor = distribution.factor.log_probability(self.cavity_mean, self.cavity_variance)
+        spread = 1 + tau * self.cavity_variance
+        quadratic = 2 * deviation * nu + nu.square() * self.cavity_variance - tau * deviation.square()
+        log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+        value = distribution.times_count(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
+        if not torch.is_grad_enabled():
+            return value
+        # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
+        g = self.mean_slope.detach()
+        value = self.factor.with_slope(value, g)
+        value = with_slope(value, distribution.mean, lambda: g)
+        return with_slope_of_sites(value, distribution, self.factor, self.sites) if self.non_negative else value
 
 
 def _residual(
@@ -200,7 +188,9 @@ def expectation_propagation(
             sites, factor = none, multiply_sites(distribution, none)
         if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
-        informative = _informative(distribution)
+        # 1 for rows that tell something and 0 for those that are all noise; `None` if all do
+        tells = distribution.gamma_diagonal - distribution.noise > ALL_NOISE * distribution.noise
+        informative = None if bool(tells.all()) else tells.to(distribution.noise)
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
         steps = Steps(distribution)
         best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
@@ -211,7 +201,8 @@ def expectation_propagation(
             residual = _residual(distribution, factor, sites, target, informative)
             better = residual < least
             if bool(better.any()):
-                best = _where(better, sites, best)
+                pairs = zip(sites, best, strict=True)
+                best = Sites(*(torch.where(better.unsqueeze(-1), *pair) for pair in pairs))
                 least = torch.where(better, residual, least)
                 if bool((least < 0.5 * progress).any()):
                     last_progress, progress = iteration, torch.minimum(least, progress)
@@ -244,15 +235,7 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return ExpectationPropagation(
-        distribution=distribution,
-        sites=sites,
-        factor=factor,
-        residual=residual,
-        num_iterations=iteration,
-        converged=converged,
-        non_negative=non_negative,
-    )
+    return ExpectationPropagation(distribution, sites, factor, residual, iteration, converged, non_negative)
 
 
 @torch.no_grad()
@@ -262,21 +245,7 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
     factor = multiply_sites(distribution, sites)
     if factor is None:
         raise NanError("The covariance of the rows does not admit these sites.")
-    return ExpectationPropagation(
-        distribution=distribution,
-        sites=sites,
-        factor=factor,
-        residual=torch.zeros_like(factor.moments.mean[..., 0]),
-        num_iterations=0,
-        converged=True,
-    )
-
-
-def _where(condition: Tensor, sites: Sites, other: Sites) -> Sites:
-    """Sites where a condition, `batch_shape`, holds, and others elsewhere."""
-    if bool(condition.all()):
-        return sites
-    return Sites(*(torch.where(condition.unsqueeze(-1), *pair) for pair in zip(sites, other, strict=True)))
+    return ExpectationPropagation(distribution, sites, factor, torch.zeros_like(factor.log_det), 0, converged=True)
 
 
 def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, Factor] | None:

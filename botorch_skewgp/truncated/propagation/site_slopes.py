@@ -30,17 +30,18 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     fixed = distribution.map(Tensor.detach)
     mean, variance = factor.moments.mean.detach(), factor.moments.variance.detach()
     with torch.no_grad():
-        covariance = factor.covariance_rows()(torch.arange(m, device=mean.device))
+        covariance = factor.covariance_rows(torch.arange(m, device=mean.device))
         squares = covariance.square()
     inputs = [tensor.detach().requires_grad_() for tensor in (mean, variance, *sites)]
     terms, target = _terms(fixed, *inputs)
     explicit = torch.autograd.grad(terms.sum(), inputs, retain_graph=True)
     local = _local_derivatives(distribution, inputs, target)
     with torch.no_grad():
+        count = distribution.times_count(torch.ones_like(mean)).unsqueeze(-1)
         # what moves mean and variance of the rows moves the sites, by `d mean = V (d nu - mean d tau)` and the like
         response = covariance @ local[0]
-        by_precision = local[2] - _times_count(distribution, mean.unsqueeze(-1) * response + squares @ local[1])
-        by_shift = local[3] + _times_count(distribution, response)
+        by_precision = local[2] - count * (mean.unsqueeze(-1) * response + squares @ local[1])
+        by_shift = local[3] + count * response
         response = _times(covariance, explicit[0])
         of_precision = explicit[2] - distribution.times_count(
             mean * response + _times(squares, explicit[1]) + 0.5 * (variance + mean.square())
@@ -53,18 +54,18 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     target = match_moments(distribution, *_cavity(mean, variance, *sites), non_negative=True)
     moved = (multipliers * torch.cat(target, dim=-1)).sum(-1)
     value = value + moved - moved.detach()
-    # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance
+    # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance and g = shift - T mean
     precision, shift = (distribution.times_count(entry) for entry in sites)
-    g = shift - precision * mean
     pull = of_mean - precision * response
-    if distribution.mean.requires_grad:
-        value = with_slope(value, distribution.mean, pull)
-    prior = distribution.prior.map(lambda tensor: tensor).covariance  # what is kept may be without a graph
-    if prior.requires_grad:
+
+    def of_prior() -> Tensor:
         W = torch.eye(m).to(mean) - precision.unsqueeze(-1) * covariance
-        outer = pull.unsqueeze(-1) * g.unsqueeze(-2)
-        value = with_slope(value, prior, 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT)
-    return value
+        outer = pull.unsqueeze(-1) * (shift - precision * mean).unsqueeze(-2)
+        return 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT
+
+    value = with_slope(value, distribution.mean, lambda: pull)
+    # what is kept of the prior may be without a graph
+    return with_slope(value, distribution.prior.map(lambda tensor: tensor).covariance, of_prior)
 
 
 def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,11 +101,6 @@ def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], targ
             for derivative, pull in zip(derivatives, pulls, strict=True):
                 derivative[..., half * m : (half + 1) * m] += pull.unsqueeze(-1) * (same & own.unsqueeze(-2))
     return derivatives
-
-
-def _times_count(distribution: TruncatedNormal, values: Tensor) -> Tensor:
-    """Values, `... x m x k`, times the number of rows that each of the `m` stands for."""
-    return values if distribution.copies is None else values * distribution.copies.unsqueeze(-1)
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:

@@ -103,7 +103,12 @@ class Steps:
         if self._may_slip or self._failures < SETTINGS.max_failures:
             self._sites, self._changes = [*past, x][-self._memory :], [*changes, change][-self._memory :]
         extrapolates = residual <= (SETTINGS.near if past else -1.0)
-        plain = x + change if bool(extrapolates.all()) else x + self._next_step(residual).unsqueeze(-1) * change
+        plain = x + change
+        if not bool(extrapolates.all()):
+            shorter = (SETTINGS.shorter * self._step).clamp(min=SETTINGS.shortest)
+            longer = (SETTINGS.longer * self._step).clamp(max=1.0)
+            self._step = torch.where((residual > self._last) & ~self._was_extrapolated, shorter, longer)
+            plain = x + self._step.unsqueeze(-1) * change
         self._last, self._was_extrapolated = residual, extrapolates
         if not bool(extrapolates.any()):
             return Sites(*plain)
@@ -112,12 +117,6 @@ class Steps:
             return Sites(*plain)
         usable = extrapolates.unsqueeze(-1) if self._may_slip else extrapolates.unsqueeze(-1) & (ahead[0] >= 0)
         return Sites(*torch.where(usable, ahead, plain))
-
-    def _next_step(self, residual: Tensor) -> Tensor:
-        shorter = (SETTINGS.shorter * self._step).clamp(min=SETTINGS.shortest)
-        longer = (SETTINGS.longer * self._step).clamp(max=1.0)
-        self._step = torch.where((residual > self._last) & ~self._was_extrapolated, shorter, longer)
-        return self._step
 
 
 def _overshoot(x: Tensor, change: Tensor, past: Tensor, changes: Tensor, variance: Tensor) -> Tensor:

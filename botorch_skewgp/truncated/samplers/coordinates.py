@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import BorderedPrior, RowPrior, WeightedPrior
+from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
 from botorch_skewgp.truncated.priors.bordered import BorderedFactor
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -114,10 +114,10 @@ def _parts_of_blocks(factor: BorderedFactor) -> Sparse:
     return Sparse.of(torch.cat(rows), torch.cat(columns), torch.cat(values), (m, first))
 
 
-def num_entries(prior: RowPrior) -> int:
+def num_entries(prior: LowRankPrior) -> int:
     """The entries of the matrices by which coordinates of a prior become rows."""
     if isinstance(prior, BorderedPrior):
-        return prior.root.numel() + sum(index.numel() * prior.block_root.shape[-1] for index in prior.blocks.index)
+        return prior.matrix.numel() + sum(index.numel() * prior.block_root.shape[-1] for index in prior.blocks.index)
     if isinstance(prior, WeightedPrior):
         return prior.matrix.numel()
     return prior.num_rows * prior.rank

@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform
+from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Softness of the bounds, in standard deviations of the rows, from the first to the last attempt.
@@ -30,39 +30,24 @@ def feasible_start(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Tensor:
-    """Find rows inside their bounds, `num_chains x m`: draws of `h` and of `u` given `h` where every row has noise,
-    rows on their own where `Gamma` has full rank; else all chains leave `feasible_point`. Raises `ContradictionError`.
+    """Find rows inside their bounds, `num_chains x m`: draws of `h` where every row has noise, else all chains' `h` is
+    that at `feasible_point`; and draws of `u` given `h`. Raises `ContradictionError`.
     """
-    like, noisy_prior = distribution.mean, distribution.noisy_prior
-    if bool((distribution.noise > 0).all()):
-        if approximation is None:
-            latent = noisy_prior.sample_latent(num_chains, generator)
-        else:
-            mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
-            shape = (num_chains, len(mean))
-            latent = mean + torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator) @ root.mT
-        h = distribution.noiseless(latent)
-        return distribution.factor.draw_given(h, open_uniform(h, generator))
-    if noisy_prior.has_full_rank:
-        centre, variance = distribution.mean, distribution.gamma_diagonal
-        if approximation is not None:
-            centre = distribution.noiseless(approximation.latent_mean.to(like).unsqueeze(0)).squeeze(0)
-            root = distribution.prior.times(approximation.latent_root.to(like).mT)
-            variance = root.square().sum(-2) + distribution.noise
-        # a row without spread in the approximation still needs a scale
-        least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
-        scale = torch.maximum(variance, least).sqrt()
-        centre = centre.expand(num_chains, -1)
-        return distribution.factor.draw(centre, scale, open_uniform(centre, generator))
-    h = _between_walls(distribution, approximation).expand(num_chains, -1)
+    like = distribution.mean
+    if not bool((distribution.noise > 0).all()):
+        h = _between_walls(distribution, approximation).expand(num_chains, -1)
+    elif approximation is None:
+        h = distribution.noiseless(standard_normal((num_chains, distribution.prior.rank), like, generator))
+    else:
+        mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
+        h = distribution.noiseless(mean + standard_normal((num_chains, len(mean)), like, generator) @ root.mT)
     return distribution.factor.draw_given(h, open_uniform(h, generator))
 
 
 def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
-    if bool((distribution.noise > 0).all()) or distribution.noisy_prior.has_full_rank:
-        return
-    _between_walls(distribution, approximation)
+    if not bool((distribution.noise > 0).all()):
+        _between_walls(distribution, approximation)
 
 
 def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:

@@ -7,13 +7,11 @@ Gaussian of expectation propagation its log is, up to a constant,
     `-w^T w / 2 + U(w)`,  `U(w) = sum_i count_i (log f_i(h_i) - log site_i(h_i))`.
 
 A trajectory alternates kicks by the gradient of `U` with rotations of `(w, p)`, the exact motion in the Gaussian
-([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian,
-and a good one leaves hardly a force. Rows without noise are walls, `h_i` being linear in `w`: a rotation is reflected
-there ([Pakman2014exact]_, section 2).
+([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian.
+Rows without noise are walls, at which rotations are reflected ([Pakman2014exact]_, section 2).
 
-Rotations become more until trajectories are accepted. The Gaussian is stretched along rows that spread more than it
-says: where all answers about an item point to one side its tail towards that side is far too light, which is why it
-serves as coordinates here, and not as a proposal.
+The Gaussian is stretched along rows that spread more than it says: where all answers about an item point to one side
+its tail towards that side is far too light, which is why it serves as coordinates here, and not as a proposal.
 
 .. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
 .. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
@@ -33,7 +31,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.row_factor import open_uniform
+from botorch_skewgp.truncated.row_factor import open_uniform, standard_normal
 from botorch_skewgp.truncated.samplers.coordinates import Coordinates, coordinates_of
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
@@ -77,27 +75,13 @@ class Stretch(NamedTuple):
         """Coordinates of the first Gaussian; of a gradient in these that in `w`."""
         return w + self.directions.mT @ ((self.scale - 1) * (self.directions @ w))
 
-    def inverse(self, first: Tensor) -> Tensor:
-        """The inverse map."""
-        return self._replace(scale=1 / self.scale)(first)
-
 
 class HamiltonianSampler(Sampler):
     """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
 
-    It serves many rows over few coordinates, rows that stand for several and answers that may be slips, on any device:
-    all chains move as one matrix. Where the noise is small beside what is unknown it takes many rotations.
-
-    Positions are coordinates that are standard normal under the Gaussian, in double precision. `start` makes the first
-    state and tunes the sampler.
-
-    Expectation propagation need not be at its fixed point. Raises `ValueError` if answers of rows without noise may be
-    slips.
-
-    Example:
-        >>> sampler = HamiltonianSampler(distribution, expectation_propagation(distribution))
-        >>> state, positions, info = sampler.run(sampler.start(64, generator), num_steps=32, generator=generator)
-        >>> rows = sampler.rows(positions, generator)
+    All chains move as one matrix. Positions are coordinates that are standard normal under the Gaussian, which need not
+    be at the fixed point, in double precision; `start` makes the first state and tunes the sampler. Raises `ValueError`
+    if answers of rows without noise may be slips.
     """
 
     def __init__(
@@ -123,16 +107,13 @@ class HamiltonianSampler(Sampler):
         self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), double.mean.new_zeros(0, 1))
         self._set_wall_normals()
         self.num_rotations, self.acceptance = tuning.fewest, 0.0
+        self._at_a_time = max(32, tuning.max_entries // max(1, double.num_rows))
         self._watched = self._stretch.directions.mT
-
-    @property
-    def num_stretched(self) -> int:
-        """The number of directions along which the Gaussian is stretched."""
-        return len(self._stretch.scale)
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
         """`U` and its gradient. Values `k`, and gradients `p x k`, at positions `p x k`."""
-        first = self._stretch(w) if self.num_stretched else w
+        is_stretched = len(self._stretch.scale) > 0
+        first = self._stretch(w) if is_stretched else w
         h = self._coordinates.times(first)
         value, slope = (part.mT for part in self._factor.log_likelihood_and_slope(h.mT))
         if len(self._exact):
@@ -146,7 +127,7 @@ class HamiltonianSampler(Sampler):
             total = self._double.copies @ value
             slope.mul_(self._double.copies.unsqueeze(-1))
         gradient = self._coordinates.transposed_times(slope)
-        if self.num_stretched:
+        if is_stretched:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
             return total, self._stretch(gradient - first) + w
         return total, gradient
@@ -170,7 +151,8 @@ class HamiltonianSampler(Sampler):
             first = self._stretch(state.position.mT)
             if not self._fit_stretch(positions[tuning.round_length // 2 :].flatten(0, 1).mT):
                 break
-            state = self.init(self._stretch.inverse(first).mT)
+            inverse = self._stretch._replace(scale=1 / self._stretch.scale)
+            state = self.init(inverse(first).mT)
         state, positions, _ = self.run(state, 2 * tuning.round_length, generator)
         self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
         return state
@@ -191,8 +173,10 @@ class HamiltonianSampler(Sampler):
         """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
         size = self.tuning.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
-            point = feasible_point(self._walls_alone(), self._normals, self._normals.new_zeros(self._coordinates.size))
-            p = torch.randn(len(point), num_chains, dtype=point.dtype, device=point.device, generator=generator)
+            zero, (lower, upper) = torch.zeros_like(self._squares), (bound.squeeze(-1) for bound in self._room)
+            walls = TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
+            point = feasible_point(walls, self._normals, self._normals.new_zeros(self._coordinates.size))
+            p = standard_normal((len(point), num_chains), point, generator)
             turn = torch.full_like(p[0], RIGHT_ANGLE)
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
         w, value = self.propose(size, generator)
@@ -207,10 +191,8 @@ class HamiltonianSampler(Sampler):
 
     def propose(self, num_draws: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Positions drawn from the Gaussian, `p x num_draws`, and the logs of their importance weights."""
-        shape = (self._coordinates.size, num_draws)
-        w = torch.randn(shape, dtype=torch.double, device=self._double.mean.device, generator=generator)
-        size = max(32, self.tuning.max_entries // max(1, self.distribution.num_rows))
-        return w, torch.cat([self.potential(part)[0] for part in w.split(size, -1)])
+        w = standard_normal((self._coordinates.size, num_draws), self._double.mean, generator)
+        return w, torch.cat([self.potential(part)[0] for part in w.split(self._at_a_time, -1)])
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain by one trajectory; the info counts evaluations of the gradient."""
@@ -244,7 +226,7 @@ class HamiltonianSampler(Sampler):
         w, value, slope = state.position.mT, state.log_likelihood, state.slope.mT
         turn, coin = torch.rand(2, w.shape[-1], dtype=w.dtype, device=w.device, generator=generator)
         turn = angle * (1 + self.tuning.jitter * (2 * turn - 1))
-        p = torch.randn(w.shape, dtype=w.dtype, device=w.device, generator=generator)
+        p = standard_normal(w.shape, w, generator)
         before = value - 0.5 * (p.square() + w.square()).sum(0)
         half = 0.5 * turn
         for _ in range(self.num_rotations):
@@ -295,12 +277,6 @@ class HamiltonianSampler(Sampler):
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
-    def _walls_alone(self) -> TruncatedNormal:
-        """The rows without noise, whose latent coordinates are positions."""
-        zero = torch.zeros_like(self._room[0].squeeze(-1))
-        lower, upper = (bound.squeeze(-1) for bound in self._room)
-        return TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
-
     def _fit_stretch(self, w: Tensor) -> bool:
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
         misfit, expected = self.tuning.misfit, self._approximation.variance.to(w)
@@ -308,7 +284,8 @@ class HamiltonianSampler(Sampler):
         left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()
         # the present Gaussian, along its own directions too
-        present = spread + ((self._stretch.scale.square() - 1) * self._along(self._stretch.directions).square()).sum(0)
+        along = self._coordinates.linear(self._stretch.directions.mT).mT  # j x m
+        present = spread + ((self._stretch.scale.square() - 1) * along.square()).sum(0)
         if not bool((h.var(-1) > misfit * present).any()):
             return False
         directions: list[Tensor] = []
@@ -332,10 +309,6 @@ class HamiltonianSampler(Sampler):
         self._set_wall_normals()
         return True
 
-    def _along(self, directions: Tensor) -> Tensor:
-        """What rows change along directions of the first Gaussian, `j x m`."""
-        return self._coordinates.linear(directions.mT).mT
-
     def noiseless(self, positions: Tensor) -> Tensor:
         """Noiseless rows `h`, `k x m`, at positions, `k x p`."""
         return self._coordinates.times(self._stretch(positions.mT)).mT
@@ -352,9 +325,8 @@ class HamiltonianSampler(Sampler):
         """Draw rows `u`, `... x m`, given positions `... x p`; a row that stands for several gets their mean."""
         flat = positions.reshape(-1, positions.shape[-1])
         rows = flat.new_empty(len(flat), self.distribution.num_rows)
-        size = max(32, self.tuning.max_entries // max(1, self.distribution.num_rows))
-        for first in range(0, len(flat), size):
-            rows[first : first + size] = self._rows(self.noiseless(flat[first : first + size]), generator)
+        for part, result in zip(flat.split(self._at_a_time), rows.split(self._at_a_time), strict=True):
+            result.copy_(self._rows(self.noiseless(part), generator))
         return rows.to(self.distribution.mean).reshape(*positions.shape[:-1], -1)
 
     def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -1,15 +1,14 @@
 r"""Linear elliptical slice sampling with reflections: exact Hamiltonian Monte Carlo of a truncated normal.
 
-LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
-`v` of the same Gaussian, and cuts it where a row leaves its bounds. Here the ellipse is followed for a fixed time
-`horizon`, and where row `i` reaches a bound the velocity is reflected in the metric of `Gamma`,
+The ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw `v` of the same Gaussian, which LIN-ESS
+[Gessner2020integrals]_ cuts at bounds, is followed for a fixed time, and where row `i` reaches a bound the velocity is
+reflected in the metric of `Gamma`,
 
     v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
 
-which keeps `v' Gamma^-1 v` and turns `v_i` around. At walls of finite height, of answers that may be slips, rows are
-refracted, see `trajectories.eager`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in
-the coordinates of the rows, where they cost `O(m)` and need no solve, no step size and no rejection. With `horizon =
-pi/2` an unhindered trajectory ends in an independent draw.
+which keeps `v' Gamma^-1 v` and turns `v_i` around; at walls of finite height rows are refracted, see
+`trajectories.eager`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in the coordinates of
+the rows, where they cost `O(m)` and need no solve, no step size and no rejection.
 
 Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v sin t = l` are the roots of
 `(x + l) T^2 - 2 v T + (l - x) = 0`. At a root the velocity is `-+ D`, `D = sqrt(v^2 + x^2 - l^2)`, and the row falls
@@ -27,70 +26,62 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Callable
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
+from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError, UnsupportedError
+from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import EagerTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
+HORIZON = math.pi / 2  # of a trajectory: unhindered it ends in an independent draw
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
+MAX_ROWS = 2**15  # whose covariance, 8.6 GB, is built
 TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
 CHUNK_BYTES = 2**28  # of velocities drawn at a time, for many steps in one matrix product
-BACKENDS = ("auto", "eager", "numba")  # "auto" is numba on CPUs where it is installed, and eager torch elsewhere
 _logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
     r"""Linear elliptical slice sampling with reflections (see this module's first lines).
 
-    A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator all backends give the same
-    chains up to rounding.
-
-    Example:
-        >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
-        >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
-        >>> state, positions, info = sampler.run(sampler.init(start), num_steps=100, generator=generator)
-        >>> rows = sampler.rows(positions)
+    A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator compiled and eager trajectories
+    are the same up to rounding. Raises `UnsupportedError` for more than `MAX_ROWS` rows.
     """
 
-    def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, backend: str = "auto") -> None:
-        """The horizon is in `(0, pi)`, else a `ValueError`."""
+    def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:
+        """Trajectories are compiled where `uses_numba` says so if `None`."""
         super().__init__(distribution)
-        if not 0 < horizon < math.pi:
-            raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
-        self.horizon = horizon
-        mean, heights = distribution.mean.detach(), distribution.heights
+        if distribution.num_rows > MAX_ROWS:
+            raise UnsupportedError(
+                f"The reflective sampler needs the covariance of all rows, {8e-9 * distribution.num_rows**2:.0f} GB "
+                f"for {distribution.num_rows}, and builds it for at most {MAX_ROWS}. Give the rows (more) noise, merge "
+                'those that say the same, or use DrawSettings(sampler="hamiltonian").'
+            )
+        mean, noisy_prior = distribution.mean.detach(), as_double(distribution).noisy_prior
         # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
         widths = distribution.upper - distribution.lower
         scale = distribution.gamma_diagonal.sqrt()
-        crossings = float((scale * horizon / widths).sum())
+        crossings = float((scale * HORIZON / widths).sum())
         # A row that is z standard deviations in a tail falls back to its bound about z times.
         beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
         falls = float(beyond.clamp(min=0).sum())
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
-        noisy_prior = as_double(distribution).noisy_prior
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
-        self.backend = choose_backend(backend, mean.device)
-        gamma = noisy_prior.coloured_covariance.to(mean).detach()
-        bounds = (gamma, (distribution.lower - mean).detach(), (distribution.upper - mean).detach())
-        limits = (horizon, self.max_reflections)
-        self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-        if self.backend == "eager":
-            self._trajectories = EagerTrajectories(*bounds, *limits, heights)
-        elif heights is None:
+        compiled = uses_numba(mean.device) if compiled is None else compiled
+        if compiled:
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
-
-            self._trajectories = NumbaTrajectories(*bounds, *limits)
-        else:
-            from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
-
-            self._trajectories = NumbaRefraction(*bounds, heights, *limits)
+        self._trajectories = (NumbaTrajectories if compiled else EagerTrajectories)(
+            noisy_prior.coloured_covariance.to(mean).detach(),
+            (distribution.lower - mean).detach(),
+            (distribution.upper - mean).detach(),
+            (HORIZON, self.max_reflections),
+            distribution.heights,
+        )
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
@@ -113,9 +104,7 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         for first in range(0, num_steps, chunk):
             steps = min(chunk, num_steps - first)
             shape = (steps * chains, self._num_normals)
-            normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
-            velocities = self._colour(normal).reshape(steps, chains, m)
-            del normal  # as large as the velocities
+            velocities = self._colour(standard_normal(shape, position, generator)).reshape(steps, chains, m)
             positions, counts, excess = self._trajectories(position, velocities)
             self._check(counts, excess, position.dtype)
             total = total + counts
@@ -161,27 +150,10 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
 
 def uses_numba(device: torch.device) -> bool:
     """Whether numba compiles for `device` and is installed."""
-    return choose_backend("auto", device) == "numba"
-
-
-def choose_backend(name: str, device: torch.device) -> str:
-    """The backend on a device; one that is named raises `ImportError` or `ValueError` where it cannot run."""
-    if name not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
-    if name == "eager":
-        return name
-    if name == "auto":
-        if device.type != "cpu":
-            return "eager"
-        if find_spec("numba") is not None:
-            return "numba"
+    if device.type == "cpu" and find_spec("numba") is None:
         log_missing_numba()
-        return "eager"
-    if find_spec(name) is None:
-        raise ImportError(f"backend={name!r} needs {name}; the extra `fast` installs it.")
-    if device.type != "cpu":
-        raise ValueError(f"backend={name!r} runs on cpu, the distribution is on {device.type}; use 'auto'.")
-    return name
+        return False
+    return device.type == "cpu"
 
 
 @functools.cache

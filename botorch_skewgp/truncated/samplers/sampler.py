@@ -20,10 +20,10 @@ class SamplerState(NamedTuple):
 
 
 class SamplerInfo(NamedTuple):
-    """Reflections, or gradients, of every chain; and functions of positions whose means are zero for exact draws."""
+    """What a run tells of its chains."""
 
-    num_evaluations: Tensor  # num_chains
-    scores: Tensor | None = None  # num_steps x num_chains x j
+    num_evaluations: Tensor  # num_chains; reflections, or gradients
+    scores: Tensor | None = None  # num_steps x num_chains x j; of mean zero for exact draws
 
 
 class Sampler(ABC):
@@ -78,8 +78,7 @@ class RowSampler(Sampler):
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `... x m`, to rows `u`, `... x m`, inside the bounds; `generator` is not used."""
-        factor = self.distribution.factor
         rows = self.distribution.mean + positions
         if self.distribution.heights is not None:
-            return factor.clamp(rows)
-        return rows.clamp_(factor.lower, factor.upper)  # adding rounds; in place: it is large
+            return self.distribution.factor.clamp(rows)
+        return rows.clamp_(self.distribution.lower, self.distribution.upper)  # adding rounds; in place: it is large

@@ -4,15 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import (
-    BorderedPrior,
-    DensePrior,
-    LowRankPrior,
-    NoisyPrior,
-    RowPrior,
-    Sites,
-    WeightedPrior,
-)
+from botorch_skewgp.truncated.priors import BorderedPrior, DensePrior, LowRankPrior, NoisyPrior, Sites, WeightedPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 M, N = 40, 7
 
@@ -31,7 +25,7 @@ def wide_form(root: Tensor, within: Tensor, block: Tensor) -> Tensor:
     return torch.stack(columns, dim=-1)
 
 
-def bordered(num_columns: int, seed: int) -> tuple[RowPrior, Tensor, list[Tensor]]:
+def bordered(num_columns: int, seed: int) -> tuple[LowRankPrior, Tensor, list[Tensor]]:
     block = torch.randint(6, (M,), generator=torch.Generator().manual_seed(seed))
     within = randn(M, num_columns, seed=seed + 2)
     within[::5] = 0  # rows that share nothing
@@ -41,7 +35,7 @@ def bordered(num_columns: int, seed: int) -> tuple[RowPrior, Tensor, list[Tensor
     return BorderedPrior(root, within, block), wide_form(root, within, block), [root, within]
 
 
-def make(kind: str) -> tuple[RowPrior, Tensor, list[Tensor]]:
+def make(kind: str) -> tuple[LowRankPrior, Tensor, list[Tensor]]:
     """A prior, its root, and the tensors with derivatives."""
     if kind == "dense":
         F = randn(M, M, seed=3) + 3 * torch.eye(M, dtype=torch.float64)
@@ -109,7 +103,7 @@ def test_products_with_sites(kind, which):
         torch.testing.assert_close(factor.log_det, 0.5 * torch.logdet(A), **close)
         vectors = randn(3, M, seed=14)
         torch.testing.assert_close(factor.times(vectors), vectors @ V, **close)
-        torch.testing.assert_close(factor.covariance_rows()(torch.tensor([3, 0])), V[[3, 0]], **close)
+        torch.testing.assert_close(factor.covariance_rows(torch.tensor([3, 0])), V[[3, 0]], **close)
         latent = vectors @ F @ of_latent
         torch.testing.assert_close(factor.latent_given(vectors), latent, **close)
         torch.testing.assert_close(factor.latent_mean, of_latent @ F.mT @ offset, **close)
@@ -117,6 +111,7 @@ def test_products_with_sites(kind, which):
         k = prior.num_shared
         torch.testing.assert_close(factor.shared_given(vectors), latent[:, :k], **close)
         torch.testing.assert_close(factor.shared_root @ factor.shared_root.mT, of_latent[:k, :k], **close)
+        torch.testing.assert_close(factor.shared_coordinates[0], factor.latent_mean[:k], **close)
         slope = g.outer(g) - tau.unsqueeze(-1) * torch.linalg.inv(torch.eye(M).double() + F @ F.mT * tau)
     C = leaves[0] if kind == "dense" else F @ F.mT
     wanted = torch.autograd.grad((0.5 * slope * C).sum(), leaves, retain_graph=True)
@@ -145,6 +140,13 @@ def test_rows_with_noise(kind, noise_free):
         if noise_free:  # whose pulls are large; those of the others must not lose digits beside them
             close = {"rtol": 1e-7, "atol": 1e-7}
         torch.testing.assert_close(noisy.expected_latent(residual), residual @ inverse @ F, **close)
+        own = noise if prior.is_low_rank else 1 / inverse.diagonal()  # latent coordinates are drawn too, or not
+        torch.testing.assert_close(noisy.own_variances, own, rtol=1e-5, atol=1e-9)
+        watched, few = noisy.expectations()(residual), prior.num_shared < M
+        of_values = residual @ inverse @ (F[:, : prior.num_shared] if few else C)
+        few_digits = {"rtol": 1e-3, "atol": 1e-3} if noise_free else close  # a jitter is in what is watched
+        torch.testing.assert_close(watched[:, :-1], of_values, **few_digits)
+        torch.testing.assert_close(watched[:, -1], watched[:, :-1].square().sum(-1))
         colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
         torch.testing.assert_close(colour.mT @ colour, noisy.coloured_covariance)
         torch.testing.assert_close(noisy.coloured_covariance, gamma)
@@ -156,3 +158,22 @@ def test_rows_with_noise(kind, noise_free):
         assert ((latent.var(0) - spread.diagonal()).abs() <= 0.12 * spread.diagonal() + 1e-6).all()
         rows = prior.times(latent)[:, noise == 0]
         torch.testing.assert_close(rows, residual[0, noise == 0].expand_as(rows), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(("seed", "m", "p"), [(0, 50, 4), (1, 260, 9), (2, 40, 45)])
+def test_propagation_over_blocks_and_its_gradient_are_those_of_the_dense_matrix(seed, m, p):
+    U, N, mean = 1.5 * randn(m, 3, seed=seed), randn(m, p, seed=seed + 10), 0.3 * randn(m, seed=seed + 20)
+    block = torch.randint(12, (m,), generator=torch.Generator().manual_seed(seed))  # of one to about ten rows
+    upper = torch.where(torch.arange(m) % 3 == 0, 1.5, torch.inf).to(mean)
+    results = []
+    for dense in (False, True):
+        leaves = [x.clone().requires_grad_() for x in (U, N, mean)]
+        prior = BorderedPrior(*leaves[:2], block)
+        rows = TruncatedNormal(
+            leaves[2], prior.covariance if dense else prior, torch.full_like(mean, -0.2), upper, torch.ones_like(mean)
+        )
+        approximation = expectation_propagation(rows, tolerance=1e-11)
+        value = approximation.log_normalizer
+        results.append([value.detach(), approximation.variance, *torch.autograd.grad(value, leaves)])
+    for bordered, dense in zip(*results, strict=True):
+        assert torch.allclose(bordered, dense, rtol=1e-7, atol=1e-8)

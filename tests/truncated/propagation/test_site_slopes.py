@@ -12,7 +12,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Choice
-from botorch_skewgp.truncated.priors import LowRankPrior, RowPrior
+from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.priors.bordered import BorderedPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior
 from botorch_skewgp.truncated.propagation import expectation_propagation as module
@@ -31,7 +31,7 @@ def problem(kind: str, joined: bool, counted: bool, seed: int, parameters: Tenso
     g = torch.Generator().manual_seed(seed)
     matrices = [math.sqrt(50) * torch.randn(NUM_ROWS, 3, dtype=torch.double, generator=g) for _ in range(2)]
     root = matrices[0] + parameters[0] * matrices[1]
-    prior: RowPrior = LowRankPrior(root)
+    prior: LowRankPrior = LowRankPrior(root)
     if kind == "weighted":
         index = torch.stack([torch.randperm(6, generator=g)[:2] for _ in range(NUM_ROWS)])
         values = torch.cat([root[:6], root[6:12]], dim=-1).triu()
@@ -83,27 +83,20 @@ def test_derivatives_are_those_of_the_value(
 def test_a_batch_has_the_derivatives_of_its_members() -> None:
     zero = torch.zeros(5, dtype=torch.double, requires_grad=True)
     members = [problem("low rank", False, False, seed, zero) for seed in (2, 5)]
-    single = [
-        torch.autograd.grad(
-            expectation_propagation(member, tolerance=1e-11, non_negative=True).log_normalizer, zero, retain_graph=True
-        )[0]
-        for member in members
-    ]
+    values = [expectation_propagation(m, tolerance=1e-11, non_negative=True).log_normalizer for m in members]
+    single = [torch.autograd.grad(value, zero, retain_graph=True)[0] for value in values]
     prior = LowRankPrior.stack([member.prior for member in members])
     assert prior is not None
-    batch = TruncatedNormal(
-        *(
-            prior if name == "prior" else torch.stack([getattr(member, name) for member in members])
-            for name in ("mean", "prior", "lower", "upper", "noise")
-        ),
-        heights=Heights.stack([member.heights for member in members if member.heights is not None]),
-    )
+    mean, *rest = (torch.stack([getattr(m, name) for m in members]) for name in ("mean", "lower", "upper", "noise"))
+    heights = Heights.stack([member.heights for member in members if member.heights is not None])
+    batch = TruncatedNormal(mean, prior, *rest, heights=heights)
     value = expectation_propagation(batch, tolerance=1e-11, non_negative=True).log_normalizer
     for i, expected in enumerate(single):
         (slope,) = torch.autograd.grad(value[i], zero, retain_graph=True)
         assert torch.allclose(slope, expected, rtol=1e-4, atol=1e-6)  # members come to their ends apart
 
 
+@pytest.mark.slow
 def test_steps_shorten_where_sites_go_round_in_circles() -> None:
     """Three choices, two of which contradict each other: with steps of one half sites go on changing by a quarter."""
     g = torch.Generator().manual_seed(0)

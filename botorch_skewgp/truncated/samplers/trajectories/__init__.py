@@ -1,3 +1,1 @@
-"""Trajectories in torch (`eager`), and compiled for CPUs: reflected at bounds (`numba_trajectories`), and through walls
-of finite height (`numba_refraction`).
-"""
+"""Trajectories in torch (`eager`), and compiled for CPUs (`numba_trajectories`)."""

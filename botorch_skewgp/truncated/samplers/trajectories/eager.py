@@ -63,19 +63,11 @@ class EagerTrajectories:
     """Trajectories of rows less their mean that are reflected, or where answers may be slips refracted, at bounds."""
 
     def __init__(
-        self,
-        gamma: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        horizon: float,
-        max_events: int,
-        heights: Heights | None = None,
+        self, gamma: Tensor, lower: Tensor, upper: Tensor, limits: tuple[float, int], heights: Heights | None
     ) -> None:
         self.gamma, self.diagonal, self.lower, self.upper = gamma, gamma.diagonal(), lower, upper
-        self.horizon, self.max_events, self.heights = horizon, max_events, heights
-        self.jump = torch.full_like(lower, math.inf)
-        if heights is not None:
-            self.jump = torch.log(heights.outside + heights.gain) - heights.log_outside
+        (self.horizon, self.max_events), self.heights = limits, heights
+        self.jump = torch.full_like(lower, math.inf) if heights is None else heights.jump
         self._closed = self.jump == math.inf
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:

@@ -1,7 +1,7 @@
-r"""Reflective trajectories of a truncated normal, compiled for CPUs.
+r"""Trajectories of a truncated normal, compiled for CPUs: those of `eager`, chain by chain.
 
-One event (a reflection and the search for the next one) is a single streaming pass over the rows.
-Three ideas keep that pass at a handful of instructions for every row:
+Where no row is refracted, one event (a reflection and the search for the next one) is a single streaming pass over the
+rows. Three ideas keep that pass at a handful of instructions for every row:
 
 * *Fixed frame.* A trajectory is `x(t) = a cos t + b sin t`, with `t` since its start. A reflection at `t` that
   changes the velocity by `-k g`, `g` a row of `Gamma`, is `a += k sin(t) g` and `b -= k cos(t) g`: positions and
@@ -14,24 +14,21 @@ Three ideas keep that pass at a handful of instructions for every row:
   Upper bounds are the mirror image.
 * *A short look ahead.* `t1` is a few mean gaps between reflections after `t0`. If nothing is hit before `t1`, the
   search goes on from there. How far it looks does not change the trajectory.
-
-Chains are spread over threads; the kernel holds no lock of the interpreter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
+from botorch_skewgp.truncated.step_factor import Heights
 
-# Which tests the rows need. A row cannot dip below a bound that its mean is below as well.
-LOWER_WITHOUT_DIPS, LOWER, BOTH = 0, 1, 2
 # Rows whose flags are the bits of one number, exact in single precision too. The arrays are padded to a multiple, so
 # that inner loops have a fixed length.
 BLOCK = 16
@@ -67,43 +64,30 @@ def _advance(cosine, sine, half_tangent):
     return cosine * c - sine * s, sine * c + cosine * s
 
 
-def _update_and_flag(walls: int) -> Callable[..., None]:
-    """Make the pass over all rows for one kind of tests, three times as fast as one with branches."""
-
-    # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
-    # arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
-    @compiled(fastmath=FAST, forceinline=True)
-    def update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
-        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
-        zero = a.dtype.type(0)
-        for k in range(np.uint64(a.shape[0])):
-            flagged = zero
-            for j in range(BLOCK):
-                aj = a[k, j] + to_a * gamma[row, k, j]
-                bj = b[k, j] + to_b * gamma[row, k, j]
-                a[k, j] = aj
-                b[k, j] = bj
-                end = aj * c + bj * s
-                if walls == LOWER_WITHOUT_DIPS:
-                    flagged += bits[j] if end < lower[k, j] else zero
-                else:
-                    tangent = aj * p + bj * q
-                    low, high = (end, tangent) if end < tangent else (tangent, end)
-                    if walls == LOWER:
-                        flagged += bits[j] if low < lower[k, j] else zero
-                    else:
-                        flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
-            flags[k] = flagged
-
-    return update_and_flag
-
-
-_update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER_WITHOUT_DIPS, LOWER, BOTH))
+# Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
+# arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
+@compiled(fastmath=FAST, forceinline=True)
+def _update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
+    """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
+    zero = a.dtype.type(0)
+    for k in range(np.uint64(a.shape[0])):
+        flagged = zero
+        for j in range(BLOCK):
+            aj = a[k, j] + to_a * gamma[row, k, j]
+            bj = b[k, j] + to_b * gamma[row, k, j]
+            a[k, j] = aj
+            b[k, j] = bj
+            end, tangent = aj * c + bj * s, aj * p + bj * q
+            low, high = (end, tangent) if end < tangent else (tangent, end)
+            flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
+        flags[k] = flagged
 
 
 @compiled()
-def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower, upper, walls, horizon, max_events):
-    """Run one chain; as `_run_chain` of `numba_refraction`, and `signs` have not been applied to `moves` alone."""
+def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper, horizon, max_events):
+    """Run one chain with work arrays from outside; `moves`, `num_steps x m`, become positions. Returns the number of
+    events, or -1 if one trajectory had too many, and the largest excess over a closed bound, in standard deviations.
+    """
     num_steps, m = moves.shape
     num_blocks = lower.shape[0]
     cast = position.dtype.type
@@ -113,11 +97,10 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
     # Time is kept as T = tan(t/2): `left` to the horizon, `gap` between reflections, `best` to the next one.
     cos_horizon, sin_horizon, tan_horizon = math.cos(horizon), math.sin(horizon), math.tan(0.5 * horizon)
     gap = tan_horizon / m
-    two_sided = walls == BOTH
     for step in range(num_steps):
         for i in range(m):
             flat_a[i] = position[i]
-            flat_b[i] = signs[i] * moves[step, i]
+            flat_b[i] = moves[step, i]
         reflections = 0
         left = tan_horizon
         cos_start, sin_start = 1.0, 0.0
@@ -133,13 +116,8 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            c_, s_, p_, q_ = cast(c), cast(s), cast(p), cast(q)
-            if walls == LOWER_WITHOUT_DIPS:
-                _update_without_dips(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
-            elif walls == LOWER:
-                _update_lower(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
-            else:
-                _update_both(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
+            ends = (cast(c), cast(s), cast(p), cast(q))
+            _update_and_flag(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, *ends)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
                 flagged = int(flags[block])
@@ -151,12 +129,12 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                     i = block * BLOCK + j
                     ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
                     x, v = ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start
-                    if not two_sided or min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
+                    if min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
                         bound = np.float64(flat_lower[i])
                         found = _half_angle_tangent(x, v, bound)
                         if found < best:
                             best, hit, wall = found, i, bound
-                    if two_sided and max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
+                    if max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
                         bound = np.float64(flat_upper[i])
                         found = _half_angle_tangent(-x, -v, -bound)
                         if found < best:
@@ -196,7 +174,81 @@ def _run_chain(position, moves, a, b, flags, bits, signs, gamma, diagonal, lower
                 excess = max(excess, (x - flat_upper[i]) / math.sqrt(diagonal[i]))
                 x = flat_upper[i]
             position[i] = x
-            moves[step, i] = signs[i] * x
+            moves[step, i] = x
+    return total, excess
+
+
+@compiled(inline="always")
+def _next_crossing(x, v, bound):
+    """`tan(t/2)` of the first time in `(0, pi)` at which `x cos t + v sin t` crosses a bound; `inf` if none."""
+    radicand = v * v + (x - bound) * (x + bound)
+    if not radicand >= 0.0:
+        return np.inf
+    q = v + math.copysign(math.sqrt(radicand), v)
+    first = q / (x + bound) if x + bound != 0.0 else np.inf
+    second = (bound - x) / q if q != 0.0 else np.inf
+    first = first if first > 0.0 else np.inf
+    return min(first, second) if second > 0.0 else first
+
+
+@compiled()
+def _run_refracted(position, moves, x, v, beyond, num_beyond, gamma, lower, upper, jump, answer, horizon, max_events):
+    """As `_run_chain`, through walls of finite height."""
+    num_steps, m = moves.shape
+    total, excess = 0, 0.0
+    tan_horizon = math.tan(0.5 * horizon)
+    for step in range(num_steps):
+        num_beyond[:] = 0
+        for i in range(m):
+            x[i], v[i] = position[i], moves[step, i]
+            beyond[i] = (x[i] < lower[i]) | (x[i] > upper[i])
+            num_beyond[answer[i]] += beyond[i]
+        left, events = tan_horizon, 0
+        while True:
+            best, hit, wall = left, -1, 0.0
+            for i in range(m):
+                if lower[i] > -np.inf:
+                    found = _next_crossing(x[i], v[i], lower[i])
+                    if found < best:
+                        best, hit, wall = found, i, lower[i]
+                if upper[i] < np.inf:
+                    found = _next_crossing(x[i], v[i], upper[i])
+                    if found < best:
+                        best, hit, wall = found, i, upper[i]
+            square = best * best
+            c, s = (1.0 - square) / (1.0 + square), 2.0 * best / (1.0 + square)
+            for i in range(m):
+                xi, vi = x[i], v[i]
+                x[i], v[i] = xi * c + vi * s, vi * c - xi * s
+            if hit < 0:
+                break
+            left = (left - best) / (1.0 + left * best)
+            events += 1
+            if events > max_events:
+                return -1, excess
+            x[hit] = wall
+            across, velocity = gamma[hit, hit], v[hit]
+            rise = 0.0  # of the potential; the answer is a slip on either side if another of its rows is beyond
+            if num_beyond[answer[hit]] == beyond[hit]:
+                rise = -jump[hit] if beyond[hit] else jump[hit]
+            energy = velocity * velocity - 2.0 * rise * across
+            after = -velocity
+            if energy > 0.0:
+                after = math.copysign(math.sqrt(energy), velocity)
+                beyond[hit] = not beyond[hit]
+                num_beyond[answer[hit]] += 1 if beyond[hit] else -1
+            change = (after - velocity) / across
+            for i in range(m):
+                v[i] += change * gamma[hit, i]
+            v[hit] = after
+        total += events
+        for i in range(m):
+            end = x[i]
+            if jump[i] == np.inf:  # rows are beyond closed bounds by rounding only
+                end = min(max(end, lower[i]), upper[i])
+                excess = max(excess, abs(end - x[i]) / math.sqrt(gamma[i, i]))
+            position[i] = end
+            moves[step, i] = end
     return total, excess
 
 
@@ -210,64 +262,38 @@ def _pad(values: Tensor, fill: float) -> np.ndarray:
 
 
 class NumbaTrajectories:
-    """Reflective trajectories as `EagerTrajectories`, on as many CPU threads as `torch.get_num_threads()` says."""
+    """Trajectories as `EagerTrajectories`, on as many CPU threads as `torch.get_num_threads()` says."""
 
-    def __init__(self, gamma: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int) -> None:
-        gamma, lower, upper = gamma.detach(), lower.detach(), upper.detach()
-        signs = torch.ones_like(lower)
-        if not bool((lower.isfinite() & upper.isfinite()).any()):
-            # No row has two bounds: turn those with an upper one around, so that there is one kind of test for all.
-            turn = upper.isfinite()
-            signs = torch.where(turn, -1, signs)
-            lower, upper = torch.where(turn, -upper, lower), torch.full_like(upper, math.inf)
-            gamma = signs.unsqueeze(-1) * gamma
-            gamma *= signs  # in place, for it is large
-        if bool(upper.isfinite().any()):
-            self.walls = BOTH
-        elif bool((lower.isfinite() & (lower < 0)).any()):
-            self.walls = LOWER
+    def __init__(
+        self, gamma: Tensor, lower: Tensor, upper: Tensor, limits: tuple[float, int], heights: Heights | None
+    ) -> None:
+        self._work: list[tuple[Any, Any]]  # shapes and types of work arrays
+        arguments: tuple[np.ndarray, ...]
+        if heights is None:
+            self._kernel, self._dtype = _run_chain, lower.dtype
+            bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
+            # a copy of the diagonal, as entries of the large matrix are far from every cache
+            diagonal, bounds = gamma.diagonal().contiguous().numpy(), (_pad(lower, -math.inf), _pad(upper, math.inf))
+            arguments = (bits, _pad(gamma, 0.0), diagonal, *bounds)
+            self._work = [(bounds[0].shape, bits.dtype)] * 2 + [(len(bounds[0]), bits.dtype)]
         else:
-            self.walls = LOWER_WITHOUT_DIPS
-        self.signs, self.gamma = signs.numpy(), _pad(gamma, 0.0)
-        # a copy, as entries of the large matrix are far from every cache
-        self.diagonal = gamma.diagonal().contiguous().numpy()
-        self.lower, self.upper = _pad(lower, -math.inf), _pad(upper, math.inf)
-        self.bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
-        self.horizon, self.max_reflections = horizon, max_reflections
+            self._kernel, self._dtype = _run_refracted, torch.double
+            answer, m = heights.label.contiguous().numpy(), len(lower)
+            arguments = (*(x.double().contiguous().numpy() for x in (gamma, lower, upper, heights.jump)), answer)
+            self._work = [(m, np.float64)] * 2 + [(m, np.bool_), (int(answer.max()) + 1, np.int64)]
+        self._arguments = (*arguments, *limits)
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Run every chain; positions are in the place of the velocities, which must be contiguous."""
+        """Run every chain; positions may be in the place of the velocities, which must be contiguous."""
         chains = len(position)
-        start, moves = self.signs * position.detach().numpy(), velocities.numpy()
-        counts = torch.zeros(chains, dtype=torch.long)
+        start, moves = position.to(self._dtype, copy=True).numpy(), velocities.to(self._dtype)
+        every, counts = moves.numpy(), torch.zeros(chains, dtype=torch.long)
 
         def run(chain: int) -> float:
-            reflections, excess = _run_chain(
-                start[chain],
-                moves[:, chain],
-                np.zeros_like(self.lower),
-                np.zeros_like(self.lower),
-                np.zeros_like(self.lower[:, 0]),
-                self.bits,
-                self.signs,
-                self.gamma,
-                self.diagonal,
-                self.lower,
-                self.upper,
-                self.walls,
-                self.horizon,
-                self.max_reflections,
-            )
-            counts[chain] = reflections
+            work = (np.zeros(*shape_and_type) for shape_and_type in self._work)
+            counts[chain], excess = self._kernel(start[chain], every[:, chain], *work, *self._arguments)
             return float(excess)
 
-        return velocities, counts, largest_of_threads(run, chains)
-
-
-def largest_of_threads(run: Callable[[int], float], num_programs: int) -> float:
-    """The largest result of programs, called by number, on as many threads as torch may use; zero of none."""
-    threads = min(torch.get_num_threads(), num_programs)
-    if threads <= 1:
-        return max(map(run, range(num_programs)), default=0.0)
-    with ThreadPoolExecutor(threads) as pool:
-        return max(pool.map(run, range(num_programs)))
+        with ThreadPoolExecutor(max(1, min(torch.get_num_threads(), chains))) as pool:
+            excess = max(pool.map(run, range(chains)), default=0.0)
+        return moves.to(velocities), counts, excess
