@@ -30,15 +30,13 @@ from botorch_skewgp.likelihoods.parameters import (
     HalfCauchyOddsPrior,
     RateParameter,
     ReadCommon,
-    ReadParameter,
-    SetParameter,
     as_rate,
-    register_named_prior,
     register_rate,
 )
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parts
 from botorch_skewgp.truncated.step_factor import Heights
+from botorch_skewgp.warpings.parameters import ReadParameter, SetParameter, register_named_prior
 
 ROUNDING = 1e-6  # of a parameter that is stored in single precision behind a constraint
 

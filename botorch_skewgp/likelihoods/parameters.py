@@ -1,4 +1,4 @@
-r"""Positive parameters and rates of likelihoods, also by judge, and picklable closures for their priors."""
+r"""Positive parameters and rates of likelihoods, also by judge, and their priors."""
 
 from __future__ import annotations
 
@@ -9,33 +9,17 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior, NormalPrior, Prior
+from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 from botorch_skewgp.truncated.univariate import hermite
+from botorch_skewgp.warpings.parameters import ReadParameter
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 MIN_RATE = 1e-7  # likewise, for a rate and one minus it; single precision tells the latter from 1
 NUM_NEW_JUDGES = 7  # in an average over judges who may come
 SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
-
-
-class ReadParameter:
-    """Reads a parameter of a module; a picklable closure of a prior."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, module: Module) -> Tensor:
-        return getattr(module, self.name)
-
-
-class SetParameter(ReadParameter):
-    """Sets a parameter of a module; a picklable closure of a prior."""
-
-    def __call__(self, module: Module, value: float | Tensor) -> None:  # type: ignore[override]
-        module.initialize(**{self.name: value})
 
 
 class ReadCommon(ReadParameter):
@@ -44,14 +28,6 @@ class ReadCommon(ReadParameter):
     def __call__(self, module: Module) -> Tensor:
         raw = f"raw_{self.name}"
         return getattr(module, f"{raw}_constraint").transform(getattr(module, raw))
-
-
-def register_named_prior(
-    module: Module, name: str, prior: Prior | None, read: type[ReadParameter] = ReadParameter
-) -> None:
-    """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
-    if prior is not None:
-        module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
 
 
 class HalfCauchyOddsPrior(HalfCauchyPrior):

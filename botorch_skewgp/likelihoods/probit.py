@@ -24,7 +24,6 @@ from botorch_skewgp.likelihoods.parameters import (
     PositiveParameter,
     RateParameter,
     as_rate,
-    register_named_prior,
     register_rate,
 )
 from botorch_skewgp.observations import Binary, Observation, Validity
@@ -32,6 +31,7 @@ from botorch_skewgp.observations.checks import as_number, check_flags, check_par
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
+from botorch_skewgp.warpings.parameters import register_named_prior
 
 
 class NoisyValueLikelihood(RowLikelihood):

@@ -18,8 +18,8 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.parameters import register_named_prior
 from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.warpings.parameters import register_named_prior
 
 
 class ArcsineKernel(Kernel):

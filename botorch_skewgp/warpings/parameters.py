@@ -1,4 +1,4 @@
-r"""Modules with given parameters, one value for each of several nodes, and unbounded coordinates of parameters."""
+r"""Parameters of modules: priors, values for each of several nodes, and unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,36 @@ import torch
 from gpytorch import Module
 from gpytorch.constraints import Interval
 from gpytorch.kernels import Kernel
+from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
 
 AnyModule = TypeVar("AnyModule", bound=Module)
+
+
+class ReadParameter:
+    """Reads a parameter of a module; a picklable closure of a prior."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, module: Module) -> Tensor:
+        return getattr(module, self.name)
+
+
+class SetParameter(ReadParameter):
+    """Sets a parameter of a module; a picklable closure of a prior."""
+
+    def __call__(self, module: Module, value: float | Tensor) -> None:  # type: ignore[override]
+        module.initialize(**{self.name: value})
+
+
+def register_named_prior(
+    module: Module, name: str, prior: Prior | None, read: type[ReadParameter] = ReadParameter
+) -> None:
+    """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
+    if prior is not None:
+        module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:

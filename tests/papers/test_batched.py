@@ -9,10 +9,10 @@ from linear_operator.utils.errors import NotPSDError
 from small_cases import CASES, TRAIN_X, log_prior, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods.parameters import ReadParameter
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.papers import BatchedMarginalLogLikelihood
+from botorch_skewgp.warpings.parameters import ReadParameter
 
 
 def batched(model, **kwargs):
