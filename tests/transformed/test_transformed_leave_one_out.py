@@ -99,11 +99,11 @@ def test_too_few_points_to_leave_one_out():
     transformed.set_train_data(X, Y.squeeze(-1))
     assert transformed.leave_one_out().log_density.isfinite().all()
     with pytest.raises(UnsupportedError, match="none for the scale"):
-        leave_one_out_laws(_of_two_points(transformed), torch.zeros(1, 2, dtype=X.dtype))
+        leave_one_out_laws(_of_two_points(transformed))
 
 
 def _of_two_points(transformed):
     """What only a model that is made by hand can have: one degree of freedom."""
-    data = transformed._data
-    data = dataclasses.replace(data, X=data.X[:2], y=data.y[:2], basis=data.basis[:2])
-    return data.weigh(transformed.coordinates().unsqueeze(0))
+    process = transformed._process
+    two = dataclasses.replace(process, X=process.X[:2], y=process.y[:2])
+    return two.weigh(transformed.coordinates().unsqueeze(0))

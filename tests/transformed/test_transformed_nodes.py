@@ -13,8 +13,16 @@ from torch.distributions import MultivariateNormal
 from transformed_cases import DOUBLE, data, model
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed.nodes import Mode, find_modes, prior_proposal, smolyak_nodes, sobol_nodes, widened
-from botorch_skewgp.transformed.quadrature import Proposal, effective_number
+from botorch_skewgp.transformed.nodes import (
+    Mode,
+    Proposal,
+    find_modes,
+    prior_proposal,
+    smolyak_nodes,
+    sobol_nodes,
+    widened,
+)
+from botorch_skewgp.transformed.regression import effective_number
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
 LOG_TOTAL = 3.0  # of the integral over the two hills
@@ -189,7 +197,7 @@ def test_the_estimated_error_is_that_of_probabilities():
     # over seeds: the spread of a cdf at a fixed value, against the estimates
     X, Y = data(n=7, d=1)
     seeds = [model("Box-Cox", X, Y, num_nodes=128, num_restarts=4, seed=seed) for seed in range(8)]
-    probes = seeds[0]._probes()
+    probes = torch.cat([X, 0.5 * (X + X.roll(1, 0))]).unsqueeze(-2)
     values = seeds[0].posterior(probes).quantile(0.5)
     levels = torch.stack([each.posterior(probes).cdf(values).squeeze() for each in seeds])
     estimates = torch.tensor([each.probability_error for each in seeds])

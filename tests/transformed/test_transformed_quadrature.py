@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.transformed.quadrature import Proposal, ProposalMixture, effective_number, keep_largest
+from botorch_skewgp.transformed.nodes import Proposal, ProposalMixture
+from botorch_skewgp.transformed.regression import effective_number, keep_largest
 from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
 from botorch_skewgp.truncated.univariate import gauss_rule
 

@@ -16,7 +16,7 @@ def test_evidence_of_a_node_is_an_integral(mean):
     # of a few numbers, over coefficients and scale by brute force in the coordinates of another basis
     X, Y = data(n=5, d=1)
     transformed = BayesianTransformedGP(X, Y, warping=BoxCox(), mean=mean, standardize=False)
-    log_likelihood = transformed._data.weigh(transformed.coordinates().unsqueeze(0)).log_likelihood
+    log_likelihood = transformed._process.weigh(transformed.coordinates().unsqueeze(0)).log_likelihood
     z = transformed.warping(Y.squeeze(-1)).detach()
     K = transformed.covar_module(X).to_dense().detach() + transformed.likelihood.noise.detach() * torch.eye(5).to(X)
     M = torch.ones_like(X) if mean == "constant" else torch.cat([torch.ones_like(X), X], -1)
@@ -36,10 +36,10 @@ def test_kernels_are_shared_by_nodes(generator):
     transformed = shared("sinh-arcsinh")
     u = transformed.coordinates() + 0.1 * torch.randn(16, 5, generator=generator, dtype=torch.float64)
     u[:, :3] = u[::4, :3].repeat(4, 1)
-    nodes = transformed._data.weigh(u)
+    nodes = transformed._process.weigh(u)
     assert len(nodes.regression.root) == 4
     # the same nodes without sharing, one at a time
-    each = torch.cat([transformed._data.weigh(u.unsqueeze(0)).log_likelihood for u in nodes.u])
+    each = torch.cat([transformed._process.weigh(u.unsqueeze(0)).log_likelihood for u in nodes.u])
     torch.testing.assert_close(nodes.log_likelihood, each, rtol=1e-10, atol=1e-10)
 
 
