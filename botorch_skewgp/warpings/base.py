@@ -15,21 +15,17 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parameter
-from botorch_skewgp.warpings.parameters import constrained, register_named_prior, unconstrained
+from botorch_skewgp.warpings.parameters import constrained_parameter, register_named_prior, unconstrained
 
 
-class shape_parameter(property):
+class shape_parameter(constrained_parameter):
     """A parameter of a warping, stored as a raw one, with its prior; positive if that is log normal."""
 
     def __init__(
         self, description: str, value: float, prior: type[NormalPrior | LogNormalPrior], location: float, spread: float
     ) -> None:
-        super().__init__(self._get, self._set, doc=description)
+        super().__init__(description)
         self.value, self.prior, self.prior_arguments = value, prior, (location, spread)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
     def register(self, warping: Warping) -> None:
         """Give a new warping its parameter, constraint and prior."""
@@ -39,19 +35,6 @@ class shape_parameter(property):
         if constraint is not None:
             warping.register_constraint(f"raw_{self.name}", constraint)
         register_named_prior(warping, self.name, self.prior(*self.prior_arguments))
-
-    def _constraint(self, warping: Warping) -> Positive | None:
-        return warping._constraints.get(f"raw_{self.name}_constraint")
-
-    def _get(self, warping: Warping) -> Tensor:
-        return constrained(self._constraint(warping), getattr(warping, f"raw_{self.name}"))
-
-    def _set(self, warping: Warping, value: Tensor | float) -> None:
-        raw, constraint = f"raw_{self.name}", self._constraint(warping)
-        check_parameter(value, self.name, positive=constraint is not None)
-        like = getattr(warping, raw)
-        value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
-        warping.initialize(**{raw: unconstrained(constraint, value)})
 
 
 class Warping(Module, ABC):

@@ -13,6 +13,8 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
 
+from botorch_skewgp.observations.checks import check_parameter
+
 AnyModule = TypeVar("AnyModule", bound=Module)
 
 
@@ -39,6 +41,29 @@ def register_named_prior(
     """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
     if prior is not None:
         module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
+
+
+class constrained_parameter(property):
+    """A parameter `name` of a module, stored as `raw_name`, behind a constraint if it has one and is then positive."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(self._get, self._set, doc=description)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def _constraint(self, module: Module) -> Interval | None:
+        return module._constraints.get(f"raw_{self.name}_constraint")
+
+    def _get(self, module: Module) -> Tensor:
+        return constrained(self._constraint(module), getattr(module, f"raw_{self.name}"))
+
+    def _set(self, module: Module, value: Tensor | float) -> None:
+        raw, constraint = f"raw_{self.name}", self._constraint(module)
+        check_parameter(value, self.name, positive=constraint is not None)
+        like = getattr(module, raw)
+        value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+        module.initialize(**{raw: unconstrained(constraint, value)})
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:

@@ -5,7 +5,7 @@ import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qSimpleRegret
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.generation.sampling import MaxPosteriorSampling
 from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
@@ -80,7 +80,7 @@ def test_expected_improvement_without_a_warping(maximize):
 
 @pytest.mark.parametrize("best_f", [float("nan"), [1.0, 2.0]])
 def test_best_values_must_be_one_finite_number(best_f):
-    with pytest.raises(ValueError, match="one finite number"):
+    with pytest.raises(InputDataError, match="best_f must be a finite number"):
         TransformedLogExpectedImprovement(shared("identity"), best_f=torch.tensor(best_f))
 
 
