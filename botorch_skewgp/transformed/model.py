@@ -179,14 +179,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset, **kwargs: Any) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset, from which Ax builds models.
+        """The constructor's arguments for a BoTorch dataset, from which Ax builds models, and others that are given.
 
-        Args:
-            training_data: A dataset of one outcome. Its noise variances, if any, are not used: noise is learned.
-            kwargs: Further arguments of the constructor.
-
-        Raises:
-            UnsupportedError: If the dataset has several outcomes.
+        Raises `UnsupportedError` if there are several outcomes. Variances of noise are not used: noise is learned.
         """
         if training_data.Y.shape[-1] != 1:
             raise UnsupportedError(
@@ -210,15 +205,10 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
     def set_train_data(
         self, inputs: Tensor | tuple[Tensor] | None = None, targets: Tensor | None = None, strict: bool = True
     ) -> None:
-        r"""Replace points, outcomes or both; makes new nodes and keeps the standardisation.
+        """Replace points, `n x d` before any input transform, outcomes, `n`, or both.
 
-        Args:
-            inputs: An `n x d` tensor, before any input transform.
-            targets: An `n`-dim tensor of outcomes.
-            strict: Not used.
-
-        Raises:
-            InputDataError: If the new data do not go together, or the constructor would refuse them.
+        Makes new nodes and keeps the standardisation; `strict` is not used. Raises `InputDataError` if the new data do
+        not go together, or the constructor would refuse them.
         """
         X = self._points if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
         y = self.train_targets if targets is None else targets
@@ -262,14 +252,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         return super()._apply(fn, *args, **kwargs)
 
     def subset_output(self, idcs: list[int]) -> Self:
-        r"""The model itself, for its only output.
-
-        Args:
-            idcs: `[0]`.
-
-        Raises:
-            UnsupportedError: If other outputs are wanted.
-        """
+        """The model itself, for its only output `[0]`; raises `UnsupportedError` for others."""
         if list(idcs) not in ([0], [-1]):
             raise UnsupportedError(f"This model has one output; got idcs={idcs}.")
         return self
@@ -342,10 +325,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @torch.no_grad()
     def mean_and_scale(self) -> MeanAndScale:
-        r"""The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
+        """The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
 
-        Raises:
-            UnsupportedError: If nodes of a sparse grid have negative weights.
+        Raises `UnsupportedError` if nodes of a sparse grid have negative weights.
         """
         nodes = self.weighted_nodes
         if bool((nodes.probabilities < 0).any()):
@@ -360,11 +342,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         )
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported, as batches of data are not.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Not supported, as batches of data are not; raises `UnsupportedError`."""
         raise UnsupportedError(NO_FANTASIES)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
@@ -422,31 +400,22 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         return self._space.coordinates()
 
     def log_prior(self, u: Tensor) -> Tensor:
-        r"""The log prior density of coordinates of all parameters.
-
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-        """
+        """The log prior density, `S`, of coordinates of all parameters, `S x D`, in the order of `parameter_names`."""
         return self._space.log_prior(u)
 
     def log_posterior(self, u: Tensor) -> Tensor:
-        r"""The log density of the data and of coordinates of all parameters; mean and scale are integrated out.
+        """The log density of the data and of coordinates of all parameters, `S`; mean and scale are integrated out.
 
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-
-        Returns:
-            A `S`-dim tensor, minus infinity where the covariance is singular or outcomes leave the warping's domain.
+        Coordinates are `S x D`, in the order of `parameter_names`; the value is minus infinity where the covariance is
+        singular or outcomes leave the warping's domain.
         """
         self.eval()
         return self._process.weigh(u).log_weight
 
     def use_nodes(self, nodes: Nodes) -> None:
-        r"""Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
+        """Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
 
-        Args:
-            nodes: The nodes. A draw of the parameters' posterior has the weight one over its density, see
-                `log_posterior`.
+        A draw of the parameters' posterior has the weight one over its density, see `log_posterior`.
         """
         self._nodes, self._quadrature, self._proposals = nodes, None, None
 
