@@ -5,8 +5,10 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from botorch.models.utils.gpytorch_modules import MIN_INFERRED_NOISE_LEVEL
 from transformed_cases import data, model, shared
 
+from botorch_skewgp.models.defaults import MIN_LENGTHSCALE
 from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import BoxCox
 
@@ -94,3 +96,18 @@ def test_negative_weights_have_no_law_of_mean_and_scale():
     assert (grid.weighted_nodes.probabilities < 0).any()
     with pytest.raises(UnsupportedError, match="negative weights"):
         grid.mean_and_scale()
+
+
+def test_log_priors_are_densities_of_coordinates():
+    # the logarithm of a positive parameter has a normal prior; a location has its own
+    transformed = shared("sinh-arcsinh")
+    u = transformed.coordinates() + torch.tensor([[0.0], [0.7], [-1.1]], dtype=torch.float64)
+    median = math.log(0.3 * math.sqrt(2))
+    laws = {"lengthscale": (median, 2.0), "noise": (-4.0, 2.0), "skewness": (0.0, 1.0), "tail_weight": (0.0, 0.75)}
+    bounds = {"lengthscale": MIN_LENGTHSCALE, "noise": MIN_INFERRED_NOISE_LEVEL}  # coordinates count from there
+    expected = torch.zeros(3, dtype=torch.float64)
+    for name, coordinate in zip(transformed.parameter_names(), u.mT, strict=True):
+        name = name.rpartition("raw_")[-1]
+        value = (coordinate.exp() + bounds[name]).log() if name in bounds else coordinate
+        expected += torch.distributions.Normal(*laws[name]).log_prob(value) + coordinate - value
+    torch.testing.assert_close(transformed.log_prior(u), expected)
