@@ -9,7 +9,6 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
-from gpytorch.kernels import PeriodicKernel
 from scipy.stats import norm
 
 from botorch_skewgp import SkewGP
@@ -227,16 +226,6 @@ def test_weight_of_the_improvement_is_checked(model, k):
 # Thompson sampling
 
 
-def test_a_path_is_a_function(model, generator):
-    """The same at a point whatever else is asked for, in whatever order."""
-    acquisition = DuelingThompsonSampling(model, REFERENCE)
-    X = points(generator, 6)
-    values = acquisition(X)
-    torch.testing.assert_close(acquisition(X.flip(0)).flip(0), values)
-    near = acquisition(X + 1e-7)
-    torch.testing.assert_close(near, values, rtol=0, atol=1e-4)
-
-
 def test_generators_make_paths_repeatable(model, generator):
     X = points(generator, 4)
     state = torch.get_rng_state()
@@ -246,14 +235,3 @@ def test_generators_make_paths_repeatable(model, generator):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(first, second)
     assert not torch.allclose(first, other)
-
-
-def test_kernels_without_features_are_refused():
-    model = SkewGP(
-        torch.rand(7, 2, dtype=torch.float64),
-        Preference(PAIRS),
-        covar_module=PeriodicKernel(),
-        draw_settings=DrawSettings(num_draws=64),
-    )
-    with pytest.raises(UnsupportedError, match="random features"):
-        DuelingThompsonSampling(model, REFERENCE)
