@@ -41,10 +41,7 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
         MCSamplerMixin.__init__(self, sampler=sampler)
 
     def _draws(self, difference: SkewGPPosterior) -> Tensor:
-        r"""Draws of a difference, `num_samples x batch_shape`.
-
-        Of the posterior of the difference, as the joint covariance of both points is singular at the reference.
-        """
+        """Draws of a difference, `num_samples x batch_shape`; the covariance of both points may be singular."""
         return self.get_posterior_samples(difference)[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
 
 

@@ -205,14 +205,7 @@ class MeanAndScale(NamedTuple):
         return MixtureSameFamily(Categorical(self.probabilities), Gamma(self.concentration, self.rate))
 
     def sample(self, num: int) -> tuple[Tensor, Tensor]:
-        r"""Draws of both.
-
-        Args:
-            num: Their number.
-
-        Returns:
-            `beta`, `num x p`, and `tau`, `num`.
-        """
+        """Draws of `beta`, `num x p`, and `tau`, `num`."""
         node = Categorical(self.probabilities).sample(torch.Size([num]))
         precision = Gamma(self.concentration, self.rate[node]).sample()
         normal = torch.randn_like(self.coefficients[node]).unsqueeze(-1)

@@ -62,27 +62,15 @@ class Warping(Module, ABC):
 
     @abstractmethod
     def forward(self, y: Tensor) -> Tensor:
-        r"""The warped outcomes `g(y)`.
-
-        Args:
-            y: A `... x n` tensor of outcomes. Below the domain the result is the lower end of the range.
-        """
+        """The warped outcomes `g(y)`, `... x n`; below the domain the lower end of the range."""
 
     @abstractmethod
     def inverse(self, z: Tensor) -> Tensor:
-        r"""The outcomes `y` with `g(y) = z`.
-
-        Args:
-            z: A `... x n` tensor. Outside of the range the result is the end of the domain.
-        """
+        """The outcomes `y` with `g(y) = z`, `... x n`; outside of the range the end of the domain."""
 
     @abstractmethod
     def log_derivative(self, y: Tensor) -> Tensor:
-        r"""The logarithm of `g'(y)`, computed without `g'` itself, so that it does not overflow.
-
-        Args:
-            y: A `... x n` tensor of outcomes. Outside of the domain the result is minus infinity.
-        """
+        """The logarithm of `g'(y)`, `... x n`, which does not overflow; outside of the domain minus infinity."""
 
     @property
     def domain(self) -> tuple[Tensor, Tensor]:
