@@ -18,7 +18,6 @@ from typing import NamedTuple
 import gpytorch
 import pytest
 import torch
-from botorch.models.pairwise_gp import PairwiseGP
 from scipy import stats
 from torch import Tensor
 
@@ -33,7 +32,7 @@ BETWEEN = [-2.2, -0.9, 0.4, 1.7, 3.0]
 LENGTHSCALE = 0.35
 # kernel variance and one item's noise variance, half of that of a difference
 CASES = {"kernel variance 0.02": (0.02, 1.0), "noise variance 0.02": (1.0, 0.01)}
-NUM_PARTICLES, GROUP = 400_000, 4000
+NUM_PARTICLES, GROUP = 160_000, 4000
 LIMIT = 4.2  # standard errors; 65 dependent statistics in each case
 
 
@@ -125,21 +124,13 @@ def size_of(case: str) -> float:
     return min(float(draws.effective_size.min()), draws.num_draws)
 
 
-def g(x: float) -> float:
-    return math.cos(5 * x) + math.exp(-0.5 * x * x)
-
-
-def test_last_two_duels_contradict_the_function():
-    assert [g(a) > g(b) for a, b in DUELS] == [True] * 5 + [False] * 2
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_moments(case, generator):
     own = model(case).posterior(TEST_X)
     found = torch.stack([own.mean, own.variance.sqrt(), own.skewness]).squeeze(-1)
     expected, errors = reference(case).errors(size_of(case), generator)
     deviations = (found - expected) / errors
-    assert reference(case).effective_size > 50_000
+    assert reference(case).effective_size > 20_000
     assert deviations.abs().max() < LIMIT, deviations
 
 
@@ -169,42 +160,3 @@ def test_log_evidence(case):
     assert abs(ep - exact) < 0.01, (ep, exact)
     assert abs(float(bridge.value) - exact) < 3 * float(bridge.standard_error), (bridge, exact)
     assert float(bridge.standard_error) < 0.02
-
-
-def laplace(variance: float, noise: float) -> tuple[Tensor, Tensor]:
-    """BoTorch's Laplace posterior with the same kernel: its items' noise is 1, so utilities are divided by its sd."""
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=variance / noise)
-    covar_module.base_kernel.initialize(lengthscale=LENGTHSCALE)
-    posterior = PairwiseGP(TRAIN_X, PAIRS, covar_module=covar_module).eval().posterior(TEST_X)
-    scale = math.sqrt(noise)
-    return scale * posterior.mean.squeeze(-1).detach(), scale * posterior.variance.squeeze(-1).sqrt().detach()
-
-
-def test_laplace_posterior_is_off_by_a_sizeable_part_of_a_standard_deviation(generator):
-    case = "noise variance 0.02"
-    (mean, sd, _), _ = reference(case).errors(1.0, generator)
-    own = model(case).posterior(TEST_X)
-    own_error = ((own.mean.squeeze(-1) - mean) / sd).abs().max()
-    own_sd_error = (own.variance.squeeze(-1).sqrt() / sd).log().abs().max()
-    laplace_mean, laplace_sd = laplace(*CASES[case])
-    laplace_error = ((laplace_mean - mean) / sd).abs().max()
-    laplace_sd_error = (laplace_sd / sd).log().abs().max()
-    figures = (
-        f"Largest error of the mean in posterior standard deviations: Laplace {laplace_error:.3f}, ours "
-        f"{own_error:.3f}; largest log ratio of standard deviations: Laplace {laplace_sd_error:.3f}, ours "
-        f"{own_sd_error:.3f}."
-    )
-    assert laplace_error > 0.8, figures
-    assert own_error < 0.04, figures
-    assert laplace_sd_error > 0.1, figures
-    assert own_sd_error < 0.04, figures
-
-
-def test_laplace_posterior_is_set_up_for_the_same_model(generator):
-    """Where the posterior is nearly normal, it is right: so the error above is the approximation's."""
-    case = "kernel variance 0.02"
-    (mean, sd, _), _ = reference(case).errors(1.0, generator)
-    laplace_mean, laplace_sd = laplace(*CASES[case])
-    assert ((laplace_mean - mean) / sd).abs().max() < 0.01
-    assert (laplace_sd / sd).log().abs().max() < 0.01

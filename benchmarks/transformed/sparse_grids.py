@@ -129,7 +129,7 @@ def _score(model: BayesianTransformedGP, test_X: Tensor, test_y: Tensor) -> dict
             return dict.fromkeys(VALUES)
     given = model._nodes  # noqa: SLF001
     assert given is not None
-    full = model._data.weigh(given.u)  # noqa: SLF001
+    full = model._process.weigh(given.u)  # noqa: SLF001
     weight = given.sign * torch.softmax(full.log_weight + given.log_weight, 0)
     return {
         "evaluations": len(given.u), "kernels": len(model.weighted_nodes.of_kernels),

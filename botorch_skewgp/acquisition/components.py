@@ -42,11 +42,6 @@ class Components(NamedTuple):
         log_p = [m.log_probability.expand_as(mean) - log_weight for m, mean in zip(members, means, strict=True)]
         return cls(torch.cat(means, -1), torch.cat(deviations, -1), torch.cat(log_p, -1))
 
-    @property
-    def marginals(self) -> NormalMixtureMarginals:
-        """Distribution functions, of a batch of shape `batch_shape`."""
-        return NormalMixtureMarginals(self.mean, self.standard_deviation, self.log_probability.exp())
-
     def gain(self, best_f: Tensor, maximize: bool) -> Tensor:
         """The gain of every mean over a best value that broadcasts with them, `batch_shape x S`."""
         gain = self.mean - best_f.to(self.mean)

@@ -29,6 +29,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parameter, check_parts
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.univariate import hermite
+from botorch_skewgp.warpings.parameters import ReadParameter, SetParameter, register_named_prior
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 ROUNDING = 1e-6  # of a parameter that is stored in single precision behind a constraint
@@ -37,36 +38,11 @@ NUM_NEW_JUDGES = 7  # in an average over judges who may come
 SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
 
 
-class ReadParameter:
-    """Reads a parameter of a module; a picklable closure of a prior."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, module: Module) -> Tensor:
-        return getattr(module, self.name)
-
-
-class SetParameter(ReadParameter):
-    """Sets a parameter of a module; a picklable closure of a prior."""
-
-    def __call__(self, module: Module, value: float | Tensor) -> None:  # type: ignore[override]
-        module.initialize(**{self.name: value})
-
-
 class ReadCommon(ReadParameter):
     """Reads the common value of all judges, see `JudgeParameter`; a picklable closure of a prior."""
 
     def __call__(self, module: Module) -> Tensor:
         return getattr(module, f"raw_{self.name}_constraint").transform(getattr(module, f"raw_{self.name}"))
-
-
-def register_named_prior(
-    module: Module, name: str, prior: Prior | None, read: type[ReadParameter] = ReadParameter
-) -> None:
-    """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
-    if prior is not None:
-        module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
 
 
 class HalfCauchyOddsPrior(HalfCauchyPrior):

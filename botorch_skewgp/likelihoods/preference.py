@@ -23,13 +23,7 @@ from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR, TIE_WIDTH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.parameters import (
-    ROUNDING,
-    JudgeParameter,
-    PositiveParameter,
-    ReadCommon,
-    register_named_prior,
-)
+from botorch_skewgp.likelihoods.parameters import ROUNDING, JudgeParameter, PositiveParameter, ReadCommon
 from botorch_skewgp.likelihoods.predictions import best_of_probabilities
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
@@ -37,6 +31,7 @@ from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tens
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
+from botorch_skewgp.warpings.parameters import register_named_prior
 
 # Cells of the difference of two items around -width and width, in the order of outcomes.
 WIN, LOSS, TIE = 0, 1, 2

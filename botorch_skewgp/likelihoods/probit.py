@@ -20,12 +20,13 @@ from torch.distributions import Bernoulli
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, register_named_prior
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate
 from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
+from botorch_skewgp.warpings.parameters import register_named_prior
 
 
 class NoisyValueLikelihood(RowLikelihood):

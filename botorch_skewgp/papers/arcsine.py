@@ -18,8 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.parameters import register_named_prior
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.warpings.parameters import constrained_parameter, register_named_prior
 
 
 class ArcsineKernel(Kernel):
@@ -47,6 +46,8 @@ class ArcsineKernel(Kernel):
 
     has_lengthscale = False
     is_stationary = False
+    weight_variance = constrained_parameter("The variances of the weights, `batch_shape x 1 x d`, or `... x 1`.")
+    bias_variance = constrained_parameter("The variance of the bias, `batch_shape x 1 x 1`.")
 
     def __init__(
         self,
@@ -65,30 +66,6 @@ class ArcsineKernel(Kernel):
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(*self.batch_shape, 1, size)))
             self.register_constraint(f"raw_{name}", Positive() if constraint is None else constraint)
             register_named_prior(self, name, prior)
-
-    @property
-    def weight_variance(self) -> Tensor:
-        """The variances of the weights, `batch_shape x 1 x d`, or `... x 1` for a common one."""
-        return self.raw_weight_variance_constraint.transform(self.raw_weight_variance)
-
-    @weight_variance.setter
-    def weight_variance(self, value: float | Tensor) -> None:
-        self._set("weight_variance", value)
-
-    @property
-    def bias_variance(self) -> Tensor:
-        """The variance of the bias, `batch_shape x 1 x 1`."""
-        return self.raw_bias_variance_constraint.transform(self.raw_bias_variance)
-
-    @bias_variance.setter
-    def bias_variance(self, value: float | Tensor) -> None:
-        self._set("bias_variance", value)
-
-    def _set(self, name: str, value: float | Tensor) -> None:
-        check_parameter(value, name)
-        raw = getattr(self, f"raw_{name}")
-        value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
-        self.initialize(**{f"raw_{name}": getattr(self, f"raw_{name}_constraint").inverse_transform(value)})
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariances of `batch_shape x n x d` and `batch_shape x m x d` points; of pairs of them if `diag`."""

@@ -33,16 +33,9 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     """Random disjoint batches of interval rows, and the log probability of each by expectation propagation."""
 
     def __init__(self, likelihood: RowLikelihood, model: SkewGP, batch_size: int = 30, seed: int = 0) -> None:
-        r"""
-        Args:
-            likelihood: The model's likelihood.
-            model: The model.
-            batch_size: The largest number of rows in a batch; batches are of equal size, give or take one row.
-            seed: The seed of the batches, which never change: the objective is a deterministic function of the
-                hyperparameters.
+        """Of batches of at most `batch_size` rows, of equal size but for one row, which the seed fixes for good.
 
-        Raises:
-            ValueError: If `batch_size` is not positive.
+        Raises `ValueError` if `batch_size` is not positive.
         """
         super().__init__(likelihood, model)
         if batch_size < 1:
@@ -69,9 +62,7 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
         return [group for group in groups if group.numel()]
 
     def _log_probabilities(self, rows: TruncatedNormal) -> tuple[Tensor, Tensor]:
-        """The log probability of a skew prior's rows given the numbers, and that of every batch given both; a scalar
-        and a vector.
-        """
+        """The log probability of a skew prior's rows given the numbers, and those of batches given both."""
         s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
         zero, own = rows.mean.new_zeros(()), torch.arange(s, device=rows.mean.device)
         of_prior = expectation_propagation(rows.select(own.unsqueeze(0))).log_normalizer.squeeze(0) if s else zero
@@ -113,18 +104,12 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     every batch, and their normaliser divides, `P(all | S) >= sum_b P(S, B_b) / P(S) - (number of batches - 1)`. The
     objective is the logarithm, plus the exact log density of the numbers. With two batches or more the right-hand side
     is negative, and no bound, unless nearly all data are nearly certain; a `VacuousBoundWarning` is issued. Below 0.01
-    the objective follows the tangent of the logarithm, which keeps the order of hyperparameters and a gradient, but a
-    vacuous value tells nothing about the evidence. For reproducing the papers; fit with `SkewGPMarginalLogLikelihood`
-    instead.
+    the objective is the tangent of the logarithm, which keeps the order of hyperparameters and a gradient. For
+    reproducing the papers; fit with `SkewGPMarginalLogLikelihood` instead.
     """
 
     def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        r"""The right-hand side of Proposition 1, on the scale of probabilities; at most one.
-
-        Args:
-            prior: The prior over the latent function at the training points, as in `forward`.
-            observations: The observations.
-        """
+        """The right-hand side of Proposition 1, a probability or less, for a prior at the training points."""
         _, of_batches = self._log_probabilities(self.model.evidence(prior, observations).rows)
         return 1 + torch.expm1(of_batches).sum()
 

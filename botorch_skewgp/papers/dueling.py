@@ -23,7 +23,6 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.acquisition.input_constructors import register_challengers
 from botorch_skewgp.models.skew_gp import SkewGP
@@ -42,10 +41,7 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
         MCSamplerMixin.__init__(self, sampler=sampler)
 
     def _draws(self, difference: SkewGPPosterior) -> Tensor:
-        r"""Draws of a difference, `num_samples x batch_shape`.
-
-        Of the posterior of the difference, as the joint covariance of both points is singular at the reference.
-        """
+        """Draws of a difference, `num_samples x batch_shape`; the covariance of both points may be singular."""
         return self.get_posterior_samples(difference)[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
 
 
@@ -53,10 +49,8 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
 
     The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
-    ([Benavoli2021preferential]_, section 5.1). By default it is computed from the posterior's mixture and smooth in the
-    candidate. With a sampler it is estimated as in the paper: the narrowest of the intervals between order statistics
-    of the draws that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes
-    the narrowest.
+    ([Benavoli2021preferential]_, section 5.1). It is the narrowest of the intervals between order statistics of draws
+    that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes the narrowest.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -68,7 +62,7 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
         model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
         probability: The probability of the interval, in (0, 1).
-        sampler: A sampler of base samples, to estimate the interval from draws.
+        sampler: The sampler of base samples; 512 Sobol points by default.
 
     Raises:
         InputDataError: If the probability is outside (0, 1).
@@ -83,8 +77,6 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The upper end at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        if self.sampler is None:
-            return _highest_density_upper_end(self._components(X), self.probability)
         draws = torch.cat([self._draws(self.difference(member, X)) for member in self.members])
         num_intervals = draws.shape[0] - math.floor(self.probability * draws.shape[0])
         lower = draws.detach().topk(num_intervals, dim=0, largest=False).values
@@ -163,18 +155,18 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
     """
 
     def __init__(
-        self,
-        model: Model,
-        X_reference: Tensor,
-        num_features: int = 1024,
-        generator: torch.Generator | None = None,
+        self, model: Model, X_reference: Tensor, num_features: int = 1024, generator: torch.Generator | None = None
     ) -> None:
         num_features = as_count(num_features, "num_features")
+        check_parts(generator=(generator, torch.Generator))
         super().__init__(model=model, X_reference=X_reference)
         members = self.members
-        member = members[random_index(len(members), generator)]
+        chosen = 0
+        if len(members) > 1:
+            device = None if generator is None else generator.device
+            chosen = int(torch.randint(len(members), (), generator=generator, device=device))
         self.path = SkewGPSamplePath.draw(
-            cast(SkewGP, member), torch.Size(), num_features=num_features, generator=generator
+            cast(SkewGP, members[chosen]), torch.Size(), num_features=num_features, generator=generator
         )
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
@@ -186,64 +178,6 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
 def _entropy(log_p: Tensor) -> Tensor:
     """The entropy in nats of outcomes whose log probabilities are in the last dimension."""
     return -(log_p.exp() * log_p).sum(-1)
-
-
-def random_index(size: int, generator: torch.Generator | None) -> int:
-    """A random number from 0 to `size - 1`; a size of 1 does not use the generator."""
-    check_parts(generator=(generator, torch.Generator))
-    if size == 1:
-        return 0
-    device = None if generator is None else generator.device
-    return int(torch.randint(size, (), generator=generator, device=device))
-
-
-def _highest_density_upper_end(components: Components, probability: float) -> Tensor:
-    r"""The upper end of the narrowest interval that holds a given probability, at single points; `batch_shape`.
-
-    The ends `l < u` solve `F(u) - F(l) = probability` and `f(u) = f(l)`, with `F` and `f` the cdf and the density of
-    the mixture; differentiable by the implicit function theorem. Where the density has several modes, the interval is
-    a local minimum of the width.
-    """
-    mixture = components.marginals
-    with torch.no_grad():
-        ends = _highest_density_interval(components, probability)
-        slope_low, slope_high = _density_slope(components, ends).unbind(0)
-        density = mixture.density(ends)[0]
-    # one Newton step from the solution: its value is the solution, its derivative the implicit one
-    mass, excess = (high - low for low, high in (mixture.cdf(ends), mixture.density(ends)))
-    mass, excess = mass - mass.detach(), excess - excess.detach()
-    step = (slope_low * mass - density * excess) / (density * (slope_low - slope_high))
-    return ends[1] - step
-
-
-def _highest_density_interval(components: Components, probability: float) -> Tensor:
-    """The two ends, `2 x batch_shape`, by bracketed Newton iterations in the probability below the lower."""
-    mixture = components.marginals
-    tail = components.mean.new_full(components.mean.shape[:-1], 0.5 * (1 - probability))
-    low, high = torch.zeros_like(tail), torch.full_like(tail, 1 - probability)
-    # Newton's steps square the error: after a step this small, only rounding is left
-    tolerance = (1 - probability) * torch.finfo(tail.dtype).eps ** 0.5
-    for _ in range(60):
-        ends = mixture.quantile(torch.stack([tail, tail + probability]))
-        density, slope = mixture.density(ends), _density_slope(components, ends)
-        # the first two derivatives of the width in the tail probability
-        first = 1 / density[1] - 1 / density[0]
-        second = slope[0] / density[0].pow(3) - slope[1] / density[1].pow(3)
-        low, high = torch.where(first < 0, tail, low), torch.where(first < 0, high, tail)
-        new = tail - first / second
-        new = torch.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        step, tail = (new - tail).abs(), new
-        if bool((step <= tolerance).all()):
-            break
-    return mixture.quantile(torch.stack([tail, tail + probability]))
-
-
-def _density_slope(components: Components, value: Tensor) -> Tensor:
-    """The derivative of the density at `... x batch_shape` values."""
-    variance = components.standard_deviation.square()
-    deviation = value.unsqueeze(-1) - components.mean
-    terms = -deviation / variance.pow(1.5) * torch.exp(-0.5 * deviation.square() / variance)
-    return (terms * components.log_probability.exp()).sum(-1) / math.sqrt(2 * math.pi)
 
 
 register_challengers(DuelingUpperCredibleBound, ExpectedImprovementInformationGain, DuelingThompsonSampling)

@@ -25,10 +25,8 @@ class LinearEllipticalSliceSampler(RowSampler):
 
     A step draws a Gaussian direction `v` and moves to `x cos(theta) + v sin(theta)`, with `theta` uniform on all angles
     at which every row is inside its bounds. With `m` rows the free angle shrinks like `1 / m`, and chains need
-    thousands of steps for one independent draw: this is the algorithm of the papers and a baseline.
-
-    Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior. Raises
-    `UnsupportedError` where answers may be slips.
+    thousands of steps for one independent draw: this is the algorithm of the papers and a baseline. A step costs
+    `O(m^2)` for every chain, `O(m r)` with a low-rank prior. Raises `UnsupportedError` where answers may be slips.
 
     Example:
         >>> model = SkewGP(X, Preference(pairs), draw_settings=DrawSettings(sampler=LinearEllipticalSliceSampler))

@@ -25,17 +25,11 @@ def fit_phases(model: SkewGP, **kwargs: Any) -> MarginalLogLikelihood:
     r"""Fit a model's hyperparameters and the signs of its skew prior ([Benavoli2020skew]_, equation (14)).
 
     All `2^s` phases for `s` up to 4 pseudo-points, each fitted from the fit with the present ones; beyond, single signs
-    are flipped as long as that raises the objective, with a fit after each round of flips.
+    are flipped as long as that raises the objective, with a fit after each round of flips. `kwargs` are those of
+    `fit_skew_gp`.
 
-    Args:
-        model: A model with a skew prior.
-        kwargs: Arguments of `fit_skew_gp`.
-
-    Returns:
-        The objective, in evaluation mode, with its model at the best phases and hyperparameters found.
-
-    Raises:
-        UnsupportedError: If the model has no skew prior.
+    Returns the objective, in evaluation mode, with its model at the best phases and hyperparameters found. Raises
+    `UnsupportedError` if the model has no skew prior.
 
     Example:
         >>> prior = SkewPrior(pseudo_points=train_X[:2], phases=[1, 1])

@@ -33,11 +33,9 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
     few points, the average is over the latent coordinates `z` instead, `d log Z = E[d log P(lower < mean + F z + v <=
     upper | z)]`, and no matrix is inverted. The normaliser of a skew prior is subtracted in the same way.
 
-    *The value* is expectation propagation's log evidence, for stopping rules; *the gradient* is the estimate. The two
-    do not belong to one function: use stochastic optimisers, not L-BFGS.
-
-    The chains persist: each evaluation starts where the last one ended and makes a few steps. It changes the state of
-    this object, and repeats only with a fresh one.
+    *The value* is expectation propagation's log evidence, for stopping rules; *the gradient* is the estimate: use
+    stochastic optimisers, not L-BFGS. Each evaluation goes on with the chains of the last one for a few steps, and
+    repeats only with a fresh object.
 
     Example:
         >>> mll = StochasticMarginalLogLikelihood(model.likelihood, model)
@@ -53,17 +51,9 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
         warmup: int = 32,
         seed: int = 0,
     ) -> None:
-        r"""
-        Args:
-            likelihood: The model's likelihood.
-            model: The model.
-            num_chains: The number of Markov chains.
-            num_steps: The number of steps of every chain in an evaluation; all are averaged.
-            warmup: The number of steps before the first evaluation.
-            seed: The seed of the chains.
+        """Of Markov chains that make `num_steps` in an evaluation, which are averaged, and `warmup` before the first.
 
-        Raises:
-            ValueError: If the number of chains or steps is not positive, or `warmup` is negative.
+        Raises `ValueError` if the number of chains or steps is not positive, or `warmup` is negative.
         """
         super().__init__(likelihood, model)
         if num_chains < 1 or num_steps < 1 or warmup < 0:

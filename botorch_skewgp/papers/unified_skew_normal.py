@@ -30,13 +30,13 @@ class UnifiedSkewNormalParameters(NamedTuple):
 
 
 class _JointNormal(NamedTuple):
-    """Values at points and interval rows, jointly normal given the numbers and before truncation."""
+    """Values at `e` points and `m` interval rows, jointly normal given the numbers and before truncation."""
 
-    location: Tensor  # e
-    scale: Tensor  # e x e
-    cross: Tensor  # with the rows, e x m
-    row_mean: Tensor  # m
-    row_covariance: Tensor  # m x m
+    location: Tensor
+    scale: Tensor
+    cross: Tensor  # e x m
+    row_mean: Tensor
+    row_covariance: Tensor
     lower: Tensor
     upper: Tensor
 
@@ -50,18 +50,9 @@ def sun_parameters(model: SkewGP, X: Tensor) -> UnifiedSkewNormalParameters:
     independent normal vector. Numbers are conditioned on; a one-sided row is one latent dimension, a two-sided row two,
     whose latent covariance is singular. The rows of a skew prior come first. Without observations this is the prior.
 
-    Args:
-        model: The model.
-        X: A `q x d` tensor.
-
-    Returns:
-        `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in the
-        papers, in float64 and units of the latent function.
-
-    Raises:
-        InputDataError: If `X` is not a tensor of single or double precision.
-        BotorchTensorDimensionError: If `X` is not `q x d`.
-        UnsupportedError: If answers may be slips.
+    The parameters are called xi, Omega, Delta, gamma and Gamma in the papers; they are in float64 and units of the
+    latent function. Raises `InputDataError` or `BotorchTensorDimensionError` unless points are `q x d` numbers, and
+    `UnsupportedError` if answers may be slips.
 
     Example:
         >>> location, scale, skewness, truncation, latent_covariance = sun_parameters(model, X)
@@ -84,16 +75,10 @@ def sun_parameters(model: SkewGP, X: Tensor) -> UnifiedSkewNormalParameters:
 
 @torch.no_grad()
 def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
-    r"""The posterior at new points as BoTorch's `UnifiedSkewNormal`, for small cases.
+    r"""The posterior at new points, `q x d`, as BoTorch's `UnifiedSkewNormal`, for small cases.
 
-    Args:
-        model: The model.
-        X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
-
-    Raises:
-        InputDataError: If `X` is not a tensor of single or double precision.
-        BotorchTensorDimensionError: If `X` is not `q x d`.
-        UnsupportedError: If there are no interval rows, or answers may be slips.
+    Points must be distinct from each other and from noise-free training points. Raises as `sun_parameters`, and
+    `UnsupportedError` if there are no interval rows.
     """
     joint = _joint_normal(model, X)
     mean, lower, upper = joint.row_mean, joint.lower, joint.upper

@@ -2,7 +2,7 @@ r"""Improvement under the posterior of a transformed process, in closed form and
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
@@ -12,6 +12,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_number
 from botorch_skewgp.posteriors.mixture_posterior import check_one_value
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 
@@ -20,6 +21,7 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
     """Base class of acquisition functions that compare with the best value so far."""
 
     _log = True
+    _value: Callable[[TransformedTPosterior, Tensor], Tensor]  # of an improvement, `batch_shape x 1 x 1`
     best_f: Tensor
 
     def __init__(
@@ -37,18 +39,12 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
             maximize: Whether large values are good.
 
         Raises:
-            ValueError: If `best_f` is not a finite number.
+            InputDataError: If `best_f` is not a finite number.
         """
-        best_f = torch.as_tensor(best_f, dtype=torch.float64)
-        if best_f.numel() != 1 or not bool(best_f.isfinite()):
-            raise ValueError(f"best_f must be one finite number; got {best_f.tolist()}.")
+        best_f = as_number(best_f, "best_f")
         super().__init__(model=model, posterior_transform=posterior_transform)
-        self.register_buffer("best_f", best_f.reshape(()))
+        self.register_buffer("best_f", torch.tensor(best_f, dtype=torch.float64))
         self.maximize = maximize
-
-    @abstractmethod
-    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
-        """The value of an improvement, `batch_shape x 1 x 1`."""
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -66,9 +62,10 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
                 f"SkewGP take {name.replace('Transformed', 'Skew')}."
             )
         check_one_value(posterior, name)
+        best_f = self.best_f
         if not self.maximize:
-            return self._value(posterior.scalarize(X.new_tensor([-1.0])), -self.best_f).squeeze((-1, -2))
-        return self._value(posterior, self.best_f).squeeze((-1, -2))
+            posterior, best_f = posterior.scalarize(X.new_tensor([-1.0])), -best_f
+        return self._value(posterior, best_f).squeeze((-1, -2))
 
 
 class TransformedLogExpectedImprovement(_TransformedImprovement):
@@ -83,8 +80,7 @@ class TransformedLogExpectedImprovement(_TransformedImprovement):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=2, raw_samples=16)
     """
 
-    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
-        return posterior.log_expected_gain(best_f)
+    _value = staticmethod(TransformedTPosterior.log_expected_gain)
 
 
 class TransformedLogProbabilityOfImprovement(_TransformedImprovement):
@@ -97,5 +93,4 @@ class TransformedLogProbabilityOfImprovement(_TransformedImprovement):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=2, raw_samples=16)
     """
 
-    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
-        return posterior.log_probability_above(best_f)
+    _value = staticmethod(TransformedTPosterior.log_probability_above)

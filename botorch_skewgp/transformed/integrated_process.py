@@ -1,45 +1,36 @@
-r"""The parameters that a transformed process integrates over, their nodes, and the weights of these."""
+r"""A transformed process given nodes of the parameters that it integrates over: their weights, and the posterior."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal, NamedTuple, cast
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.models.model import Model
 from gpytorch.kernels import Kernel
-from gpytorch.likelihoods import Likelihood
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.transforms import TransformedInputsMixin
-from botorch_skewgp.transformed.leave_one_out import LeaveOneOutLaws, leave_one_out_laws
-from botorch_skewgp.transformed.nodes import (
-    LogPosterior,
-    Mode,
-    Nodes,
-    find_modes,
-    prior_proposal,
-    smolyak_nodes,
-    sobol_nodes,
-    widened,
-)
+from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.transformed.outcomes import OutcomeUnits
 from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior, WarpingNodes
-from botorch_skewgp.transformed.quadrature import Proposal, effective_number, keep_largest
-from botorch_skewgp.transformed.weights import TransformedData, WeightedNodes, standard_error
+from botorch_skewgp.transformed.regression import (
+    TransformedRegression,
+    WeightedNodes,
+    effective_number,
+    first_of,
+    keep_largest,
+    standard_error,
+)
 from botorch_skewgp.warpings import Warping
 
+LARGEST_POWER = 0.45  # of the largest number, up to which warped outcomes have squares, also in the data's precision
 MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's
 NUM_PROBES = 8  # data at which probabilities are checked, and as many points between
 CHECKED_LEVELS = (0.025, 0.5, 0.975)
-ACCEPTED_ERROR = 0.135  # of probabilities, times the root of the effective number asked for
-MAX_NODES, MIN_NODES = 512, 128  # by default
-NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
-LEFT_OUT_NODES = 8  # times as many for the posteriors from all data but one, up to the same number of points
 MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
 
@@ -59,159 +50,69 @@ class Quadrature(NamedTuple):
     probability_error: float = 0.0
 
 
-class IntegratedProcess(TransformedInputsMixin, Model):
-    r"""Base class of `BayesianTransformedGP`: its data and its nodes, which are made on first use."""
+@dataclass(frozen=True, eq=False)
+class IntegratedProcess:
+    """Outcomes, `n`, at transformed points, `n x d`, their units, and the parameters to integrate over.
 
-    train_inputs: tuple[Tensor]
-    train_targets: Tensor
-    covar_module: Kernel
-    likelihood: Likelihood
-    warping: Warping
+    The mean is constant unless it `is_linear`. Nodes without `num_moments` of the outcome have no weight.
+    """
+
+    space: ParameterSpace
+    X: Tensor
+    y: Tensor
     units: OutcomeUnits
-    mean: Literal["constant", "linear"]
-    quadrature: Literal["sobol", "smolyak", "mode"]
-    num_nodes: int | None
-    level: int
-    least_effective: float
-    tolerance: float
+    is_linear: bool
     num_moments: int
-    num_restarts: int
-    seed: int
-    _space: ParameterSpace
-    _nodes: Nodes | None
-    _quadrature: Quadrature | None
-    _proposals: tuple[list[Mode], Proposal] | None  # of which the nodes were made
 
-    def _clear_cache(self) -> None:
-        self._nodes = self._quadrature = self._proposals = None
-
-    def _basis(self, X: Tensor) -> Tensor:
+    def basis(self, X: Tensor) -> Tensor:
+        """The basis functions of the mean at points, `... x p`."""
         one = torch.ones_like(X[..., :1])
-        return one if self.mean == "constant" else torch.cat([one, X], dim=-1)
+        return torch.cat([one, X], dim=-1) if self.is_linear else one
 
-    @property
-    def _data(self) -> TransformedData:
-        X = self.train_inputs[0]
-        y = self.units.standardise(self.train_targets)
-        return TransformedData(self._space, X, y, self._basis(X), math.log(self.units.scale), self.num_moments)
-
-    def parameter_names(self) -> list[str]:
-        """The name of every integrated coordinate; logarithms of positive parameters."""
-        return self._space.names()
-
-    def coordinates(self) -> Tensor:
-        """The coordinates of the modules' present parameters, in the order of `parameter_names`."""
-        return self._space.coordinates()
-
-    def log_prior(self, u: Tensor) -> Tensor:
-        r"""The log prior density of coordinates of all parameters.
-
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-        """
-        return self._space.log_prior(u)
-
-    def log_posterior(self, u: Tensor) -> Tensor:
-        r"""The log density of the data and of coordinates of all parameters; mean and scale are integrated out.
-
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-
-        Returns:
-            A `S`-dim tensor, minus infinity where the covariance is singular or outcomes leave the warping's domain.
-        """
-        self.eval()
-        return self._data.weigh(u).log_weight
-
-    def use_nodes(self, nodes: Nodes) -> None:
-        r"""Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
-
-        Args:
-            nodes: The nodes. A draw of the parameters' posterior has the weight one over its density, see
-                `log_posterior`.
-        """
-        self._nodes, self._quadrature, self._proposals = nodes, None, None
-
-    @torch.no_grad()
-    def _make_nodes(self) -> Nodes:
-        space = self._space
-        if space.dim() == 0:
-            return Nodes.single(self.train_targets.new_zeros(0, dtype=torch.float64))
-        start = space.coordinates().to(self.train_targets.device)
-        along = torch.tensor([float("lengthscale" in name) for name in space.names()]).to(start)
-        modes = find_modes(self.log_posterior, start, self.num_restarts, self.seed, along if along.any() else None)
-        space.assign(modes[0].center)
-        if self.quadrature == "mode":
-            return Nodes.single(modes[0].center)
-        modes = [widened(self.log_posterior, mode) for mode in modes]
-        if self.quadrature == "smolyak":
-            return smolyak_nodes(modes, self.level)
-        self._proposals = modes, prior_proposal(self.log_prior, start)
-        return self._sobol_nodes(self.log_posterior)
-
-    def _sobol_nodes(self, log_targets: LogPosterior, times: int = 1) -> Nodes:
-        assert self._proposals is not None
-        num_nodes, n = self.num_nodes, len(self.train_targets)
-        if num_nodes is None:
-            num_nodes = max(min(MAX_NODES, MAX_NODES * NODES_UP_TO // n), MIN_NODES)
-        num_nodes *= max(min(times, times * NODES_UP_TO // n), 1)
-        return sobol_nodes(log_targets, *self._proposals, num_nodes, self.least_effective, self.seed)
-
-    def _warping_nodes(self, u: Tensor) -> WarpingNodes:
-        raw = self._space.raw_parameters(u, "warping")
-        return WarpingNodes(self.warping, {name: value.squeeze(-1) for name, value in raw.items()})
-
-    def _leave_one_out_laws(self, nodes: WeightedNodes) -> LeaveOneOutLaws:
-        y = self.units.standardise(self.train_targets.to(nodes.u))
-        return leave_one_out_laws(nodes, self._space.at(nodes.u, "warping")(y).expand(len(nodes.u), -1))
-
-    def _leave_one_out_nodes(self) -> WeightedNodes:
-        """All nodes if they were given; else nodes for the posteriors from all outcomes but each."""
-        data, given = self._data, self._nodes
-        if self._proposals is not None:
-            given = self._sobol_nodes(lambda u: self._leave_one_out_laws(data.weigh(u)).log_weight.mT, LEFT_OUT_NODES)
-        assert given is not None
-        nodes = data.weigh(given.u)
-        return nodes._replace(log_weight=nodes.log_weight + given.log_weight, sign=given.sign)
-
-    @torch.inference_mode(False)  # the search for modes needs gradients
-    @torch.no_grad()
-    def _integrate(self) -> Quadrature:
-        self.eval()
-        if self._quadrature is not None:
-            return self._quadrature
-        if self._nodes is None:
-            self._nodes = self._make_nodes()
-        quadrature = self._weighted(self._nodes)
-        if self._nodes.is_single:
-            error = 0.0
-        elif self._nodes.coarser:
-            error = max(self._difference(quadrature, nodes) for nodes in self._nodes.coarser)
+    def weigh(self, u: Tensor, log_weight: Tensor | float = 0.0, sign: Tensor | None = None) -> WeightedNodes:
+        """Factors and weights of nodes, `S x D`, those of equal kernel parameters together; differentiable."""
+        space, num_shared = self.space, self.space.dim("covar_module", "likelihood")
+        X, y, basis = self.X.to(u), self.units.standardise(self.y).to(u), self.basis(self.X).to(u)
+        if num_shared == 0:
+            kernel = torch.zeros(len(u), dtype=torch.long, device=u.device)
+        elif u.requires_grad or len(u) == 1:
+            kernel = torch.arange(len(u), device=u.device)
         else:
-            error = self._standard_error(quadrature)
-        self._quadrature = quadrature._replace(probability_error=error)
-        if error > self._accepted(ACCEPTED_ERROR):
-            warnings.warn(
-                f"Probabilities of predictions may be off by {error:.2f}: too few nodes count, or the data determine "
-                "the parameters too poorly. Increase num_nodes, or use a warping with fewer parameters; after "
-                "condition_on_observations call set_train_data, which makes new nodes.",
-                QuadratureWarning,
-                stacklevel=4,
-            )
-        return self._quadrature
+            _, kernel = torch.unique(u[:, :num_shared], dim=0, return_inverse=True)
+        first = first_of(kernel)
+        order, counts = torch.argsort(kernel, stable=True), torch.bincount(kernel)
+        slot = torch.empty_like(kernel)
+        slot[order] = torch.arange(len(u), device=u.device) - (counts.cumsum(0) - counts)[kernel[order]]
 
-    def _accepted(self, error: float) -> float:
-        """An error that nodes of the effective number asked for have."""
-        return error / math.sqrt(self.least_effective) if self.least_effective else math.inf
+        covar_module, likelihood = space.at(u[first], "covar_module"), space.at(u[first], "likelihood")
+        covariance = covar_module(X).to_dense().expand(len(first), -1, -1)
+        noise = likelihood.noise.reshape(-1, 1).expand(len(first), len(X))  # bounded below, and so a jitter
+        covariance = covariance + torch.diag_embed(noise)
+        warping = space.at(u, "warping")
+        z, log_slope = warping(y).expand(len(u), -1), warping.log_derivative(y).expand(len(u), -1)
+        log_slope = log_slope - math.log(self.units.scale)
+        largest = torch.finfo(self.y.dtype).max ** LARGEST_POWER
+        inside = (z.abs().amax(-1) < largest) & (z.amax(-1) > z.amin(-1)) & log_slope.isfinite().all(-1)
+        if self.num_moments:
+            inside = inside & (self.num_moments * warping.tail_power.squeeze(-1) < len(y) - basis.shape[-1])
+        z = torch.where(inside.unsqueeze(-1), z, y)  # not used
+        outcomes = z.new_zeros(len(first), int(counts.max()), len(y)).index_put((kernel, slot), z).mT
+        regression = TransformedRegression.of(covariance, basis, outcomes)
+        jacobian = z.new_zeros(len(first), int(counts.max())).index_put((kernel, slot), log_slope.sum(-1))
+        log_likelihood = regression.log_evidence(jacobian)[kernel, slot]
+        log_likelihood = torch.where(inside & ~log_likelihood.isnan(), log_likelihood, -math.inf)
+        log_weight = log_likelihood + space.log_prior(u) + log_weight
+        sign = torch.ones_like(log_likelihood) if sign is None else sign
+        return WeightedNodes(regression, kernel, slot, u, log_weight, log_likelihood, sign, z, log_slope)
 
-    def _weighted(self, given: Nodes) -> Quadrature:
+    def quadrature(self, given: Nodes, tolerance: float) -> Quadrature:
         """Given nodes with their weights, without those of little weight."""
-        nodes = self._data.weigh(given.u)
-        nodes = nodes._replace(log_weight=nodes.log_weight + given.log_weight, sign=given.sign)
-        if bool(nodes.is_singular.any()):
-            share = torch.softmax(given.log_weight, dim=0)[nodes.is_singular].sum()
+        nodes = self.weigh(given.u, given.log_weight, given.sign)
+        is_singular = ~nodes.regression.is_valid[nodes.kernel]
+        if bool(is_singular.any()):
+            share = torch.softmax(given.log_weight, dim=0)[is_singular].sum()
             warnings.warn(
-                f"The covariance of {int(nodes.is_singular.sum())} of {len(nodes.u)} nodes is singular; they are left "
+                f"The covariance of {int(is_singular.sum())} of {len(nodes.u)} nodes is singular; they are left "
                 f"out, with {float(share):.1%} of the quadrature weight. Are points repeated, or the noise's prior too "
                 "low?",
                 QuadratureWarning,
@@ -226,28 +127,33 @@ class IntegratedProcess(TransformedInputsMixin, Model):
                 'the quadrature is too coarse. Use quadrature="sobol", or another level.'
             )
         probabilities = nodes.probabilities
-        kept = keep_largest(probabilities, self.tolerance)
-        kept_nodes, space = nodes.keep(kept), self._space
+        kept = keep_largest(probabilities, tolerance)
+        kept_nodes, space = nodes.keep(kept), self.space
         return Quadrature(
             kept_nodes,
             cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
             space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
-            self._warping_nodes(kept_nodes.u),
+            self.warping(kept_nodes.u),
             log_evidence,
             effective_number(probabilities),
             share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
         )
 
-    def _law(self, quadrature: Quadrature, inputs: Tensor, observation_noise: bool = False) -> TransformedTPosterior:
+    def warping(self, u: Tensor) -> WarpingNodes:
+        """The warping at nodes, `S x D`."""
+        raw = self.space.raw_parameters(u, "warping")
+        return WarpingNodes(cast(Warping, self.space.modules["warping"]), {n: v.squeeze(-1) for n, v in raw.items()})
+
+    def posterior(self, quadrature: Quadrature, inputs: Tensor, noisy: bool = False) -> TransformedTPosterior:
         """The posterior at transformed points, `batch_shape x q x d`."""
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
         batch_shape, q = inputs.shape[:-2], inputs.shape[-2]
         regression = nodes.regression
-        flat, train = inputs.flatten(0, -2).to(nodes.u), self.train_inputs[0].to(nodes.u)
-        basis = self._basis(flat)
+        flat, train = inputs.flatten(0, -2).to(nodes.u), self.X.to(nodes.u)
+        basis = self.basis(flat)
         cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
         gain, rest = regression.gains(cross, basis)
-        noise = quadrature.noise if observation_noise else 0.0
+        noise = quadrature.noise if noisy else 0.0
         prior = (covar_module(flat, diag=True) + noise).expand(len(nodes.of_kernels), -1)
         square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
         square = square.clamp_min(MIN_VARIANCE)  # rounding, where noise is tiny
@@ -258,7 +164,7 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         def matrix() -> Tensor:
             points = inputs.to(nodes.u).unsqueeze(-3)
             dense = covar_module(points).to_dense()
-            if observation_noise:
+            if noisy:
                 dense = dense + torch.diag_embed(torch.as_tensor(noise).expand(-1, q))
             parts = (part.unflatten(-1, (*batch_shape, q)).movedim((0, 1), (-3, -2)) for part in (gain, rest))
             known, unknown = parts
@@ -276,59 +182,25 @@ class IntegratedProcess(TransformedInputsMixin, Model):
             weight=self.units.scale,
         )
 
-    def _probes(self) -> Tensor:
-        """Transformed points at which probabilities are checked: some of the data and points halfway between."""
-        X = self.train_inputs[0]
-        chosen = X[:: math.ceil(len(X) / NUM_PROBES)]
-        return torch.cat([chosen, 0.5 * (chosen + chosen.roll(1, 0))]).unsqueeze(-2)
+    def probability_error(self, quadrature: Quadrature, given: Nodes, tolerance: float) -> float:
+        """The largest error of a cdf at its own quantiles, at some of the data and points halfway between.
 
-    def _standard_error(self, quadrature: Quadrature) -> float:
-        """The largest standard error of a cdf at its own quantiles, from the spread over kernels."""
-        law, nodes = self._law(quadrature, self._probes()).marginals, quadrature.nodes
-        level = nodes.u.new_tensor(CHECKED_LEVELS).to(law.probabilities).unsqueeze(-1).unsqueeze(-1)
-        components = law.component_cdf(law.quantile(level.expand(-1, *law.batch_shape)).unsqueeze(-1))
-        parts = law.probabilities * (components - level.unsqueeze(-1))
-        return float(standard_error(parts, nodes.kernel).max())
-
-    def _difference(self, quadrature: Quadrature, coarser: Nodes) -> float:
-        """The largest difference of a cdf, at its own quantiles, from that of other nodes; infinite if these fail."""
-        probes = self._probes()
-        level = probes.new_tensor(CHECKED_LEVELS)
+        The standard error from the spread over kernels; of sparse grids the difference from coarser ones, infinite if
+        these fail.
+        """
+        if given.is_single:
+            return 0.0
+        chosen = self.X[:: math.ceil(len(self.X) / NUM_PROBES)]
+        probes = torch.cat([chosen, 0.5 * (chosen + chosen.roll(1, 0))]).unsqueeze(-2)
+        law, level = self.posterior(quadrature, probes), probes.new_tensor(CHECKED_LEVELS)
+        if not given.coarser:
+            mixture, level = law.marginals, level.view(-1, 1, 1)
+            quantiles = mixture.quantile(level.expand(-1, *mixture.batch_shape))
+            parts = mixture.component_cdf(quantiles.unsqueeze(-1)) - level.unsqueeze(-1)
+            return float(standard_error(mixture.probabilities * parts, quadrature.nodes.kernel).max())
         try:
-            other = self._law(self._weighted(coarser), probes)
+            others = [self.posterior(self.quadrature(nodes, tolerance), probes) for nodes in given.coarser]
         except UnsupportedError:
             return math.inf
-        cdf = other.cdf(self._law(quadrature, probes).quantile(level))
-        return float((cdf - level.view(-1, 1, 1, 1)).abs().max())
-
-    @property
-    def log_evidence(self) -> float:
-        """The log density of the outcomes, all parameters integrated out; comparable between warpings of the same data.
-
-        The priors of mean and scale are improper, hence so is the constant: compare models with the same `mean` only.
-        """
-        return self._integrate().log_evidence
-
-    @property
-    def effective_number_of_nodes(self) -> float:
-        """`(sum w)^2 / sum w^2` over the nodes' weights."""
-        return self._integrate().effective_number
-
-    @property
-    def probability_error(self) -> float:
-        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves.
-
-        The standard error at levels of 2.5, 50 and 97.5 %, from the spread over kernels; of a sparse grid, the
-        difference from the grids one and two levels below.
-        """
-        return self._integrate().probability_error
-
-    @property
-    def share_left_out(self) -> float:
-        """The share of the weight of the nodes left out, which bounds the error of a cdf."""
-        return self._integrate().share_left_out
-
-    @property
-    def weighted_nodes(self) -> WeightedNodes:
-        """The nodes of posteriors, with their probabilities and coordinates."""
-        return self._integrate().nodes
+        quantiles = law.quantile(level)
+        return max(float((other.cdf(quantiles) - level.view(-1, 1, 1, 1)).abs().max()) for other in others)

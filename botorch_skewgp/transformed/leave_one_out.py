@@ -9,8 +9,9 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.transformed.integrated_process import IntegratedProcess
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
-from botorch_skewgp.transformed.weights import WeightedNodes
+from botorch_skewgp.transformed.regression import WeightedNodes, normalised, standard_error
 
 CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
 
@@ -42,14 +43,14 @@ class LeaveOneOutLaws(NamedTuple):
     df: int
 
 
-def leave_one_out_laws(nodes: WeightedNodes, z: Tensor) -> LeaveOneOutLaws:
+def leave_one_out_laws(nodes: WeightedNodes) -> LeaveOneOutLaws:
     """All outcomes left out, one at a time, for the cost of one factorisation of every kernel.
 
     With `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, leaving out point `i` takes `(Q z)_i^2 / Q_ii` from `q` and
     `(Q z)_i / Q_ii` from `z_i`, and multiplies the determinants by `Q_ii`.
     """
     regression = nodes.regression
-    n, df = z.shape[-1], regression.df - 1
+    n, df = nodes.warped.shape[-1], regression.df - 1
     p = n - 1 - df
     if df < 1:
         raise UnsupportedError(f"Leaving one of {n} points out leaves none for the scale; add points.")
@@ -68,4 +69,28 @@ def leave_one_out_laws(nodes: WeightedNodes, z: Tensor) -> LeaveOneOutLaws:
     log_weight = torch.where(nodes.log_weight == -math.inf, -math.inf, nodes.log_weight - nodes.log_likelihood)
     log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
     scale = (square / (diagonal * df)).sqrt()
-    return LeaveOneOutLaws(z.mT - shrink, scale, log_weight, df)
+    return LeaveOneOutLaws(nodes.warped.mT - shrink, scale, log_weight, df)
+
+
+def leave_one_out(process: IntegratedProcess, nodes: WeightedNodes) -> LeaveOneOut:
+    """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
+    laws, units = leave_one_out_laws(nodes), process.units
+    probabilities = normalised(laws.log_weight, nodes.sign)
+    used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
+    probabilities = probabilities[:, used]
+    posterior = TransformedTPosterior(
+        laws.location[:, used].unsqueeze(-2),
+        laws.scale[:, used].unsqueeze(-2),
+        probabilities,
+        laws.df,
+        process.warping(nodes.u[used]),
+        offset=units.center,
+        weight=units.scale,
+    )
+    y = process.y.to(nodes.u).view(-1, 1, 1)
+    log_density = posterior.marginals.component_log_density(units.standardise(y)).squeeze(-2)
+    share = probabilities * (log_density - log_density.amax(-1, keepdim=True)).exp()
+    influence = (share / share.sum(-1, keepdim=True) - probabilities).sum(0)  # of nodes on the sum of log densities
+    error = 0.0 if len(nodes.u) == 1 else float(standard_error(influence, nodes.kernel[used]))
+    effective = 1 / probabilities.square().sum(-1)
+    return LeaveOneOut(posterior, posterior.log_density(y).flatten(), posterior.cdf(y).flatten(), effective, error)

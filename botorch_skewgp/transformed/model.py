@@ -8,6 +8,7 @@ r"""The Bayesian transformed Gaussian process: numbers on an unknown scale.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,6 +17,7 @@ from typing import Any, Literal, Self, cast
 import torch
 from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
 from botorch.models.transforms.input import InputTransform
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, ScaleKernel
@@ -24,24 +26,33 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_query, check_train_X
-from botorch_skewgp.models.transforms import transformed_dim
+from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_parts
 from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
-from botorch_skewgp.transformed.integrated_process import IntegratedProcess
-from botorch_skewgp.transformed.leave_one_out import LeaveOneOut
-from botorch_skewgp.transformed.mean_and_scale import MeanAndScale
-from botorch_skewgp.transformed.outcomes import (
-    OutcomeUnits,
-    check_outcomes,
-    checked_outcomes,
-    outcome_units,
+from botorch_skewgp.transformed.integrated_process import IntegratedProcess, Quadrature
+from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out, leave_one_out_laws
+from botorch_skewgp.transformed.nodes import (
+    LogPosterior,
+    Mode,
+    Nodes,
+    Proposal,
+    find_modes,
+    prior_proposal,
+    smolyak_nodes,
+    sobol_nodes,
+    widened,
 )
+from botorch_skewgp.transformed.outcomes import OutcomeUnits, check_outcomes, checked_outcomes, outcome_units
 from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
+from botorch_skewgp.transformed.regression import MeanAndScale, WeightedNodes
 from botorch_skewgp.transformed.sparse_grid import MAX_LEVEL
-from botorch_skewgp.transformed.weights import normalised, standard_error
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
+MAX_NODES, MIN_NODES = 512, 128  # by default
+NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
+LEFT_OUT_NODES = 8  # times as many for the posteriors from all data but one, up to the same number of points
+ACCEPTED_ERROR = 0.135  # of probabilities, times the root of the effective number asked for
 ACCEPTED_SUM_ERROR = 0.85  # of leave-one-out sums, times the root of the effective number asked for
 NO_FANTASIES = (
     "A BayesianTransformedGP cannot be conditioned on batches of data, hence not be used by look-ahead acquisition "
@@ -50,7 +61,7 @@ NO_FANTASIES = (
 NOISE_IS_LEARNED = "The noise is that of the warped outcome, and learned;"
 
 
-class BayesianTransformedGP(IntegratedProcess):
+class BayesianTransformedGP(TransformedInputsMixin, Model):
     r"""A Gaussian process of a warped outcome, with its warping and kernel parameters integrated out.
 
     `g(f(x))` is a Gaussian process for an increasing map `g` with unknown shape. Mean and scale of the process are
@@ -67,6 +78,11 @@ class BayesianTransformedGP(IntegratedProcess):
 
     _supports_cache_root = False
     _supports_batched_models = False
+
+    train_inputs: tuple[Tensor]
+    _nodes: Nodes | None
+    _quadrature: Quadrature | None
+    _proposals: tuple[list[Mode], Proposal] | None  # of which the nodes were made
 
     def __init__(
         self,
@@ -141,8 +157,8 @@ class BayesianTransformedGP(IntegratedProcess):
         self.warping = SinhArcsinh() if warping is None else warping
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         self.mean = mean
-        num_coefficients = 1 if mean == "constant" else 1 + dim
-        self.train_targets = checked_outcomes(train_X, train_Y, self.warping, num_coefficients).squeeze(-1)
+        self._num_coefficients = 1 if mean == "constant" else 1 + dim
+        self.train_targets = self._checked_outcomes(train_X, train_Y)
         self._points = train_X
         self.restore_inputs()
         if covar_module is None:
@@ -163,14 +179,9 @@ class BayesianTransformedGP(IntegratedProcess):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset, **kwargs: Any) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset, from which Ax builds models.
+        """The constructor's arguments for a BoTorch dataset, from which Ax builds models, and others that are given.
 
-        Args:
-            training_data: A dataset of one outcome. Its noise variances, if any, are not used: noise is learned.
-            kwargs: Further arguments of the constructor.
-
-        Raises:
-            UnsupportedError: If the dataset has several outcomes.
+        Raises `UnsupportedError` if there are several outcomes. Variances of noise are not used: noise is learned.
         """
         if training_data.Y.shape[-1] != 1:
             raise UnsupportedError(
@@ -194,15 +205,10 @@ class BayesianTransformedGP(IntegratedProcess):
     def set_train_data(
         self, inputs: Tensor | tuple[Tensor] | None = None, targets: Tensor | None = None, strict: bool = True
     ) -> None:
-        r"""Replace points, outcomes or both; makes new nodes and keeps the standardisation.
+        """Replace points, `n x d` before any input transform, outcomes, `n`, or both.
 
-        Args:
-            inputs: An `n x d` tensor, before any input transform.
-            targets: An `n`-dim tensor of outcomes.
-            strict: Not used.
-
-        Raises:
-            InputDataError: If the new data do not go together, or the constructor would refuse them.
+        Makes new nodes and keeps the standardisation; `strict` is not used. Raises `InputDataError` if the new data do
+        not go together, or the constructor would refuse them.
         """
         X = self._points if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
         y = self.train_targets if targets is None else targets
@@ -212,16 +218,17 @@ class BayesianTransformedGP(IntegratedProcess):
                 f"inputs must be n x {self._points.shape[-1]} and targets n-dim, with one number for each point; got "
                 f"{tuple(X.shape)} and {tuple(y.shape)}."
             )
-        y = checked_outcomes(X, y.unsqueeze(-1), self.warping, self._num_coefficients).squeeze(-1)
-        self._points, self.train_targets = X, y
+        self._points, self.train_targets = X, self._checked_outcomes(X, y.unsqueeze(-1))
         self._clear_cache()
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
 
-    @property
-    def _num_coefficients(self) -> int:
-        return self._basis(self.train_inputs[0]).shape[-1]
+    def _checked_outcomes(self, X: Tensor, Y: Tensor) -> Tensor:
+        return checked_outcomes(X, Y, self.warping, self._num_coefficients).squeeze(-1)
+
+    def _clear_cache(self) -> None:
+        self._nodes = self._quadrature = self._proposals = None
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Load parameters; nodes are made again."""
@@ -245,14 +252,7 @@ class BayesianTransformedGP(IntegratedProcess):
         return super()._apply(fn, *args, **kwargs)
 
     def subset_output(self, idcs: list[int]) -> Self:
-        r"""The model itself, for its only output.
-
-        Args:
-            idcs: `[0]`.
-
-        Raises:
-            UnsupportedError: If other outputs are wanted.
-        """
+        """The model itself, for its only output `[0]`; raises `UnsupportedError` for others."""
         if list(idcs) not in ([0], [-1]):
             raise UnsupportedError(f"This model has one output; got idcs={idcs}.")
         return self
@@ -283,7 +283,9 @@ class BayesianTransformedGP(IntegratedProcess):
             raise UnsupportedError(f"{NOISE_IS_LEARNED} give True or False.")
         if output_indices is not None and list(output_indices) != [0]:
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
-        posterior = self._law(self._integrate(), self.transform_inputs(self._checked_query(X)), observation_noise)
+        quadrature = self._integrate()
+        inputs = self.transform_inputs(self._checked_query(X))
+        posterior = self._process.posterior(quadrature, inputs, observation_noise)
         if isinstance(posterior_transform, ScalarizedPosteriorTransform):
             return posterior.scalarize(cast(Tensor, posterior_transform.weights), posterior_transform.offset)
         return posterior if posterior_transform is None else posterior_transform(posterior=posterior, X=X)
@@ -307,41 +309,25 @@ class BayesianTransformedGP(IntegratedProcess):
                     "undetermined."
                 )
         self._integrate()
-        nodes = self._leave_one_out_nodes()
-        laws = self._leave_one_out_laws(nodes)
-        probabilities = normalised(laws.log_weight, nodes.sign)
-        used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
-        probabilities = probabilities[:, used]
-        posterior = TransformedTPosterior(
-            laws.location[:, used].unsqueeze(-2),
-            laws.scale[:, used].unsqueeze(-2),
-            probabilities,
-            laws.df,
-            self._warping_nodes(nodes.u[used]),
-            offset=self.units.center,
-            weight=self.units.scale,
-        )
-        y = y.to(nodes.u).view(-1, 1, 1)
-        log_density = posterior.marginals.component_log_density(self.units.standardise(y)).squeeze(-2)
-        share = probabilities * (log_density - log_density.amax(-1, keepdim=True)).exp()
-        influence = (share / share.sum(-1, keepdim=True) - probabilities).sum(0)  # of nodes on the sum of log densities
-        error = 0.0 if len(nodes.u) == 1 else float(standard_error(influence, nodes.kernel[used]))
-        effective = 1 / probabilities.square().sum(-1)
-        if error > self._accepted(ACCEPTED_SUM_ERROR):
+        process, given = self._process, self._nodes
+        if self._proposals is not None:  # else nodes were given, and all are kept
+            given = self._sobol_nodes(lambda u: leave_one_out_laws(process.weigh(u)).log_weight.mT, LEFT_OUT_NODES)
+        assert given is not None
+        result = leave_one_out(process, process.weigh(given.u, given.log_weight, given.sign))
+        if result.standard_error > self._accepted(ACCEPTED_SUM_ERROR):
             warnings.warn(
-                f"The sum of leave-one-out log densities may be off by {error:.2f}: without some outcomes few nodes "
-                f"count ({float(effective.min()):.1f} at least). Increase num_nodes.",
+                f"The sum of leave-one-out log densities may be off by {result.standard_error:.2f}: without some "
+                f"outcomes few nodes count ({float(result.effective_number.min()):.1f} at least). Increase num_nodes.",
                 QuadratureWarning,
                 stacklevel=2,
             )
-        return LeaveOneOut(posterior, posterior.log_density(y).flatten(), posterior.cdf(y).flatten(), effective, error)
+        return result
 
     @torch.no_grad()
     def mean_and_scale(self) -> MeanAndScale:
-        r"""The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
+        """The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
 
-        Raises:
-            UnsupportedError: If nodes of a sparse grid have negative weights.
+        Raises `UnsupportedError` if nodes of a sparse grid have negative weights.
         """
         nodes = self.weighted_nodes
         if bool((nodes.probabilities < 0).any()):
@@ -356,11 +342,7 @@ class BayesianTransformedGP(IntegratedProcess):
         )
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported, as batches of data are not.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Not supported, as batches of data are not; raises `UnsupportedError`."""
         raise UnsupportedError(NO_FANTASIES)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
@@ -387,9 +369,8 @@ class BayesianTransformedGP(IntegratedProcess):
         check_outcomes(X, Y, "Y")
         self._integrate()
         points, targets = torch.cat([self._points, X]), torch.cat([self.train_targets, Y.squeeze(-1)])
-        targets = checked_outcomes(points, targets.unsqueeze(-1), self.warping, self._num_coefficients).squeeze(-1)
         new = copy(self)
-        new._points, new.train_targets = points, targets
+        new._points, new.train_targets = points, self._checked_outcomes(points, targets.unsqueeze(-1))
         new.train_inputs = (torch.cat([self.train_inputs[0], self.transform_inputs(X)]),)
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
@@ -402,6 +383,124 @@ class BayesianTransformedGP(IntegratedProcess):
         if not bool(X.isfinite().all()):
             raise InputDataError("X contains NaN or infinite values; remove or repair these.")
         return X
+
+    # The integral over parameters
+
+    @property
+    def _process(self) -> IntegratedProcess:
+        X, is_linear = self.train_inputs[0], self.mean == "linear"
+        return IntegratedProcess(self._space, X, self.train_targets, self.units, is_linear, self.num_moments)
+
+    def parameter_names(self) -> list[str]:
+        """The name of every integrated coordinate; logarithms of positive parameters."""
+        return self._space.names()
+
+    def coordinates(self) -> Tensor:
+        """The coordinates of the modules' present parameters, in the order of `parameter_names`."""
+        return self._space.coordinates()
+
+    def log_prior(self, u: Tensor) -> Tensor:
+        """The log prior density, `S`, of coordinates of all parameters, `S x D`, in the order of `parameter_names`."""
+        return self._space.log_prior(u)
+
+    def log_posterior(self, u: Tensor) -> Tensor:
+        """The log density of the data and of coordinates of all parameters, `S`; mean and scale are integrated out.
+
+        Coordinates are `S x D`, in the order of `parameter_names`; the value is minus infinity where the covariance is
+        singular or outcomes leave the warping's domain.
+        """
+        self.eval()
+        return self._process.weigh(u).log_weight
+
+    def use_nodes(self, nodes: Nodes) -> None:
+        """Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
+
+        A draw of the parameters' posterior has the weight one over its density, see `log_posterior`.
+        """
+        self._nodes, self._quadrature, self._proposals = nodes, None, None
+
+    @torch.no_grad()
+    def _make_nodes(self) -> Nodes:
+        space = self._space
+        if space.dim() == 0:
+            return Nodes.single(self.train_targets.new_zeros(0, dtype=torch.float64))
+        start = space.coordinates().to(self.train_targets.device)
+        along = torch.tensor([float("lengthscale" in name) for name in space.names()]).to(start)
+        modes = find_modes(self.log_posterior, start, self.num_restarts, self.seed, along if along.any() else None)
+        space.assign(modes[0].center)
+        if self.quadrature == "mode":
+            return Nodes.single(modes[0].center)
+        modes = [widened(self.log_posterior, mode) for mode in modes]
+        if self.quadrature == "smolyak":
+            return smolyak_nodes(modes, self.level)
+        self._proposals = modes, prior_proposal(self.log_prior, start)
+        return self._sobol_nodes(self.log_posterior)
+
+    def _sobol_nodes(self, log_targets: LogPosterior, times: int = 1) -> Nodes:
+        assert self._proposals is not None
+        num_nodes, n = self.num_nodes, len(self.train_targets)
+        if num_nodes is None:
+            num_nodes = max(min(MAX_NODES, MAX_NODES * NODES_UP_TO // n), MIN_NODES)
+        num_nodes *= max(min(times, times * NODES_UP_TO // n), 1)
+        return sobol_nodes(log_targets, *self._proposals, num_nodes, self.least_effective, self.seed)
+
+    @torch.inference_mode(False)  # the search for modes needs gradients
+    @torch.no_grad()
+    def _integrate(self) -> Quadrature:
+        self.eval()
+        if self._quadrature is not None:
+            return self._quadrature
+        if self._nodes is None:
+            self._nodes = self._make_nodes()
+        process = self._process
+        quadrature = process.quadrature(self._nodes, self.tolerance)
+        error = process.probability_error(quadrature, self._nodes, self.tolerance)
+        self._quadrature = quadrature._replace(probability_error=error)
+        if error > self._accepted(ACCEPTED_ERROR):
+            warnings.warn(
+                f"Probabilities of predictions may be off by {error:.2f}: too few nodes count, or the data determine "
+                "the parameters too poorly. Increase num_nodes, or use a warping with fewer parameters; after "
+                "condition_on_observations call set_train_data, which makes new nodes.",
+                QuadratureWarning,
+                stacklevel=4,
+            )
+        return self._quadrature
+
+    def _accepted(self, error: float) -> float:
+        """An error that nodes of the effective number asked for have."""
+        return error / math.sqrt(self.least_effective) if self.least_effective else math.inf
+
+    @property
+    def log_evidence(self) -> float:
+        """The log density of the outcomes, all parameters integrated out; comparable between warpings of the same data.
+
+        The priors of mean and scale are improper, hence so is the constant: compare models with the same `mean` only.
+        """
+        return self._integrate().log_evidence
+
+    @property
+    def effective_number_of_nodes(self) -> float:
+        """`(sum w)^2 / sum w^2` over the nodes' weights."""
+        return self._integrate().effective_number
+
+    @property
+    def probability_error(self) -> float:
+        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves.
+
+        The standard error at levels of 2.5, 50 and 97.5 %, from the spread over kernels; of a sparse grid, the
+        difference from the grids one and two levels below.
+        """
+        return self._integrate().probability_error
+
+    @property
+    def share_left_out(self) -> float:
+        """The share of the weight of the nodes left out, which bounds the error of a cdf."""
+        return self._integrate().share_left_out
+
+    @property
+    def weighted_nodes(self) -> WeightedNodes:
+        """The nodes of posteriors, with their probabilities and coordinates."""
+        return self._integrate().nodes
 
 
 def _check_choice(value: str, name: str, choices: Sequence[str]) -> None:

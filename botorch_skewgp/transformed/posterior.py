@@ -1,8 +1,4 @@
-r"""The posterior of a Bayesian transformed Gaussian process: a mixture of warped multivariate t distributions.
-
-.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
-   Transactions on Machine Learning Research, 2023.
-"""
+r"""The posterior of a Bayesian transformed Gaussian process: a mixture of warped multivariate t distributions."""
 
 from __future__ import annotations
 
@@ -156,22 +152,15 @@ class TransformedTPosterior(MixturePosterior):
         return self._at_outcomes(log_average, value)
 
     def log_probability_above(self, value: Tensor | float) -> Tensor:
-        r"""The logarithms of the marginal probabilities `P(f > value)`, with gradients where these underflow.
-
-        Args:
-            value: As in `cdf`.
-        """
+        """The logarithms of the probabilities `P(f > value)`, with gradients where these underflow; see `cdf`."""
         law = self.marginals
         return self._log_average(law.component_log_survival if self._weight > 0 else law.component_log_cdf, value)
 
     def log_expected_gain(self, value: Tensor | float) -> Tensor:
-        r"""The logarithms of the expected improvements on a value, measured on the warped scale.
+        r"""The logarithms of the expected improvements on a value, measured on the warped scale; see `cdf`.
 
         At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`, in units of the outcome near `value`. Without a
         warping it is the expected improvement itself. It exists even for heavy-tailed outcomes.
-
-        Args:
-            value: As in `cdf`, inside of the warpings' domain.
 
         Raises:
             UnsupportedError: If there is one degree of freedom only.
@@ -192,16 +181,12 @@ class TransformedTPosterior(MixturePosterior):
         return self._log_average(log_gain, value) + math.log(abs(self._weight))
 
     def log_density(self, value: Tensor | float) -> Tensor:
-        r"""The logarithms of the marginal probability densities.
-
-        Args:
-            value: As in `cdf`.
-        """
+        """The logarithms of the marginal probability densities; see `cdf`."""
         return self._log_average(self.marginals.component_log_density, value) - math.log(abs(self._weight))
 
     @property
     def median(self) -> Tensor:
-        """The marginal medians, `batch_shape x q x 1`; the prediction of [Zhu2023btg]_."""
+        """The marginal medians, `batch_shape x q x 1`."""
         return self.quantile(0.5)
 
     # Moments
@@ -220,21 +205,13 @@ class TransformedTPosterior(MixturePosterior):
 
     @cached_property
     def mean(self) -> Tensor:
-        r"""The posterior mean, `batch_shape x q x 1`.
-
-        Raises:
-            UnsupportedError: If it does not exist.
-        """
+        """The posterior mean, `batch_shape x q x 1`; raises `UnsupportedError` if it does not exist."""
         self._require_moments(1)
         return (self._offset + self._weight * self.marginals.expectation()).unsqueeze(-1)
 
     @cached_property
     def variance(self) -> Tensor:
-        r"""The marginal posterior variances, `batch_shape x q x 1`.
-
-        Raises:
-            UnsupportedError: If they do not exist.
-        """
+        """The posterior variances, `batch_shape x q x 1`; raises `UnsupportedError` if they do not exist."""
         self._require_moments(2)
         center = (self.mean.squeeze(-1) - self._offset) / self._weight
         return (self._weight**2 * self.marginals.expectation(center)).unsqueeze(-1)
@@ -242,19 +219,11 @@ class TransformedTPosterior(MixturePosterior):
     # Sampling
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x 1`; smooth for fixed base samples.
 
-        Args:
-            sample_shape: The shape of the sample.
-            base_samples: Standard normal numbers of shape `sample_shape x batch_shape x (2 + q)`, where batch
-                dimensions may be broadcast. The normal cdf of the first column picks the node, that of the second is
-                the level of the chi-square number.
-
-        Returns:
-            A `sample_shape x batch_shape x q x 1` tensor.
-
-        Raises:
-            RuntimeError: If the base samples have another shape.
+        These are standard normal numbers of shape `sample_shape x batch_shape x (2 + q)`, else there is a
+        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the node, that of
+        the second is the level of the chi-square number.
         """
         self._check_base_samples(sample_shape, base_samples)
         q = self._location.shape[-2]
@@ -311,14 +280,9 @@ class TransformedTPosterior(MixturePosterior):
     # Maps
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> TransformedTPosterior:
-        r"""The posterior of `offset + weights_1 f`.
+        """The posterior of `offset + weights_1 f`.
 
-        Args:
-            weights: A tensor with one number, not zero.
-            offset: A number.
-
-        Raises:
-            BotorchTensorDimensionError: If the weights have another shape, or are zero.
+        Raises `BotorchTensorDimensionError` unless the weights are a tensor of one number other than zero.
         """
         if weights.shape != (1,) or float(weights) == 0:
             raise BotorchTensorDimensionError(f"weights must hold one number other than zero; got {weights}.")

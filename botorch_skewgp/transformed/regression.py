@@ -1,4 +1,4 @@
-r"""Generalised least squares of several warped outcomes under several kernels, with shared parts computed once.
+r"""Generalised least squares of several warped outcomes under several kernels, at weighted nodes of all parameters.
 
 With covariance `K = L L^T` of the noisy warped outcomes, basis functions `M` and warped outcomes `z`:
 
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.distributions import Categorical, Gamma, MixtureSameFamily
 
 
 class TransformedRegression(NamedTuple):
@@ -97,3 +98,116 @@ class TransformedRegression(NamedTuple):
     def at(self, kernels: Tensor) -> TransformedRegression:
         """The factors of some kernels."""
         return TransformedRegression(*(entry[kernels] for entry in self))
+
+
+class WeightedNodes(NamedTuple):
+    """Nodes, `S x D`, with the factors that posteriors need, of `T` kernels and up to `J` warpings each.
+
+    `kernel` and `slot`, `S`, say where a node's warped outcomes are. `log_weight` has logarithms of absolute quadrature
+    weights times posterior densities, `log_likelihood` those of the data alone; `warped` and `log_slope`, `S x n`, are
+    warped outcomes and the log derivatives of the warping.
+    """
+
+    regression: TransformedRegression
+    kernel: Tensor
+    slot: Tensor
+    u: Tensor
+    log_weight: Tensor
+    log_likelihood: Tensor
+    sign: Tensor
+    warped: Tensor
+    log_slope: Tensor
+
+    @property
+    def probabilities(self) -> Tensor:
+        """The nodes' probabilities, which sum to one, `S`; sparse grids make some negative."""
+        return normalised(self.log_weight, self.sign)
+
+    @property
+    def of_kernels(self) -> Tensor:
+        """The coordinates of one node of every kernel, `T x D`."""
+        return self.u[first_of(self.kernel)]
+
+    def select(self, x: Tensor) -> Tensor:
+        """The entries of the nodes of a tensor `T x ... x J`, `... x S`."""
+        return x.movedim(0, -2).flatten(-2)[..., self.kernel * x.shape[-1] + self.slot]
+
+    def keep(self, nodes: Tensor) -> WeightedNodes:
+        """Some of the nodes, with the factors of their kernels only."""
+        kernels, kernel = torch.unique(self.kernel[nodes], return_inverse=True)
+        return WeightedNodes(self.regression.at(kernels), kernel, *(entry[nodes] for entry in self[2:]))
+
+
+def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
+    """Weights `... x S` that sum to one, of the logarithms of their sizes and signs `S`."""
+    weight = sign * (log_weight - log_weight.amax(-1, keepdim=True)).exp()
+    return weight / weight.sum(-1, keepdim=True)
+
+
+def standard_error(parts: Tensor, kernel: Tensor) -> Tensor:
+    """The standard error of a sum over nodes of centered parts, `... x S`, those of equal kernels together."""
+    num = int(kernel.max()) + 1
+    if num > 1:
+        parts = parts.new_zeros(*parts.shape[:-1], num).index_add_(-1, kernel, parts)
+    return parts.square().sum(-1).sqrt()
+
+
+def first_of(kernel: Tensor) -> Tensor:
+    """The first node of every kernel."""
+    first = torch.zeros(int(kernel.max()) + 1, dtype=torch.long, device=kernel.device)
+    first[kernel.flip(0)] = torch.arange(len(kernel), device=kernel.device).flip(0)
+    return first
+
+
+def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
+    """The numbers of the nodes of largest absolute weight that hold all but a share of it, in increasing order.
+
+    Nodes of no weight are never among them. If all weights are positive, cdfs of mixtures with these weights,
+    normalised again, differ by at most `tolerance`.
+    """
+    size, order = weights.abs().sort(descending=True, stable=True)
+    left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
+    return order[left > tolerance * left[0]].sort().values
+
+
+def effective_number(weights: Tensor) -> float:
+    """The effective number of nodes, `(sum w)^2 / sum w^2`."""
+    return float(weights.sum().square() / weights.square().sum())
+
+
+class MeanAndScale(NamedTuple):
+    r"""The joint law of the coefficients `beta` of the mean and the precision `tau` of the process, given the data.
+
+    At every node `tau` has a Gamma distribution, and given it `beta` is normal with covariance `A^-1 / tau`
+    ([DeOliveira1997btg]_); both are in units of the warped outcome there.
+
+    Args:
+        probabilities: The probabilities of the nodes, `S`.
+        coefficients: The locations `b` of `beta`, `S x p`.
+        root: The lower Cholesky factor of `A`, `S x p x p`.
+        concentration: The shape parameter of the Gamma distributions, `(n - p) / 2`.
+        rate: Their rates, `q / 2`, `S`.
+
+    Example:
+        >>> law = transformed.mean_and_scale()
+        >>> law.precision.mean, law.probabilities @ law.coefficients
+    """
+
+    probabilities: Tensor
+    coefficients: Tensor
+    root: Tensor
+    concentration: float
+    rate: Tensor
+
+    @property
+    def precision(self) -> MixtureSameFamily:
+        """The law of `tau`, a mixture of Gamma distributions."""
+        return MixtureSameFamily(Categorical(self.probabilities), Gamma(self.concentration, self.rate))
+
+    def sample(self, num: int) -> tuple[Tensor, Tensor]:
+        """Draws of `beta`, `num x p`, and `tau`, `num`."""
+        node = Categorical(self.probabilities).sample(torch.Size([num]))
+        precision = Gamma(self.concentration, self.rate[node]).sample()
+        normal = torch.randn_like(self.coefficients[node]).unsqueeze(-1)
+        deviation = torch.linalg.solve_triangular(self.root[node].mT, normal, upper=True).squeeze(-1)
+        return self.coefficients[node] + deviation / precision.sqrt().unsqueeze(-1), precision

@@ -10,14 +10,16 @@ logarithm of the tail is tabulated once for each, and interpolated to nearly all
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from botorch_skewgp.truncated.univariate import gauss_rule
+
+Slope = Callable[[Tensor, Tensor], Tensor]  # of a function, from the argument and the value
 
 STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
 
@@ -30,17 +32,31 @@ def log_density(t: Tensor, df: float) -> Tensor:
 
 def log_cdf(t: Tensor, df: float) -> Tensor:
     """The logarithm of `P(T <= t)`, accurate in both tails and differentiable."""
-    return _LogCdf.apply(t, df)
+
+    def value(t: Tensor) -> Tensor:
+        tail = _log_tail(t, df)
+        return torch.where(t > 0, torch.log1p(-tail.exp()), tail)
+
+    return _WithSlope.apply(t, value, lambda t, value: (log_density(t, df) - value).exp())
 
 
 def cdf(t: Tensor, df: float) -> Tensor:
     """`P(T <= t)`, accurate where it is small, and differentiable."""
-    return _Cdf.apply(t, df)
+
+    def value(t: Tensor) -> Tensor:
+        tail = _log_tail(t, df).exp()
+        return torch.where(t > 0, 1 - tail, tail)
+
+    return _WithSlope.apply(t, value, lambda t, _: log_density(t, df).exp())
 
 
 def quantile(level: Tensor, df: float) -> Tensor:
     """The values `t` with `P(T <= t)` equal to given levels, differentiable."""
-    return _Quantile.apply(level, df)
+
+    def value(level: Tensor) -> Tensor:
+        return _solve_quantile(torch.minimum(level, 1 - level), df) * torch.where(level > 0.5, 1.0, -1.0).to(level)
+
+    return _WithSlope.apply(level, value, lambda _, t: (-log_density(t, df)).exp())
 
 
 def log_excess(t: Tensor, df: float) -> Tensor:
@@ -48,7 +64,16 @@ def log_excess(t: Tensor, df: float) -> Tensor:
 
     For `t > 0` it is `(df + t^2) / (df - 1) f(t) - t P(T > t)`, with the density `f`.
     """
-    return _LogExcess.apply(t, df)
+
+    def value(t: Tensor) -> Tensor:
+        size = t.double().abs()
+        unit = size.clamp_min(1.0)  # the square of t may overflow
+        log_f = log_density(size, df)
+        terms = (df / unit + size / unit * size) / (df - 1) - size / unit * (_log_tail(size, df) - log_f).exp()
+        value = torch.where(size == math.inf, -math.inf, log_f + unit.log() + terms.log())
+        return torch.where(t < 0, torch.log(value.exp() + size), value).to(t)
+
+    return _WithSlope.apply(t, value, lambda t, value: -(log_cdf(-t, df) - value).exp())
 
 
 def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
@@ -141,68 +166,17 @@ def _log_tail_of_score(s: Tensor, df: float) -> Tensor:
     return value - 0.5 * s.square()
 
 
-class _LogCdf(torch.autograd.Function):
+class _WithSlope(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
-        tail = _log_tail(t, df)
-        value = torch.where(t > 0, torch.log1p(-tail.exp()), tail)
-        ctx.save_for_backward(t)
-        ctx.df = df
+    def forward(ctx: Any, x: Tensor, function: Callable[[Tensor], Tensor], slope: Slope) -> Tensor:
+        value = function(x)
+        ctx.save_for_backward(x, value)
+        ctx.slope = slope
         return value
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (t,) = ctx.saved_tensors
-        return gradient * (log_density(t, ctx.df) - _LogCdf.apply(t, ctx.df)).exp(), None
-
-
-class _Cdf(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
-        ctx.save_for_backward(t)
-        ctx.df = df
-        tail = _log_tail(t, df).exp()
-        return torch.where(t > 0, 1 - tail, tail)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (t,) = ctx.saved_tensors
-        return gradient * log_density(t, ctx.df).exp(), None
-
-
-class _LogExcess(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
-        size = t.double().abs()
-        unit = size.clamp_min(1.0)  # the square of t may overflow
-        log_f = log_density(size, df)
-        terms = (df / unit + size / unit * size) / (df - 1) - size / unit * (_log_tail(size, df) - log_f).exp()
-        value = torch.where(size == math.inf, -math.inf, log_f + unit.log() + terms.log())
-        value = torch.where(t < 0, torch.log(value.exp() + size), value).to(t)
-        ctx.save_for_backward(t, value)
-        ctx.df = df
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        t, value = ctx.saved_tensors
-        return -gradient * (log_cdf(-t, ctx.df) - value).exp(), None
-
-
-class _Quantile(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, level: Tensor, df: float) -> Tensor:
-        value = _solve_quantile(torch.minimum(level, 1 - level), df) * torch.where(level > 0.5, 1.0, -1.0).to(level)
-        ctx.save_for_backward(value)
-        ctx.df = df
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (value,) = ctx.saved_tensors
-        return gradient * (-log_density(value, ctx.df)).exp(), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient * ctx.slope(*ctx.saved_tensors), None, None
 
 
 def _solve_quantile(tail: Tensor, df: float) -> Tensor:

@@ -12,10 +12,29 @@ from abc import ABC, abstractmethod
 import torch
 from gpytorch import Module
 from gpytorch.constraints import Positive
-from gpytorch.priors import Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.warpings.parameters import constrained_parameter, register_named_prior, unconstrained
+
+
+class shape_parameter(constrained_parameter):
+    """A parameter of a warping, stored as a raw one, with its prior; positive if that is log normal."""
+
+    def __init__(
+        self, description: str, value: float, prior: type[NormalPrior | LogNormalPrior], location: float, spread: float
+    ) -> None:
+        super().__init__(description)
+        self.value, self.prior, self.prior_arguments = value, prior, (location, spread)
+
+    def register(self, warping: Warping) -> None:
+        """Give a new warping its parameter, constraint and prior."""
+        constraint = Positive() if self.prior is LogNormalPrior else None
+        raw = unconstrained(constraint, torch.full((1,), self.value, dtype=torch.float64))
+        warping.register_parameter(f"raw_{self.name}", torch.nn.Parameter(raw))
+        if constraint is not None:
+            warping.register_constraint(f"raw_{self.name}", constraint)
+        register_named_prior(warping, self.name, self.prior(*self.prior_arguments))
 
 
 class Warping(Module, ABC):
@@ -34,38 +53,24 @@ class Warping(Module, ABC):
     redundant_if_outermost: tuple[str, ...] = ()
     """The names of parameters that an affine map after this one makes redundant."""
 
-    def _add_parameter(self, name: str, value: float, positive: bool, prior: Prior) -> None:
-        constraint = Positive() if positive else None
-        initial = torch.full((1,), value, dtype=torch.float64)
-        raw = initial if constraint is None else constraint.inverse_transform(initial)
-        self.register_parameter(f"raw_{name}", torch.nn.Parameter(raw))
-        if constraint is not None:
-            self.register_constraint(f"raw_{name}", constraint)
-        self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
+    def __init__(self) -> None:
+        super().__init__()
+        for cls in reversed(type(self).__mro__):
+            for parameter in vars(cls).values():
+                if isinstance(parameter, shape_parameter):
+                    parameter.register(self)
 
     @abstractmethod
     def forward(self, y: Tensor) -> Tensor:
-        r"""The warped outcomes `g(y)`.
-
-        Args:
-            y: A `... x n` tensor of outcomes. Below the domain the result is the lower end of the range.
-        """
+        """The warped outcomes `g(y)`, `... x n`; below the domain the lower end of the range."""
 
     @abstractmethod
     def inverse(self, z: Tensor) -> Tensor:
-        r"""The outcomes `y` with `g(y) = z`.
-
-        Args:
-            z: A `... x n` tensor. Outside of the range the result is the end of the domain.
-        """
+        """The outcomes `y` with `g(y) = z`, `... x n`; outside of the range the end of the domain."""
 
     @abstractmethod
     def log_derivative(self, y: Tensor) -> Tensor:
-        r"""The logarithm of `g'(y)`, computed without `g'` itself, so that it does not overflow.
-
-        Args:
-            y: A `... x n` tensor of outcomes. Outside of the domain the result is minus infinity.
-        """
+        """The logarithm of `g'(y)`, `... x n`, which does not overflow; outside of the domain minus infinity."""
 
     @property
     def domain(self) -> tuple[Tensor, Tensor]:
@@ -88,49 +93,3 @@ class Warping(Module, ABC):
     def redundant_parameters(self) -> set[str]:
         """The names of raw parameters that have no effect if location and scale of `z` are unknown."""
         return {f"raw_{name}" for name in self.redundant_if_outermost}
-
-
-def shape_parameter(name: str, description: str) -> property:
-    """A property, with a docstring, for a parameter of a warping, stored as a raw parameter with a constraint."""
-
-    def get(warping: Warping) -> Tensor:
-        raw, constraint = getattr(warping, f"raw_{name}"), warping._constraints.get(f"raw_{name}_constraint")
-        return raw if constraint is None else constraint.transform(raw)
-
-    def set_value(warping: Warping, value: Tensor | float) -> None:
-        raw, constraint = f"raw_{name}", warping._constraints.get(f"raw_{name}_constraint")
-        check_parameter(value, name, positive=constraint is not None)
-        like = getattr(warping, raw)
-        value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
-        warping.initialize(**{raw: value if constraint is None else constraint.inverse_transform(value)})
-
-    return property(get, set_value, doc=description)
-
-
-class _Getter:
-    """Reads a parameter of a module; an object, as functions defined here could not be pickled."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, module: Module) -> Tensor:
-        return getattr(module, self.name)
-
-
-class _Setter(_Getter):
-    """Sets a parameter of a module."""
-
-    def __call__(self, module: Module, value: Tensor) -> Tensor:  # type: ignore[override]
-        module.initialize(**{self.name: value})
-        return value
-
-
-def log_cosh(x: Tensor) -> Tensor:
-    """The logarithm of the hyperbolic cosine, without overflow."""
-    size = x.abs()
-    return size + torch.log1p(torch.exp(-2 * size)) - math.log(2.0)
-
-
-def log_hypot(x: Tensor, y: Tensor) -> Tensor:
-    """The logarithm of `sqrt(x^2 + y^2)`, without overflow."""
-    return torch.hypot(*torch.broadcast_tensors(x, y)).log()

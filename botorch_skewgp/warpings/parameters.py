@@ -1,4 +1,4 @@
-r"""Modules with given parameters, one value for each of several nodes, and unbounded coordinates of parameters."""
+r"""Parameters of modules: priors, values for each of several nodes, and unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,61 @@ import torch
 from gpytorch import Module
 from gpytorch.constraints import Interval
 from gpytorch.kernels import Kernel
+from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
 
+from botorch_skewgp.observations.checks import check_parameter
+
 AnyModule = TypeVar("AnyModule", bound=Module)
+
+
+class ReadParameter:
+    """Reads a parameter of a module; a picklable closure of a prior."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, module: Module) -> Tensor:
+        return getattr(module, self.name)
+
+
+class SetParameter(ReadParameter):
+    """Sets a parameter of a module; a picklable closure of a prior."""
+
+    def __call__(self, module: Module, value: float | Tensor) -> None:  # type: ignore[override]
+        module.initialize(**{self.name: value})
+
+
+def register_named_prior(
+    module: Module, name: str, prior: Prior | None, read: type[ReadParameter] = ReadParameter
+) -> None:
+    """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
+    if prior is not None:
+        module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
+
+
+class constrained_parameter(property):
+    """A parameter `name` of a module, stored as `raw_name`, behind a constraint if it has one and is then positive."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(self._get, self._set, doc=description)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def _constraint(self, module: Module) -> Interval | None:
+        return module._constraints.get(f"raw_{self.name}_constraint")
+
+    def _get(self, module: Module) -> Tensor:
+        return constrained(self._constraint(module), getattr(module, f"raw_{self.name}"))
+
+    def _set(self, module: Module, value: Tensor | float) -> None:
+        raw, constraint = f"raw_{self.name}", self._constraint(module)
+        check_parameter(value, self.name, positive=constraint is not None)
+        like = getattr(module, raw)
+        value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+        module.initialize(**{raw: unconstrained(constraint, value)})
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:

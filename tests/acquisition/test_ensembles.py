@@ -72,8 +72,7 @@ OF_DUELS = {
     "noisy expected improvement": lambda m: SkewLogNoisyExpectedImprovement(m, POINTS),
     "quantile": lambda m: QuantileBound(m, 0.9),
     "dueling expected improvement": lambda m: DuelingLogExpectedImprovement(m, REFERENCE),
-    "credible bound": lambda m: DuelingUpperCredibleBound(m, REFERENCE),
-    "credible bound of draws": lambda m: DuelingUpperCredibleBound(
+    "credible bound": lambda m: DuelingUpperCredibleBound(
         m, REFERENCE, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)
     ),
     "information gain": lambda m: ExpectedImprovementInformationGain(
@@ -133,7 +132,8 @@ def test_quantile_of_all_members(duels, validity, generator):
 @pytest.mark.parametrize("probability", [0.5, 0.95])
 def test_credible_interval_is_the_narrowest_of_the_mixture(duels, probability, generator):
     X = points(generator, 3)
-    acquisition = DuelingUpperCredibleBound(duels, REFERENCE, probability)
+    sampler = SobolQMCNormalSampler(torch.Size([2**15]), seed=0)
+    acquisition = DuelingUpperCredibleBound(duels, REFERENCE, probability, sampler)
     upper, difference = acquisition(X), [acquisition.difference(m, X) for m in duels.members]
     grid = torch.linspace(-12, 12, 24_001, dtype=DOUBLE)
     cdf = torch.stack([d.cdf(grid).reshape(len(grid), 3) for d in difference]).mean(0)

@@ -17,7 +17,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import slope_covariance
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.observations import Binary, Numeric
 from botorch_skewgp.papers import ArcsineKernel
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
@@ -114,19 +114,6 @@ def test_features_have_the_kernel_as_their_mean(active_dims, generator):
     X, num_features = points(generator, 5), 2**14
     features = gen_kernel_features(entry, num_inputs=3, num_outputs=num_features)(X)
     torch.testing.assert_close(features @ features.mT, entry(X).to_dense(), rtol=0, atol=5 / num_features**0.5)
-
-
-def test_sample_paths_have_the_posterior(generator):
-    X = torch.rand(6, 2, dtype=DOUBLE, generator=generator)
-    model = SkewGP(X, Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [0, 3]])), covar_module=kernel((2.0, 1.0)))
-    num_paths = 2000
-    path = SkewGPSamplePath.draw(model, torch.Size([num_paths]), num_features=512, generator=generator)
-    new = torch.rand(3, 2, dtype=DOUBLE, generator=generator)
-    with torch.no_grad():
-        values, posterior = path(new), model.posterior(new)
-    error = posterior.variance.squeeze(-1).sqrt() / num_paths**0.5
-    assert ((values.mean(0) - posterior.mean.squeeze(-1)).abs() < 5 * error).all()
-    assert ((values.var(0) / posterior.variance.squeeze(-1) - 1).abs() < 5 * (2 / num_paths) ** 0.5 + 0.05).all()
 
 
 def test_pseudo_points_are_divided_by_the_standard_deviation():

@@ -6,16 +6,13 @@ import pytest
 import torch
 from acquisition_checks import BOUNDS, PAIRS, make_model, points, samples
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
-from gpytorch.kernels import PeriodicKernel
-from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
-from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.papers.dueling import (
@@ -23,7 +20,6 @@ from botorch_skewgp.papers.dueling import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
     _entropy,
-    _highest_density_upper_end,
 )
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -35,8 +31,7 @@ def model() -> SkewGP:
 
 REFERENCE = torch.tensor([0.3, 0.6], dtype=torch.float64)
 ACQUISITIONS = {
-    "credible bound": lambda model, x: DuelingUpperCredibleBound(model, x),
-    "credible bound by draws": lambda model, x: DuelingUpperCredibleBound(
+    "credible bound": lambda model, x: DuelingUpperCredibleBound(
         model, x, sampler=SobolQMCNormalSampler(torch.Size([128]), seed=0)
     ),
     "information gain": lambda model, x: ExpectedImprovementInformationGain(model, x),
@@ -72,16 +67,11 @@ def test_reference_is_checked(model, name, reference, message):
 
 @every
 def test_shapes_of_the_reference(model, name, generator):
-    X = points(generator, 2)
-    if name == "thompson":
-        make = lambda x: DuelingThompsonSampling(model, x, generator=torch.Generator().manual_seed(0))  # noqa: E731
-    elif name == "information gain":
-        make = lambda x: ExpectedImprovementInformationGain(  # noqa: E731
-            model, x, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)
-        )
-    else:
-        make = lambda x: ACQUISITIONS[name](model, x)  # noqa: E731
-    torch.testing.assert_close(make(REFERENCE)(X), make(REFERENCE.unsqueeze(0))(X))
+    X, values = points(generator, 2), []
+    for reference in (REFERENCE, REFERENCE.unsqueeze(0)):
+        torch.manual_seed(0)
+        values.append(ACQUISITIONS[name](model, reference)(X))
+    torch.testing.assert_close(*values)
 
 
 @every
@@ -146,40 +136,6 @@ def test_credible_bound_spelled_out_on_draws(model, generator):
         assert math.isclose(float(values[j]), min(windows)[1], rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("probability", [0.5, 0.95])
-def test_credible_bound_by_minimising_the_width(model, probability, generator):
-    """Against scipy's minimiser over intervals of the mixture written out."""
-    X = points(generator, 4)
-    values = DuelingUpperCredibleBound(model, REFERENCE, probability)(X).detach()
-    for j in range(4):
-        difference = model.posterior(torch.stack([X[j, 0], REFERENCE])).affine(torch.tensor([[1.0, -1.0]]))
-        means = difference.component_means.detach().reshape(-1).numpy()
-        sd = float(difference.gaussian_variance.detach().sqrt())
-        low, high = means.min() - 9 * sd, means.max() + 9 * sd
-
-        def quantile(p, means=means, sd=sd, low=low, high=high):
-            return brentq(lambda v: norm.cdf(v, means, sd).mean() - p, low, high, xtol=1e-13)
-
-        def width(p, quantile=quantile):
-            return quantile(p + probability) - quantile(p)
-
-        tail = minimize_scalar(width, bounds=(1e-9, 1 - probability - 1e-9), options={"xatol": 1e-9}).x
-        assert math.isclose(float(values[j]), quantile(tail + probability), rel_tol=1e-4, abs_tol=1e-4)
-
-
-def one_dimensional(means, variance) -> Components:
-    """A single value whose distribution is an equal mixture of normals of one variance."""
-    means = torch.as_tensor(means, dtype=torch.float64)
-    deviation = torch.full((1,), variance**0.5, dtype=torch.float64)
-    return Components(means, deviation, torch.full_like(means, -math.log(len(means))))
-
-
-@pytest.mark.parametrize("probability", [0.05, 0.5, 0.95, 0.999])
-def test_interval_of_a_normal_is_the_symmetric_one(probability):
-    end = _highest_density_upper_end(one_dimensional([1.5], 4.0), probability)
-    assert math.isclose(float(end), 1.5 + 2 * norm.ppf(0.5 * (1 + probability)), rel_tol=1e-10)
-
-
 @pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
 def test_probability_is_checked(model, probability):
     with pytest.raises(InputDataError, match=r"strictly between|a finite number"):
@@ -194,8 +150,8 @@ def test_probability_is_checked(model, probability):
 )
 def test_information_gain_by_brute_force(options, generator):
     model = make_model(likelihood=PreferenceLikelihood(**options))
-    X, N = points(generator, 4), 200_000
-    sampler = SobolQMCNormalSampler(torch.Size([16_384]), seed=0)
+    X, N = points(generator, 4), 60_000
+    sampler = SobolQMCNormalSampler(torch.Size([8192]), seed=0)
     value = ExpectedImprovementInformationGain(model, REFERENCE, k=0.3, sampler=sampler)(X)
     differences = joint_differences(model, X, N, generator)
     p = model.likelihood(torch.stack([differences, torch.zeros_like(differences)], dim=-1)).probs.detach()
@@ -249,8 +205,9 @@ def test_noise_is_that_of_the_likelihood_in_units_of_the_latent_function(generat
     expected = ExpectedImprovementInformationGain(plain, REFERENCE, sampler=sampler)(candidates)
     value = ExpectedImprovementInformationGain(scaled, REFERENCE, sampler=sampler)(candidates)
     torch.testing.assert_close(value, expected, rtol=1e-6, atol=1e-6)
-    bound = DuelingUpperCredibleBound(plain, REFERENCE)(candidates) * values.std()
-    torch.testing.assert_close(DuelingUpperCredibleBound(scaled, REFERENCE)(candidates), bound, rtol=1e-5, atol=1e-5)
+    bound = DuelingUpperCredibleBound(plain, REFERENCE, sampler=sampler)(candidates) * values.std()
+    rescaled = DuelingUpperCredibleBound(scaled, REFERENCE, sampler=sampler)(candidates)
+    torch.testing.assert_close(rescaled, bound, rtol=1e-5, atol=1e-5)
 
 
 def test_information_gain_needs_a_likelihood_of_duels():
@@ -269,16 +226,6 @@ def test_weight_of_the_improvement_is_checked(model, k):
 # Thompson sampling
 
 
-def test_a_path_is_a_function(model, generator):
-    """The same at a point whatever else is asked for, in whatever order."""
-    acquisition = DuelingThompsonSampling(model, REFERENCE)
-    X = points(generator, 6)
-    values = acquisition(X)
-    torch.testing.assert_close(acquisition(X.flip(0)).flip(0), values)
-    near = acquisition(X + 1e-7)
-    torch.testing.assert_close(near, values, rtol=0, atol=1e-4)
-
-
 def test_generators_make_paths_repeatable(model, generator):
     X = points(generator, 4)
     state = torch.get_rng_state()
@@ -288,26 +235,3 @@ def test_generators_make_paths_repeatable(model, generator):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(first, second)
     assert not torch.allclose(first, other)
-
-
-def test_kernels_without_features_are_refused():
-    model = SkewGP(
-        torch.rand(7, 2, dtype=torch.float64),
-        Preference(PAIRS),
-        covar_module=PeriodicKernel(),
-        draw_settings=DrawSettings(num_draws=64),
-    )
-    with pytest.raises(UnsupportedError, match="random features"):
-        DuelingThompsonSampling(model, REFERENCE)
-
-
-@pytest.mark.slow
-def test_input_transforms(generator):
-    """A path of a model on normalised inputs reads inputs as the model does."""
-    bounds = torch.tensor([[0.0, 0.0], [2.0, 5.0]], dtype=torch.float64)
-    model = make_model(num_draws=64, input_transform=Normalize(2, bounds=bounds))
-    X = points(generator, 2)
-    values = torch.stack([DuelingThompsonSampling(model, REFERENCE, generator=generator)(X) for _ in range(100)])
-    difference = model.posterior(torch.cat([X, REFERENCE.expand_as(X)], dim=-2)).affine(torch.tensor([[1.0, -1.0]]))
-    error = (values.mean(0) - difference.mean.reshape(2)) / (difference.variance.reshape(2) / 100).sqrt()
-    assert error.abs().max() < 4

@@ -11,7 +11,6 @@ from scipy.stats import multivariate_normal, norm
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
 from botorch_skewgp.papers import bivariate_log_normalizer, corrected_log_normalizer
-from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -117,25 +116,6 @@ def test_blocks_of_rows_add_up(monkeypatch):
     whole = corrected_log_normalizer(ep.distribution)
     monkeypatch.setattr("botorch_skewgp.papers.corrections.MAX_ENTRIES", 20)
     torch.testing.assert_close(corrected_log_normalizer(ep.distribution), whole)
-
-
-@pytest.mark.slow
-def test_many_rows_against_bridge_sampling():
-    generator = torch.Generator().manual_seed(2)
-    X = torch.randn(300, 3, generator=generator, dtype=torch.float64)
-    covariance = 5 * torch.exp(-0.5 * torch.cdist(X / 0.6, X / 0.6).square())
-    f = torch.linalg.cholesky(covariance + 1e-6 * torch.eye(300)) @ torch.randn(
-        300, generator=generator, dtype=torch.float64
-    )
-    positive = f + torch.randn(300, generator=generator, dtype=torch.float64) > 0
-    zeros = torch.zeros(300, dtype=torch.float64)
-    distribution = rows(
-        covariance, torch.where(positive, zeros, -INF), torch.where(positive, INF, zeros), torch.ones_like(zeros)
-    )
-    ep = expectation_propagation(distribution)
-    exact = bridge_log_normalizer(distribution, approximation=ep)
-    assert abs(float(corrected_log_normalizer(ep.distribution) - exact.value)) < 4 * float(exact.standard_error)
-    assert float(exact.value - ep.log_normalizer) > 4 * float(exact.standard_error)
 
 
 def test_a_large_correction_is_told():

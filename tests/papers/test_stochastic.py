@@ -1,18 +1,14 @@
 """The stochastic gradient against finite differences of the exact evidence."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from botorch.fit import fit_gpytorch_mll
-from botorch.optim.fit import fit_gpytorch_mll_torch
 from gpytorch.priors import LogNormalPrior
 from gradients import differences, evaluate, gradients
 from small_cases import CASES, exact_objective, model_of, skew_prior
 from torch.distributions import Normal
-from torch.optim import Adam
 
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.papers import StochasticMarginalLogLikelihood
@@ -66,22 +62,6 @@ def test_chains_go_on_from_where_they_were():
     assert torch.equal(runs[0][0], runs[1][0])
     assert torch.equal(runs[0][1], runs[1][1])
     assert not torch.equal(runs[0][0], runs[0][1])
-
-
-@pytest.mark.slow
-def test_adam_reaches_the_maximum_of_the_evidence():
-    model = model_of("labels")
-    for module in (model.mean_module, model.likelihood):
-        module.requires_grad_(False)
-    covar_module = model.covar_module
-    covar_module.register_prior("outputscale_prior", LogNormalPrior(0.0, 0.5), "outputscale")
-    covar_module.base_kernel.register_prior("lengthscale_prior", LogNormalPrior(0.0, 0.5), "lengthscale")
-    kwargs = {"step_limit": 150, "stopping_criterion": None, "optimizer": partial(Adam, lr=0.05)}
-    fit_gpytorch_mll(stochastic(model, num_chains=32), optimizer=fit_gpytorch_mll_torch, optimizer_kwargs=kwargs)
-    reached = covar_module.outputscale.item(), covar_module.base_kernel.lengthscale.item()
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    best = covar_module.outputscale.item(), covar_module.base_kernel.lengthscale.item()
-    assert reached == pytest.approx(best, rel=0.1)
 
 
 @pytest.mark.parametrize("wrong", [{"num_chains": 0}, {"num_steps": 0}, {"warmup": -1}])

@@ -17,7 +17,6 @@ from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, Probi
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import AffineProbit, Binary, Censored, Numeric, Preference
 from botorch_skewgp.papers import (
-    bivariate_log_normalizer,
     corrected_log_normalizer,
     sun_parameters,
     unified_skew_normal,
@@ -194,26 +193,6 @@ def density(parameters, value):
     return normal * orthant(shifted, Gamma - torch.outer(delta, delta)) / orthant(gamma, Gamma)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("point", range(3))
-def test_density_of_the_mixture(point):
-    """The mixture's density equals the closed form at new points."""
-    found = model([Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)], prior())
-    where = NEW_X[point : point + 1]
-    parameters = sun_parameters(found, where)
-    found.requires_grad_(False)
-    posterior = found.posterior(where)
-    centre, sd = float(posterior.mean), float(posterior.variance.sqrt())
-    for shift in (-1.5, -0.5, 0.0, 0.8, 2.0):
-        value = centre + shift * sd
-        components = torch.distributions.Normal(posterior.component_means, posterior.gaussian_variance.sqrt())
-        terms = components.log_prob(torch.tensor(value, **DOUBLE)).exp().flatten()
-        error = float(terms.std()) / math.sqrt(0.5 * len(terms))  # draws are at least half as good as independent
-        assert (
-            abs(float(posterior.density(torch.tensor(value, **DOUBLE))) - density(parameters, value)) < 4 * error + 1e-9
-        )
-
-
 def test_marginals_and_affine_maps():
     """Closure: a marginal drops rows; an affine map acts on location, scale and the covariance with the rows."""
     found = model(AffineProbit(W, Z, SIGMA), prior())
@@ -244,27 +223,6 @@ def test_two_sided_and_upper_rows():
     share = ((u[:, 0] > -0.5) & (u[:, 0] <= 0.8) & (u[:, 1] <= 0.1)).mean()
     value = orthant(parameters.truncation, parameters.latent_covariance)
     assert abs(value - share) < 4 * math.sqrt(share / 200_000)
-
-
-@pytest.mark.slow
-def test_predictive_probability_is_a_ratio_of_orthant_probabilities():
-    """Corollary 2 of the classification paper, against the average over the mixture."""
-    labels = torch.tensor([1, 0, 1, 1])
-    found = SkewGP(X, Binary(labels), covar_module=kernel(), skew_prior=prior(), draw_settings=DrawSettings(8192))
-    new = NEW_X[1:2]
-    larger = found.condition_on_observations(new, Binary(torch.tensor([1])))
-    before, after = sun_parameters(found, X), sun_parameters(larger, X)
-    truth = orthant(after.truncation, after.latent_covariance) / orthant(before.truncation, before.latent_covariance)
-    average = float(found.predictive(new).probs.detach())
-    assert abs(average - truth) < 4 * 0.5 / math.sqrt(4096)
-    for method, tolerance in (
-        ("ep", 0.01),
-        (corrected_log_normalizer, 0.002),
-        (bivariate_log_normalizer, 0.05),
-        ("exact", 0.02),
-    ):
-        ratio = float(found.log_predictive_probability(new, Binary(torch.tensor([1])), method).exp())
-        assert abs(ratio - truth) < tolerance, method
 
 
 def test_botorch_class():

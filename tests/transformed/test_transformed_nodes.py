@@ -1,22 +1,33 @@
 """Modes and nodes of the parameters of a transformed process."""
 
+import functools
 import math
 import warnings
 
-import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch.distributions import MultivariateNormal
-from transformed_cases import DOUBLE, data, model
+from transformed_cases import DOUBLE, TEST_X, data, model
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed.nodes import Mode, find_modes, prior_proposal, smolyak_nodes, sobol_nodes, widened
-from botorch_skewgp.transformed.quadrature import Proposal, effective_number
+from botorch_skewgp.transformed.nodes import (
+    Mode,
+    Nodes,
+    Proposal,
+    ProposalMixture,
+    find_modes,
+    prior_proposal,
+    smolyak_nodes,
+    sobol_nodes,
+    widened,
+)
+from botorch_skewgp.transformed.regression import effective_number, keep_largest
+from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
+from botorch_skewgp.truncated.univariate import gauss_rule
 
-TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
 LOG_TOTAL = 3.0  # of the integral over the two hills
 HILLS = [
     (0.7, MultivariateNormal(torch.tensor([2.0, 0.0], dtype=DOUBLE), 0.04 * torch.eye(2, dtype=DOUBLE))),
@@ -37,29 +48,26 @@ def test_both_modes_are_found():
         assert mode.log_mass == pytest.approx(LOG_TOTAL + math.log(share), abs=1e-2)
 
 
-def test_one_start_gives_one_mode():
-    modes = find_modes(two_hills, torch.tensor([-1.5, 1.0], dtype=DOUBLE), num_restarts=1, seed=0)
-    assert [mode.center[0].item() for mode in modes] == pytest.approx([-2.0], abs=1e-3)
-
-
 WIDE = Proposal(torch.zeros(2, dtype=DOUBLE), 3 * torch.eye(2, dtype=DOUBLE))
 
 
-def test_nodes_of_two_modes_integrate():
-    modes = find_modes(two_hills, torch.zeros(2, dtype=DOUBLE), num_restarts=4, seed=0)
-    evidences, shares, means = [], [], []
+@pytest.mark.parametrize(("num_restarts", "num_nodes"), [(4, 128), (1, 512)])
+def test_nodes_integrate_two_hills_also_if_one_mode_is_known(num_restarts, num_nodes):
+    start = torch.tensor([2.0, 0.0], dtype=DOUBLE) if num_restarts == 1 else torch.zeros(2, dtype=DOUBLE)
+    modes = find_modes(two_hills, start, num_restarts=num_restarts, seed=0)
+    assert len(modes) == min(num_restarts, 2)
+    found = []
     for seed in range(8):
-        nodes = sobol_nodes(two_hills, modes, WIDE, 128, 32.0, seed=50 * seed)
-        assert len(nodes.u) == 128
+        nodes = sobol_nodes(two_hills, modes, WIDE, num_nodes, 32.0, seed=50 * seed)
+        assert len(nodes.u) == num_nodes or num_restarts == 1
         log_weight = nodes.log_weight + two_hills(nodes.u)
         weight = torch.softmax(log_weight, dim=0)
-        evidences.append(log_weight.logsumexp(0).exp())
-        shares.append(weight[nodes.u[:, 0] > 0].sum())
-        means.append(weight @ nodes.u[:, 1])
-    for found, exact in ((evidences, math.exp(LOG_TOTAL)), (shares, 0.7), (means, 0.3)):
-        found = torch.stack(found)
-        assert abs(found.mean() - exact) < 4 * found.std() / math.sqrt(len(found)) + 1e-3
-        assert found.std() < 0.1 * exact + 0.01
+        share, mean = weight[nodes.u[:, 0] > 0].sum(), weight @ nodes.u[:, 1]
+        found.append(torch.stack([log_weight.logsumexp(0).exp(), share, mean]))
+    found, exact = torch.stack(found), torch.tensor([math.exp(LOG_TOTAL), 0.7, 0.3], dtype=DOUBLE)
+    assert ((found.mean(0) - exact).abs() < 4 * found.std(0) / math.sqrt(8) + 1e-3).all()
+    limit = 0.1 * exact + 0.01 if num_restarts > 1 else torch.tensor([math.inf, 0.1, math.inf])
+    assert (found.std(0) < limit).all()
 
 
 def test_rounds_find_the_shape_that_a_mode_does_not_tell():
@@ -80,19 +88,6 @@ def test_a_mode_of_no_weight_gets_nodes_of_the_wide_proposal_only():
     assert (nodes.u[:, 0] > 0).double().mean() > 0.98
     both = sobol_nodes(HILLS[0][1].log_prob, modes, wide, 64, 8.0, seed=0)
     assert (both.u[:, 0] < 0).sum() > 5  # of the first round
-
-
-def test_a_hill_that_no_mode_is_known_of_is_integrated():
-    modes = find_modes(two_hills, torch.tensor([2.0, 0.0], dtype=DOUBLE), num_restarts=1, seed=0)
-    assert len(modes) == 1
-    shares = []
-    for seed in range(8):
-        nodes = sobol_nodes(two_hills, modes, WIDE, 512, 32.0, seed=50 * seed)
-        weight = torch.softmax(nodes.log_weight + two_hills(nodes.u), dim=0)
-        shares.append(weight[nodes.u[:, 0] < 0].sum())
-    shares = torch.stack(shares)
-    assert abs(shares.mean() - 0.3) < 4 * shares.std() / math.sqrt(8)
-    assert shares.std() < 0.1
 
 
 def test_several_targets_share_nodes():
@@ -159,12 +154,17 @@ def test_sparse_grids_integrate_a_normal_density_around_its_mode():
         smolyak_nodes([mode, mode], 4)
 
 
+@functools.cache
+def by_many_nodes():
+    """Five points, and quantiles there of data whose posterior no sparse grid of few nodes fits."""
+    points = torch.linspace(0, 1, 5, dtype=DOUBLE).view(5, 1, 1)
+    law = model("Box-Cox", *data(n=7, d=1), num_nodes=2048, num_restarts=4).posterior(points)
+    return points, law.quantile(torch.tensor([0.025, 0.5, 0.975]))
+
+
 @pytest.mark.parametrize("level", [3, 5, 8])
 def test_grids_that_are_off_are_warned_of_or_refused(level):
-    X, Y = data(n=7, d=1)
-    fine = model("Box-Cox", X, Y, num_nodes=4096, num_restarts=4)
-    points = torch.linspace(0, 1, 5, dtype=DOUBLE).view(5, 1, 1)
-    quantiles = fine.posterior(points).quantile(torch.tensor([0.025, 0.5, 0.975]))
+    (points, quantiles), (X, Y) = by_many_nodes(), data(n=7, d=1)
     grid = model("Box-Cox", X, Y, quadrature="smolyak", level=level, num_restarts=4, least_effective=32.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -188,8 +188,8 @@ def test_probabilities_that_may_be_off_are_warned_of():
 def test_the_estimated_error_is_that_of_probabilities():
     # over seeds: the spread of a cdf at a fixed value, against the estimates
     X, Y = data(n=7, d=1)
-    seeds = [model("Box-Cox", X, Y, num_nodes=128, num_restarts=4, seed=seed) for seed in range(8)]
-    probes = seeds[0]._probes()
+    seeds = [model("Box-Cox", X, Y, num_nodes=128, num_restarts=2, seed=seed) for seed in range(6)]
+    probes = torch.cat([X, 0.5 * (X + X.roll(1, 0))]).unsqueeze(-2)
     values = seeds[0].posterior(probes).quantile(0.5)
     levels = torch.stack([each.posterior(probes).cdf(values).squeeze() for each in seeds])
     estimates = torch.tensor([each.probability_error for each in seeds])
@@ -204,42 +204,9 @@ def test_nodes_of_fixed_kernels_have_an_estimated_error():
     for parameter in (*kernel.parameters(), *likelihood.parameters()):
         parameter.requires_grad_(False)
     few = model("sinh-arcsinh", X, Y, covar_module=kernel, likelihood=likelihood)
-    assert len(few.weighted_nodes.regression.root) == 1
+    assert few.parameter_names() == ["warping.raw_skewness", "warping.raw_tail_weight"]
+    assert few.weighted_nodes.regression.root.shape == (1, 7, 7)
     assert few.probability_error > 0.005
-
-
-@pytest.mark.slow
-def test_quadratures_agree():
-    X, Y = data()
-    quantiles, evidences = [], []
-    for seed in range(4):
-        sobol = model("sinh-arcsinh", X, Y, num_nodes=512, num_restarts=4, seed=seed)
-        quantiles.append(sobol.posterior(TEST_X).quantile(torch.tensor([0.1, 0.5, 0.9])))
-        evidences.append(sobol.log_evidence)
-    quantiles, error = torch.stack(quantiles), torch.stack(quantiles).std(0) / 2
-    assert np.std(evidences) < 0.1
-    grid = model("sinh-arcsinh", X, Y, quadrature="smolyak", level=6, num_restarts=4)
-    median = grid.posterior(TEST_X).median
-    assert (grid.weighted_nodes.sign < 0).any()
-    assert grid.log_evidence == pytest.approx(np.mean(evidences), abs=0.3)
-    spread = quantiles[:, 2].mean(0) - quantiles[:, 0].mean(0)
-    assert ((median - quantiles[:, 1].mean(0)).abs() < 0.1 * spread + 4 * error[1]).all()
-
-
-@pytest.mark.slow
-def test_steps_have_two_modes():
-    # short lengthscales, or long ones with more noise: against a dense grid over both parameters
-    X = torch.linspace(0, 1, 51, dtype=DOUBLE).unsqueeze(-1)
-    noise = 0.05 * torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
-    Y = torch.sin(2 * math.pi * X - math.pi).round() + noise
-    transformed = model("identity", X, Y, num_restarts=4, num_nodes=128, tolerance=0.0)
-    grid = torch.cartesian_prod(*(torch.linspace(*ends, 120, dtype=DOUBLE) for ends in ((-7.0, 3.0), (-12.0, 2.0))))
-    with torch.no_grad():
-        exact = float(transformed.log_posterior(grid).logsumexp(0)) + math.log(10 * 14 / 119**2)
-    assert transformed.log_evidence == pytest.approx(exact, abs=0.15)
-    nodes = transformed.weighted_nodes
-    share = nodes.probabilities[nodes.u[:, 0] < -2].sum()
-    assert 0.2 < share < 0.8
 
 
 def test_more_nodes_are_effective_where_they_are_asked_for():
@@ -248,3 +215,127 @@ def test_more_nodes_are_effective_where_they_are_asked_for():
         more.posterior(TEST_X)
     assert len(more._nodes.u) > len(few._make_nodes().u)
     assert more.effective_number_of_nodes >= 7.9 > few.effective_number_of_nodes
+
+
+@pytest.mark.parametrize(("name", "lowest", "highest"), [("identity", -12.0, 2.0), ("Box-Cox", -8.0, 4.0)])
+def test_nodes_agree_with_a_dense_grid_over_all_parameters(name, lowest, highest):
+    # of the kernel and the noise, where steps have two modes: short lengthscales, or long ones with more noise; and of
+    # the kernel and the warping
+    X = torch.linspace(0, 1, 31, dtype=DOUBLE).unsqueeze(-1)
+    noise = 0.05 * torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
+    Y, likelihood = torch.sin(2 * math.pi * X - math.pi).round() + noise, None
+    if name == "Box-Cox":
+        Y, likelihood = Y.exp(), GaussianLikelihood().requires_grad_(False)
+        likelihood.noise = 0.05
+    sobol, dense = (model(name, X, Y, likelihood=likelihood, num_nodes=256, num_restarts=4) for _ in range(2))
+    u = torch.cartesian_prod(*(torch.linspace(*ends, 60, dtype=DOUBLE) for ends in ((-7.0, 3.0), (lowest, highest))))
+    cell = math.log(10 * (highest - lowest) / 59**2)
+    dense.use_nodes(Nodes(u, torch.full_like(u[:, 0], cell), torch.ones_like(u[:, 0])))
+    assert sobol.log_evidence == pytest.approx(dense.log_evidence, abs=0.1)
+    quantiles = dense.posterior(X[::5]).quantile(torch.tensor([0.1, 0.5, 0.9]))
+    error = sobol.posterior(X[::5]).cdf(quantiles).squeeze(-1) - torch.tensor([[0.1], [0.5], [0.9]])
+    assert error.abs().max() < 0.02
+    nodes = [m.weighted_nodes for m in (sobol, dense)]
+    share, exact = (float(each.probabilities[each.u[:, 0] < -2].sum()) for each in nodes)
+    assert share == pytest.approx(exact, abs=0.02)
+    assert name == "Box-Cox" or exact > 0.03
+
+
+# Sparse grids, proposals, and which nodes are kept
+
+
+@pytest.mark.parametrize(
+    ("dim", "level", "num_nodes"), [(4, 1, 1), (7, 2, 15), (7, 3, 99), (7, 4, 421), (7, 5, 1485), (3, 4, 45)]
+)
+def test_number_of_nodes_of_sparse_grids(dim, level, num_nodes):
+    nodes, weights = sparse_grid(dim, level)
+    assert len(nodes) == num_nodes
+    assert weights.sum().item() == pytest.approx(1.0)
+    assert [0.0] * dim in nodes.tolist()
+
+
+@pytest.mark.parametrize("level", range(1, 9))
+def test_rules_are_exact_and_nested(level):
+    x, w = normal_rule(level)
+    for power in range(2 * level):
+        exact = 0.0 if power % 2 else math.prod(range(1, power, 2))
+        assert (w * x**power).sum().item() == pytest.approx(exact, abs=1e-13 * (1 + x.abs().max().item() ** power))
+    assert (w > 0).all()
+    assert set(x.tolist()) <= set(normal_rule(8)[0].tolist())
+
+
+@pytest.mark.parametrize("powers", [(0, 0, 0), (2, 0, 0), (2, 2, 0), (4, 0, 0), (0, 1, 4), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("rule", "moment"),
+    [
+        (normal_rule, lambda k: math.prod(range(1, k, 2))),
+        (lambda level: gauss_rule("legendre", level), lambda k: 1 / (k + 1)),  # of a uniform variable on [-1, 1]
+    ],
+)
+def test_sparse_grids_are_exact_for_polynomials(powers, rule, moment):
+    nodes, weights = sparse_grid(3, 3, rule)  # total degrees up to 5
+    value = (weights * nodes.pow(torch.tensor(powers)).prod(-1)).sum()
+    exact = math.prod(0.0 if k % 2 else moment(k) for k in powers)
+    assert value.item() == pytest.approx(exact, abs=1e-12)
+
+
+def test_weights_of_nodes():
+    root = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.8, 0.0], [-0.3, 0.4, 1.2]], dtype=DOUBLE)
+    proposal = Proposal(torch.tensor([1.0, -1.0, 0.5], dtype=DOUBLE), root)
+    target = torch.distributions.MultivariateNormal(proposal.center + 0.3, root @ root.mT)
+    estimates = []
+    for seed in range(8):
+        u = proposal.nodes(1024, seed=10 * seed)
+        assert u.shape == (1024, 3)
+        weights = (target.log_prob(u) - proposal.log_density(u)).exp()
+        estimates.append(
+            torch.cat(
+                [weights.mean().view(1), (weights.unsqueeze(-1) * u).mean(0), (weights * u[:, 2] ** 2).mean()[None]]
+            )
+        )
+    estimates = torch.stack(estimates)
+    mean = target.mean
+    exact = torch.cat([torch.ones(1).to(mean), mean, (mean[2] ** 2 + target.variance[2])[None]])
+    error = estimates.std(0) / math.sqrt(len(estimates))
+    assert ((estimates.mean(0) - exact).abs() < 4 * error + 1e-4).all()
+
+
+@pytest.mark.parametrize("num_nodes", [1, 4, 100])
+def test_every_proposal_of_a_mixture_has_nodes_and_the_wide_one_stays(num_nodes):
+    wide = Proposal(torch.zeros(2, dtype=DOUBLE), 5 * torch.eye(2, dtype=DOUBLE))
+    near = [Proposal(torch.full((2,), float(k), dtype=DOUBLE), torch.eye(2, dtype=DOUBLE)) for k in (1, 2, 3)]
+    mixture = ProposalMixture.of(near, torch.tensor([1.0, 1e-6, 0.0], dtype=DOUBLE), wide, num_nodes)
+    assert min(mixture.counts) >= 1
+    assert num_nodes <= sum(mixture.counts) <= num_nodes + 3
+    if num_nodes == 100:
+        assert mixture.counts[-1] == 15
+    u = mixture.nodes(seed=0)
+    adapted = mixture.adapted(u, torch.softmax(-u.square().sum(-1), 0))
+    assert adapted.components[-1] is wide
+    far = mixture.adapted(u, torch.nn.functional.one_hot(u.norm(dim=-1).argmax(), len(u)).to(u))
+    assert len(far.components) >= 2  # also where the wide proposal has all the weight
+
+
+def test_sparsification_leaves_out_no_more_than_the_tolerance(generator):
+    weights = torch.rand(300, generator=generator, dtype=DOUBLE).pow(8)
+    weights = weights / weights.sum()
+    for tolerance in (0.3, 0.05, 1e-3):
+        kept = keep_largest(weights, tolerance)
+        assert weights[kept].sum() >= 1 - tolerance
+        assert weights[kept].sum() - weights[kept].min() < 1 - tolerance  # no node more than needed
+    assert keep_largest(torch.tensor([0.5, -0.4, 0.9, 1e-9]), 0.01).tolist() == [0, 1, 2]  # absolute weights count
+    assert keep_largest(torch.tensor([0.5, 0.5]), 0.0).tolist() == [0, 1]
+
+
+def test_nodes_of_no_weight_are_left_out():
+    assert keep_largest(torch.tensor([0.5, 0.0, 0.5, 0.0], dtype=DOUBLE), 0.0).tolist() == [0, 2]
+    assert keep_largest(torch.tensor([0.0, -1.0, 1.5], dtype=DOUBLE), 0.0).tolist() == [1, 2]
+    # a sum of rounded shares may fall short of one
+    weights = torch.cat([torch.full((999,), 1 / 999, dtype=DOUBLE), torch.zeros(5, dtype=DOUBLE)])
+    assert len(keep_largest(weights, 0.0)) == 999
+    assert len(keep_largest(torch.tensor([1.0, 1e-300], dtype=DOUBLE), 0.0)) == 2
+
+
+def test_effective_number():
+    assert effective_number(torch.ones(7)) == pytest.approx(7.0)
+    assert effective_number(torch.tensor([1.0, 0.0, 0.0])) == pytest.approx(1.0)

@@ -92,8 +92,14 @@ def test_quantiles(name, scale):
     law = posterior(name, offset=scale[0], weight=scale[1])
     levels = torch.tensor([1e-4, 0.3, 0.5, 0.999], dtype=DOUBLE)
     quantiles = law.quantile(levels)
-    torch.testing.assert_close(law.cdf(quantiles), levels.view(4, 1, 1).expand(4, 2, 1), rtol=1e-8, atol=1e-11)
+    cdf = law.cdf(quantiles)
+    torch.testing.assert_close(cdf, levels.view(4, 1, 1).expand(4, 2, 1), rtol=1e-8, atol=1e-11)
     torch.testing.assert_close(law.median, quantiles[2])
+    torch.testing.assert_close(law.probability_above(quantiles), 1 - cdf, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(law.log_probability_above(quantiles).exp(), 1 - cdf, rtol=1e-8, atol=1e-10)
+    y = quantiles.detach().clone().requires_grad_()
+    (slope,) = torch.autograd.grad(law.cdf(y).sum(), y)
+    torch.testing.assert_close(law.density(y), slope, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.02, 0.95, 0.03), (0.999, 0.0005, 0.0005)])

@@ -58,9 +58,6 @@ def test_log_excess(df):
     t = -VALUES
     t = torch.cat([t, VALUES])
     np.testing.assert_allclose(student_t.log_excess(t, df), [exact(x) for x in t.tolist()], rtol=1e-9, atol=1e-9)
-    simple = np.maximum(stats.t.rvs(df, size=200_000, random_state=0) - 0.4, 0)
-    found = student_t.log_excess(torch.tensor(0.4, dtype=DOUBLE), df).exp().item()
-    assert abs(found - simple.mean()) < 4 * simple.std() / math.sqrt(len(simple))
     t = torch.tensor([-3.0, -0.2, 0.0, 0.7, 9.0], dtype=DOUBLE, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: student_t.log_excess(x, df), (t,))
 

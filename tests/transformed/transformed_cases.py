@@ -8,6 +8,8 @@ from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 DOUBLE = torch.float64
+TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
+FEW = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 1}
 WARPINGS = {
     "identity": Affine,
     "arcsinh": Arcsinh,
@@ -30,8 +32,7 @@ def model(name, X=None, Y=None, **kwargs):
     """A model with few nodes."""
     if X is None:
         X, Y = data()
-    few = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 1}
-    return BayesianTransformedGP(X, Y, warping=WARPINGS[name](), **few | kwargs)
+    return BayesianTransformedGP(X, Y, warping=WARPINGS[name](), **FEW | kwargs)
 
 
 @functools.cache
