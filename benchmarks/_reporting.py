@@ -110,8 +110,8 @@ class Table:
 
     def store(self, folder: Path) -> Path:
         """Write `name.csv` into a folder; the notes are comment lines, and the commit, unless rows have their own."""
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
         buffer = io.StringIO()
         made_at = [] if "commit" in self.columns else [f"commit {commit()}"]
         buffer.writelines(f"# {note}\n" for note in [*made_at, *self.notes])

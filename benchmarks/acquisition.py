@@ -24,7 +24,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import MarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks._problems import duel_data
+from benchmarks._observations import duel_data
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

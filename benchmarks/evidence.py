@@ -9,7 +9,7 @@ import time
 
 import torch
 
-from benchmarks._problems import classification
+from benchmarks._observations import classification
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer

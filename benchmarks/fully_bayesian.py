@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks._problems import duel_data
+from benchmarks._observations import duel_data
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from benchmarks._race import Cell, Race
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import check_inducing_points

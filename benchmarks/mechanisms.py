@@ -16,8 +16,7 @@ from botorch.fit import fit_gpytorch_mll
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
-from benchmarks._problems import duel_data
+from benchmarks._observations import duel_data, rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP

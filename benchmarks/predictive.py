@@ -40,10 +40,10 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor
 
-from benchmarks._problems import squared_exponential
+from benchmarks._functions import FUNCTIONS as TEST_FUNCTIONS
+from benchmarks._functions import Utility, find_utility
+from benchmarks._observations import squared_exponential
 from benchmarks._race import Cell, Group, Names, Race, grid
-from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
-from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

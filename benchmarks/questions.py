@@ -43,9 +43,8 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Cell, Group, Names, Race, grid, mean_and_error
-from benchmarks._runs import Row
-from benchmarks._utilities import Utility, find_utility
+from benchmarks._functions import Utility, find_utility, unit_cube
+from benchmarks._race import Cell, Group, Names, Race, Row, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.fitting import warm_start
@@ -149,7 +148,7 @@ class _Answers:
 
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
     for dims in values.values():
         for dim in dims:
@@ -204,7 +203,7 @@ def _run(
     utility, values = _utility(function)
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
     answers = _start(utility, values, ERRING_NOISE if errs else NOISE, seed)
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
     money, asked, in_domain, among_asked = [], [], [], []
@@ -310,7 +309,7 @@ def _ask_panel(function: str, method: str, seed: int, budget: float | None = Non
     told, money_of_case = KNOWING[case]
     budget = money_of_case if budget is None else budget
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     deviation = utility.deviation()
 
     def winner_first(pair: Tensor, judge: int) -> Tensor:

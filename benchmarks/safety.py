@@ -24,7 +24,7 @@ from botorch.test_functions import Branin, SixHumpCamel
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._problems import squared_exponential
+from benchmarks._observations import squared_exponential
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.validity import log_probability_of_validity

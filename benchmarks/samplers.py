@@ -31,7 +31,7 @@ from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler as Bo
 from torch import Tensor
 
 from benchmarks._gibbs import GibbsSampler
-from benchmarks._problems import Problem, classification, duels, to_device
+from benchmarks._observations import Problem, classification, duels, to_device
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose

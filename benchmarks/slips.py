@@ -22,7 +22,7 @@ import torch
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp

@@ -41,8 +41,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks._process import apart
-from benchmarks._race import Cell, Group, Names, Race, grid
-from benchmarks._runs import Row
+from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (

@@ -1,28 +1,16 @@
-"""Active learning from a pool (unified framework, figures 9 and 10, table 2).
+"""Active learning by BALD from a pool (unified framework, figures 9 and 10, table 2): ten labels, then ninety.
 
-Ten labels first, then ninety, each at the point of the pool where it is expected to tell most (BALD); as in the paper,
-points that have a label may be chosen again, and the share of distinct points among the ninety is the pool's diversity.
-The first class of every set is told from the rest. For the paper's eight sets of UCI stand those that come with
-scikit-learn (iris, wine, breast cancer, digits) and Breiman's waveforms, of which we draw 500. Half of a set, but at
-most 250 points, is the pool, as many of the rest measure accuracy. Inputs are scaled to the unit cube by the pool;
-those that are constant there are left out.
-
-- `SkewGP`: 512 draws. `EP`, `Laplace`: Gaussian approximations with the same kernel, fitted to their own labels by the
-  evidence of expectation propagation, as all are, at first, after 5 and 10 labels, then after every twentieth.
-- `random`: points of the pool at random, none again while there are others, and SkewGP's predictions.
+Points that have a label may be chosen again; the share of distinct points among the ninety is the pool's diversity.
 """
 
 from __future__ import annotations
 
 import torch
-from botorch.models.transforms.input import Normalize
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid, mean_and_error
-from benchmarks._reporting import Cell
-from benchmarks._runs import Row
-from benchmarks.experiments._experiment import Experiment
+from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
+from benchmarks.experiments._models import unit_scaled
 from benchmarks.experiments._optimisation import Fitter
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
@@ -55,11 +43,8 @@ def _set(name: str, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     order = torch.randperm(len(X), generator=generator)
     size = min(len(X) // 2, MOST_POINTS)
     pool, rest = order[:size], order[size : 2 * size]
-    varied = X[pool].amax(0) > X[pool].amin(0)
-    scale = Normalize(int(varied.sum()))
-    pool_X = scale(X[pool][:, varied].double())
-    scale.eval()
-    return pool_X, y[pool] == 0, scale(X[rest][:, varied].double()), y[rest] == 0
+    pool_X, rest_X = unit_scaled(X[pool], X[rest])
+    return pool_X, y[pool] == 0, rest_X, y[rest] == 0
 
 
 @torch.no_grad()
@@ -113,12 +98,12 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    race=Race(
-        "active_learning", grid(set=SETS), grid(method=METHODS), range(10), _run, ("accuracy", "diversity"), _columns,
+RACES = (
+    Race(
+        "experiments/active_learning", grid(set=SETS), grid(method=METHODS), range(10), _run,
+        ("accuracy", "diversity"), _columns,
         ["accuracy: after the last label; mean_accuracy: over the curve; less_than_skewgp: SkewGP's mean over the "
          "curve less the method's, paired; of all sets, errors are over runs"],
+        derived=_derived, pooled="set", quick={"smoke": True},
     ),
-    pooled="set",
-    derived=_derived,
 )  # fmt: skip

@@ -1,34 +1,22 @@
-"""Information scores of classifiers (skew Gaussian processes for classification, figures 8 to 10).
-
-Five-fold cross-validation; the score is `1 + mean log2 p(true label)`, 1 for certainty and 0 for a coin. The paper has
-124 sets of PMLB; here those that come with scikit-learn stand for them (iris and wine: each class against the rest,
-breast cancer, digits: 3 against 8), at most 240 points of each, inputs scaled to the unit cube by the training points.
-A trial is a shuffle of the folds. Inputs that are constant in training are left out.
-
-- `s = 0`: the Gaussian process prior, exact; `s = 2`: a skew prior with pseudo-points at the means of both classes,
-  whose phases are chosen by the evidence.
-- `LIN-ESS`, `EP`, `Laplace`, `variational`: with the hyperparameters of `s = 0`, draws as the papers make them (3,100
-  of one chain, 100 dropped), the Gaussians of expectation propagation and Laplace's approximation, and GPyTorch's.
-
-The gain of the exact posterior over EP is shown against its skewness, the mean of absolute values over test points.
+"""Information scores of classifiers by five-fold cross-validation (skew Gaussian processes for classification, figures
+8 to 10), and a pseudo-point that is learned with the hyperparameters (figures 6, 7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from botorch.models.transforms.input import Normalize
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid, mean_and_error
-from benchmarks._reporting import Cell, Table
-from benchmarks._runs import Row
-from benchmarks._scores import information_score
-from benchmarks.experiments._experiment import Experiment
-from benchmarks.experiments._models import build, variational_probabilities
+from benchmarks._race import Cell, Group, Race, grid, mean_and_error
+from benchmarks.experiments._models import (
+    build,
+    fit_options,
+    information_score,
+    unit_scaled,
+    variational_probabilities,
+)  # fmt: skip
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -36,7 +24,11 @@ from botorch_skewgp.observations import Binary
 from botorch_skewgp.papers import fit_phases
 
 FOLDS, MOST_POINTS = 5, 240
-METHODS = ("s = 0", "s = 2", "LIN-ESS", "EP", "Laplace", "variational")
+METHODS = (
+    "s = 0",  # the exact posterior of a Gaussian process
+    "s = 2",  # of a skew prior with pseudo-points at the means of both classes, phases chosen by the evidence
+    *("LIN-ESS", "EP", "Laplace", "variational"),  # with the hyperparameters of s = 0
+)
 SETS = (*(f"{name} {kind}" for name in ("iris", "wine") for kind in range(3)), "breast cancer", "digits 3, 8")
 LEAST = 1e-12  # of the others' probabilities, whose logarithm they do not give
 
@@ -57,7 +49,7 @@ def _probabilities(
 ) -> tuple[Tensor, Tensor | None]:
     """The probabilities of label 1, from inputs in the unit cube, and with `s = 0` the skewness of posteriors."""
     plain = SkewGP(train_X, Binary(labels))
-    options = {"optimizer_kwargs": {"options": {"maxiter": 1}}, "warning_handler": lambda _: True} if smoke else {}
+    options = fit_options(smoke)
     fit_skew_gp(plain, **options)
     fitted = {"mean_module": plain.mean_module, "covar_module": plain.covar_module}
     if method == "variational":
@@ -83,11 +75,7 @@ def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cel
     for fold in range(2 if smoke else FOLDS):
         test = torch.arange(len(order)) % (2 if smoke else FOLDS) == fold
         train, held_out = order[~test], order[test]
-        varied = X[train].amax(0) > X[train].amin(0)
-        scale = Normalize(int(varied.sum()))
-        train_X = scale(X[train][:, varied])
-        scale.eval()
-        test_X = scale(X[held_out][:, varied])
+        train_X, test_X = unit_scaled(X[train], X[held_out])
         probability, skew = _probabilities(method, train_X, labels[train], test_X, smoke)
         told.append(probability.clamp(LEAST, 1 - LEAST))
         seen.append(labels[held_out])
@@ -106,41 +94,81 @@ def _columns(runs: Group) -> dict[str, Cell]:
     return {**cells, "skewness": float(runs.values("skewness").nanmean())}
 
 
-def _tests(rows: Sequence[Row]) -> list[Table]:
-    """Tests of the sets' means."""
-    table = Table(
-        "information_scores_tests",
-        ("method", "signed_rank_p", "rank_correlation"),
-        notes=[
-            "signed_rank_p: of Wilcoxon's test of the sets' mean differences from s = 2, two-sided and exact",
-            "rank_correlation: over sets, of the skewness of the posterior and the gain of s = 0 over EP",
-        ],
-    )
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows:
-        for measure in ("score", "skewness"):
-            found.setdefault((measure, row["set"], row["method"]), []).append(float(row[measure] or "nan"))
-    means = {key: sum(values) / len(values) for key, values in found.items()}
-    for method in METHODS:
-        both = [name for name in SETS if all(("score", name, of) in means for of in ("s = 2", method))]
-        differences = [means["score", name, "s = 2"] - means["score", name, method] for name in both]
-        if len(differences) > 5 and any(differences):
-            table.add(method=method, signed_rank_p=float(stats.wilcoxon(differences).pvalue))
-    both = [name for name in SETS if ("score", name, "EP") in means and ("score", name, "s = 0") in means]
-    if len(both) > 2:
-        gains = [means["score", name, "s = 0"] - means["score", name, "EP"] for name in both]
-        correlation = stats.spearmanr([means["skewness", name, "s = 0"] for name in both], gains).statistic
-        table.add(method="s = 0 less EP", rank_correlation=float(correlation))
-    return [table]
+def _tests(runs: Group) -> list[dict[str, Cell]]:
+    """Tests of the means of all sets: by Wilcoxon, and of s = 0 also of the skewness and the gain over EP."""
+    if runs.names["set"] != "all":
+        return []
+    found: list[dict[str, Cell]] = []
+    differences = _of_sets(runs, "score", "s = 2")
+    if len(differences) > 5 and any(differences):
+        found.append({"signed_rank_p": float(stats.wilcoxon(differences).pvalue)})
+    gains = _of_sets(runs, "score", "EP")
+    if runs.names["method"] == "s = 0" and len(gains) > 2:
+        correlation = stats.spearmanr(_of_sets(runs, "skewness"), gains).statistic
+        found.append({"method": "s = 0 less EP", "rank_correlation": float(correlation)})
+    return found
 
 
-EXPERIMENT = Experiment(
-    race=Race(
-        "information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run, ("score", "skewness"), _columns,
+def _of_sets(runs: Group, measure: str, rival: str = "") -> list[float]:
+    """The mean of each set, perhaps less that of another method, of sets that both have."""
+    found: dict[str, list[float]] = {}
+    for row, other in runs.pairs(method=rival) if rival else ((row, {measure: "0"}) for row in runs.rows):
+        difference = float(row[measure] or "nan") - float(other[measure] or "nan")
+        found.setdefault(row["seed"].rpartition(" ")[0], []).append(difference)
+    return [sum(values) / len(values) for values in found.values()]
+
+
+# Pseudo-points
+
+PSEUDO_POINTS = ("none", "at the mean", "learned")
+NUM_TRAIN, NUM_TEST, SLOPE = 30, 500, 6.0
+COLUMNS = ("evidence", "score", "skewness")
+
+
+def _data(num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    X = torch.rand(num, 1, generator=generator, dtype=torch.float64)
+    noise = torch.randn(num, generator=generator, dtype=torch.float64)
+    return X, SLOPE * (0.6 - X.squeeze(-1)) + noise > 0
+
+
+def _of_pseudo_points(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    generator = torch.Generator().manual_seed(seed)
+    (X, labels), (test_X, test_labels) = _data(NUM_TRAIN, generator), _data(NUM_TEST, generator)
+    options = fit_options(smoke)
+    prior = None
+    if method != "none":
+        is_learned = method == "learned"
+        prior = SkewPrior(X[labels].mean(0, keepdim=True), torch.ones(1), learn_pseudo_points=is_learned)
+    model = SkewGP(X, Binary(labels), skew_prior=prior)
+    (fit_skew_gp if prior is None else fit_phases)(model, **options)
+    with torch.no_grad():
+        score = information_score(model.predictive(test_X).probs.flatten(), test_labels)
+        found = (model.log_marginal_likelihood().value, score, model.posterior(test_X).skewness.abs().max())
+    return {name: f"{float(value):.5f}" for name, value in zip(COLUMNS, found, strict=True)}
+
+
+def _of_columns(runs: Group) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"trials": len(runs), **{name: runs.mean(name) for name in COLUMNS}}
+    for name, error in (("evidence", "its_error"), ("score", "error")):
+        mine, theirs = runs.beside(name, method="none")
+        cells[f"more_{name}"], cells[error] = mean_and_error(mine - theirs)
+    return cells
+
+
+RACES = (
+    Race(
+        "experiments/information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run, ("score", "skewness"),
+        _columns,
         ["in the paper, means over its sets: .512, .542, .557, .573",
          "errors are over shuffles of the folds; over all sets, over sets and shuffles",
-         f"probabilities are at least {LEAST:g} and at most one less that"],
+         f"probabilities are at least {LEAST:g} and at most one less that",
+         "signed_rank_p: of Wilcoxon's test of the sets' mean differences from s = 2, two-sided and exact; "
+         "rank_correlation: over sets, of the skewness of the posterior and the gain of s = 0 over EP"],
+        {"experiments/information_scores_tests": _tests}, pooled="set", quick={"smoke": True},
     ),
-    pooled="set",
-    more=_tests,
+    Race(
+        "experiments/pseudo_points", [{}], grid(method=PSEUDO_POINTS), range(10), _of_pseudo_points, COLUMNS,
+        _of_columns, ["more: than without a pseudo-point, paired; skewness: the largest of the posterior, on average"],
+        quick={"smoke": True},
+    ),
 )  # fmt: skip

@@ -1,40 +1,22 @@
-"""Safe optimisation of random functions (unified framework paper, figures 13 to 15).
+"""Safe optimisation of random functions (unified framework, 5.2.3, figures 13 to 15), all with known hyperparameters.
 
-A function `g` is drawn from a Gaussian process of variance 2 and lengthscale from U[1, 2] on [-5, 5] (the paper does
-not say on which interval), until `g(0) >= 0`. A point is valid where `g >= 0`; it then yields `g`, and nothing but that
-it was not valid elsewhere. Thirty points are evaluated after the first, 0. All methods know variance 2 and lengthscale
-1.5, and SkewGP looks for the largest upper 97.5 % quantile among 500 points.
-
-- `SkewGP`: numbers and validity in one model; less 1,000 times what `P[g < 0]` exceeds 0.3 by (a level of 0.7).
-- `SkewGP, lower bound`: the same model; safe are points whose lower 2.5 % quantile is not negative.
-- `SafeOpt, classifier`: the paper's (5.2.3, footnote 21), a Gaussian process of the valid numbers, and an EP classifier
-  of valid against not with the same kernel; intervals of 85 %. Safe are points of which both lower ends are not
-  negative. Of these, maximisers are those whose upper end exceeds the best lower one, and expanders those at which a
-  value at the upper end of the classifier would make another point safe; of both the one with the widest interval is
-  asked for. The classifier's noise, of which the paper says nothing, is 1 here, and the first point stays safe.
-- `SafeOpt, all values`: one process, as if points that are not valid told their value too, which the others do not
-  know; intervals of 95 %.
-
-Regret is that of the best valid point found, relative to the best of the whole interval, not of what can be reached
-safely.
+Regret is that of the best valid point found, relative to the best of the whole interval.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid, mean_and_error
-from benchmarks._reporting import Cell
-from benchmarks._runs import Row
-from benchmarks.experiments._curves import trace_of
-from benchmarks.experiments._experiment import Experiment
+from benchmarks._observations import normal_draw, rbf_kernel, squared_exponential
+from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
 from benchmarks.experiments._models import build
+from benchmarks.experiments._optimisation import trace_of
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Numeric, Validity
@@ -43,7 +25,12 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 HALF_WIDTH, NUM_POINTS, STEPS = 5.0, 500, 30
 VARIANCE, LENGTHSCALE, NOISE = 2.0, 1.5, 1e-4
 MOST_RISK, PENALTY, TAIL, TAIL_OF_CLASSIFIER = 0.3, 1000.0, 0.025, 0.075
-METHODS = ("SkewGP", "SkewGP, lower bound", "SafeOpt, classifier", "SafeOpt, all values")
+METHODS = (
+    "SkewGP",  # numbers and validity in one model; less 1,000 times what P[g < 0] exceeds 0.3 by
+    "SkewGP, lower bound",  # the same model; points are safe whose lower 2.5 % quantile is not negative
+    "SafeOpt, classifier",  # of valid numbers, with an EP classifier (noise 1, of which the paper says nothing); 85 %
+    "SafeOpt, all values",  # as if points that are not valid told their value too; 95 %
+)
 
 
 def _function(number: int, X: Tensor) -> Tensor:
@@ -52,17 +39,13 @@ def _function(number: int, X: Tensor) -> Tensor:
     start = X.squeeze(-1).abs().argmin()
     while True:
         lengthscale = 1 + torch.rand(1, generator=generator, dtype=X.dtype)
-        covariance = VARIANCE * torch.exp(-0.5 * ((X - X.mT) / lengthscale).square())
-        root = torch.linalg.cholesky(covariance + 1e-9 * torch.eye(len(X), dtype=X.dtype))
-        g = root @ torch.randn(len(X), generator=generator, dtype=X.dtype)
+        g = normal_draw(VARIANCE * squared_exponential(X, lengthscale), generator, 1e-9)
         if g[start] >= 0:
             return g
 
 
-def _kernel() -> ScaleKernel:
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale, kernel.base_kernel.lengthscale = VARIANCE, LENGTHSCALE
-    return kernel
+def _prior() -> dict[str, Any]:
+    return {"covar_module": rbf_kernel(VARIANCE, LENGTHSCALE), "mean_module": ZeroMean()}
 
 
 def _model(X: Tensor, values: Tensor, method: str) -> SkewGP:
@@ -74,7 +57,9 @@ def _model(X: Tensor, values: Tensor, method: str) -> SkewGP:
         observations.append(Validity(torch.zeros(len(failed), dtype=torch.bool), index=failed))
     numbers = NumericLikelihood(noise=NOISE, learn_noise=False)
     likelihood = MixedLikelihood(numbers, ValidityLikelihood(threshold=0.0, noise=NOISE))
-    return SkewGP(X, observations, likelihood=likelihood, covar_module=_kernel(), mean_module=ZeroMean())
+    return SkewGP(
+        X, observations, likelihood=likelihood, covar_module=rbf_kernel(VARIANCE, LENGTHSCALE), mean_module=ZeroMean()
+    )
 
 
 def _interval(posterior: SkewGPPosterior, tail: float) -> tuple[Tensor, Tensor]:
@@ -101,7 +86,11 @@ def _next(method: str, X: Tensor, g: Tensor, asked: Sequence[int]) -> int:
     constraint, bounds, noise = model, (lower, upper), NOISE
     if method == "SafeOpt, classifier":
         likelihood, noise = ValidityLikelihood(noise=1.0), 1.0
-        modules = {"likelihood": likelihood, "covar_module": _kernel(), "mean_module": ZeroMean()}
+        modules = {
+            "likelihood": likelihood,
+            "covar_module": rbf_kernel(VARIANCE, LENGTHSCALE),
+            "mean_module": ZeroMean(),
+        }
         constraint = build("EP", X[which], [Validity(g[which] >= 0)], **modules)
         bounds = _interval(constraint.posterior(X.unsqueeze(-2)), tail)
         safe = safe & (bounds[0] >= 0)
@@ -161,12 +150,12 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    race=Race(
-        "safe_optimisation", [{}], grid(method=METHODS), range(100), _run, ("violations", "regret", "seconds_per_step"),
-        _columns,
+RACES = (
+    Race(
+        "experiments/safe_optimisation", [{}], grid(method=METHODS), range(100), _run,
+        ("violations", "regret", "seconds_per_step"), _columns,
         ["in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)",
          "functions: those with a violation; less_than_skewgp: of paired final regrets"],
+        derived=_derived, quick={"smoke": True},
     ),
-    derived=_derived,
 )  # fmt: skip

@@ -1,19 +1,7 @@
-"""Duels, some points of which turn out not to be valid (preferential optimisation, figures 7 and 8).
+"""Duels, some points of which turn out not to be valid (preferential optimisation, figures 7 and 8): Sasena's function.
 
-Sasena's function on [0, 5]^2, `2 + (x2 - x1^2)^2 / 100 + (1 - x1)^2 + 2 (2 - x2)^2 + 7 sin(x1 / 2) sin(7 x1 x2 / 10)`,
-to be minimised where `h = -sin(x1 - x2 - pi / 8) <= 0`. Ten first points, then sixty questions.
-
-A point that is not valid tells just that, a valid one also duels with the current best one. All models are exact, with
-512 draws.
-
-- `one function`: as in the paper, one latent function of both kinds of answers, by the mixed likelihood (10) with noise
-  1; it is low where points are not valid, so that nothing but the acquisition value is looked at.
-- `two models`: one of the duels, one of validity; the point with the largest acquisition value is asked about, among
-  those that are valid with a probability of at least one half.
-- `penalty`: all points duel, by the utility less `1e8 max(0, h)^2`, and one model knows of nothing but duels.
-
-Each with UCB, EIIG (k = 0.1) and Thompson sampling. The current best point is that of largest posterior mean among
-those that were valid, of which regret is reported.
+A point that is not valid tells just that, a valid one also duels with the current best one: that of largest posterior
+mean among those that were valid.
 """
 
 from __future__ import annotations
@@ -25,16 +13,28 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
-from benchmarks.experiments._curves import NOTES, plot_regret, regret_columns, regrets
-from benchmarks.experiments._experiment import Experiment
-from benchmarks.experiments._optimisation import Fitter, History, best_row, candidates, choose, values_at
+from benchmarks._race import Cell, Group, Race, grid
+from benchmarks.experiments._optimisation import (
+    NOTES,
+    Fitter,
+    History,
+    best_row,
+    candidates,
+    choose,
+    plot_regret,
+    regret_columns,
+    regrets,
+    values_at,
+)  # fmt: skip
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Validity
 
-WAYS = ("two models", "one function", "penalty")
+WAYS = (
+    "two models",  # of duels and of validity; the best of points that are valid with a probability of one half
+    "one function",  # of both kinds of answers, as in the paper, by the mixed likelihood (10) with noise 1
+    "penalty",  # all points duel, by the utility less `1e8 max(0, h)^2`
+)
 METHODS = tuple(f"{way}, {name}" for name in ("UCB", "EIIG 0.1", "Thompson") for way in WAYS)
 FIRST, QUESTIONS, BEST, PENALTY, LEAST = 10, 60, 1.1743, 1e8, 0.5
 
@@ -114,11 +114,10 @@ def _columns(runs: Group) -> dict[str, Cell]:
     return {**regret_columns(METHODS[0], runs), "not_valid": runs.mean("not_valid")}
 
 
-EXPERIMENT = Experiment(
-    race=Race(
-        "unknown_constraint", [{}], grid(method=METHODS), range(20), _run, ("regret", "not_valid", "seconds_per_step"),
-        _columns, [*NOTES, f"not_valid: of {QUESTIONS} questions"],
+RACES = (
+    Race(
+        "experiments/unknown_constraint", [{}], grid(method=METHODS), range(20), _run,
+        ("regret", "not_valid", "seconds_per_step"), _columns, [*NOTES, f"not_valid: of {QUESTIONS} questions"],
+        derived=regrets, plot=partial(plot_regret, xlabel="questions"), quick={"smoke": True},
     ),
-    derived=regrets,
-    plot=partial(plot_regret, xlabel="questions"),
 )  # fmt: skip

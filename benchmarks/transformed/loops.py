@@ -12,27 +12,17 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Log, Power
 from botorch.optim import optimize_acqf
-from botorch.test_functions import Rosenbrock
-from botorch.test_functions.synthetic import SyntheticTestFunction
 from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid, mean_and_error
-from benchmarks._reporting import Cell
-from benchmarks._runs import Row
-from benchmarks._test_functions import Colville, GoldsteinPrice
-from benchmarks.experiments._experiment import Experiment
-from benchmarks.transformed.data import DOUBLE
-from benchmarks.transformed.methods import NODES
+from benchmarks._functions import find_utility, unit_cube
+from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
+from benchmarks.transformed.predictions import NODES
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
 from botorch_skewgp.warpings import Arcsinh, SinhArcsinh, Warping
 
-PROBLEMS: dict[str, Callable[[], SyntheticTestFunction]] = {
-    "Goldstein-Price": lambda: GoldsteinPrice(dtype=DOUBLE),
-    "Rosenbrock": lambda: Rosenbrock(dim=2, dtype=DOUBLE),
-    "Colville": lambda: Colville(dtype=DOUBLE),
-}
+PROBLEMS = {"Goldstein-Price": "goldstein", "Rosenbrock": "rosenbrock2", "Colville": "colville"}
 STEPS = {2: 14, 4: 15}  # evaluations after the first 2 dim + 2, by dim; regrets are those halfway, and at the end
 FIRST_SEED = 200  # the acquisition function was chosen by a few of the seeds before
 MEASURES = ("halfway", "at_the_end")
@@ -76,25 +66,23 @@ OURS = {"sinh_arcsinh": "transformed, sinh-arcsinh", "arcsinh": "transformed, ar
 
 def _run(problem: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     """The least value halfway and at the end; all methods of a seed start from the same points."""
-    function = PROBLEMS[problem]()
-    dim = function.dim
+    function = find_utility(PROBLEMS[problem])
+    dim, unit = function.dim, unit_cube(function.dim)
     steps = 2 if smoke else STEPS[dim]
-    low, high = function.bounds.to(DOUBLE)
-    unit = torch.stack([torch.zeros(dim, dtype=DOUBLE), torch.ones(dim, dtype=DOUBLE)])
     X = draw_sobol_samples(unit, n=2 * dim + 2, q=1, seed=seed).squeeze(-2)
-    y = function(low + (high - low) * X).unsqueeze(-1)
+    y = -function.evaluate(X).unsqueeze(-1)
     for _ in range(steps):
         acquisition = METHODS[method](X, y)
         candidate, _ = optimize_acqf(acquisition, unit, q=1, num_restarts=4, raw_samples=64, options={"maxiter": 50})
         X = torch.cat([X, candidate])
-        y = torch.cat([y, function(low + (high - low) * candidate).unsqueeze(-1)])
+        y = torch.cat([y, -function.evaluate(candidate).unsqueeze(-1)])
     least = y.squeeze(-1).cummin(0).values
     return {"halfway": float(least[-1 - steps // 2]), "at_the_end": float(least[-1])}
 
 
 def _regrets(row: Row) -> dict[str, Cell]:
-    optimum = PROBLEMS[row["problem"]]().optimal_value
-    return {name: math.log10(max(float(row[name]) - optimum, 1e-8)) for name in MEASURES}
+    best = find_utility(PROBLEMS[row["problem"]]).best
+    return {name: math.log10(max(float(row[name]) + best, 1e-8)) for name in MEASURES}
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
@@ -107,13 +95,12 @@ def _columns(runs: Group) -> dict[str, Cell]:
     return cells
 
 
-LOOPS = Experiment(
-    race=Race(
+RACES = (
+    Race(
         "transformed_loops", grid(problem=PROBLEMS), grid(method=METHODS), range(FIRST_SEED, FIRST_SEED + 10), _run,
         MEASURES, _columns,
         ["values untransformed; 2 dim + 2 Sobol points first; log expected improvement; regrets",
          "gains, wins: log10 of the method's regret less that of a transformed process, from the same start"],
+        derived=_regrets, pooled="problem", quick={"smoke": True},
     ),
-    pooled="problem",
-    derived=_regrets,
 )  # fmt: skip

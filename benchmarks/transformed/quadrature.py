@@ -15,11 +15,8 @@ import torch
 from botorch.exceptions.errors import BotorchError
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
-from benchmarks.experiments._experiment import Experiment
-from benchmarks.transformed.data import DOUBLE
-from benchmarks.transformed.methods import WARPINGS
+from benchmarks._race import Cell, Group, Race, grid
+from benchmarks.transformed.predictions import DOUBLE, WARPINGS
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.transformed.nodes import Nodes
@@ -159,12 +156,12 @@ class Reference:
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
 
-def _run(problem: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
-    """The scores of all methods on a data set, which is numbered by the seed."""
+def _run(problem: str, method: str, seed: int, rounds: Sequence[int] = REFERENCE_ROUNDS) -> list[dict[str, Cell]]:
+    """The scores of all methods, that which is asked for first, on a data set that is numbered by the seed."""
     warping, n, dim = PROBLEMS[problem]
     X, Y, test_X = _data(seed, n, dim)
     make = partial(_model, X, Y, warping)
-    reference = Reference(make, test_X, REFERENCE_ROUNDS[:1] * 2 if smoke else REFERENCE_ROUNDS)
+    reference = Reference(make, test_X, rounds)
     return [
         {"method": method, "again": again, **reference.scores(make(seed=again, **settings)), **reference.gaps}
         for method, settings in METHODS.items()
@@ -193,15 +190,14 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }
 
 
-QUADRATURE = Experiment(
-    race=Race(
-        "transformed_quadrature", grid(problem=PROBLEMS), [{}], range(DATA_SETS), _run,
-        ("method", "again", *VALUES, *GAPS), _columns,
+RACES = (
+    Race(
+        "transformed_quadrature", grid(problem=PROBLEMS), grid(method=["default"]), range(DATA_SETS), _run,
+        ("again", *VALUES, *GAPS), _columns,
         ["mean_error: |F - p| at own quantiles p = .025, .5, .975; coverage: the least of 95 %, mean and least",
          f"bad: runs with an error above {BAD}; bad_silent: those not warned of; wrong_silent: mean above .02",
          "gap, evidence_gap, leave_one_out_gap: the largest differences of two references, in cdfs and nats"],
+        derived=lambda row: {"seed": f"{row['seed']} {row['again']}"}, pooled="problem",
+        quick={"rounds": REFERENCE_ROUNDS[:1] * 2},
     ),
-    methods=tuple(METHODS),
-    pooled="problem",
-    derived=lambda row: {"seed": f"{row['seed']} {row['again']}"},
 )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, VoteLikelihood, default_likelihood
 from botorch_skewgp.models.defaults import IntegratedConstantMean

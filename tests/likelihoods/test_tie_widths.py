@@ -8,7 +8,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.optim.utils import sample_all_priors
 from gradients import assert_parameter_gradient
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

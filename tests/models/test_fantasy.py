@@ -14,7 +14,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gradients import assert_gradient
 from scipy import stats
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,

@@ -14,7 +14,7 @@ from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
 from torch.distributions import Bernoulli
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel

@@ -16,7 +16,7 @@ from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.checking import leave_one_out

@@ -1,11 +1,15 @@
-"""How long draws of a truncated normal take, and how many of them are worth one: by ours and the papers' ways."""
+"""Time, convergence and worth of draws against the number of labels (classification, fig. 4; unified, fig. 8).
+
+R-hat (the largest, split and rank-normalised) and the effective size (the least) are of twelve values of the latent
+function given the rows, their mean square and their log likelihood.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +18,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
-from benchmarks._problems import classification
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
-from benchmarks.experiments._experiment import Experiment
+from benchmarks._observations import classification, positive_rows, squared_exponential
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
@@ -186,20 +188,37 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def size_experiment(
-    problem: Callable[[int, int], TruncatedNormal],
-    num_draws: int,
-    cases: Sequence[Mapping[str, Cell]],
-    methods: Sequence[str],
-    name: str,
-) -> Experiment:
-    """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n`; a data set is a trial."""
+def _labels(n: int, seed: int) -> TruncatedNormal:
+    """The rows of labels at points in one dimension."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    K = 2 * (squared_exponential(x, 0.5) + 1e-8 * torch.eye(n, dtype=x.dtype))
+    latent = torch.linalg.cholesky(K) @ torch.randn(n, generator=generator, dtype=x.dtype)
+    sign = torch.where(latent + torch.randn(n, generator=generator, dtype=x.dtype) > 0, 1.0, -1.0).to(K)
+    return positive_rows(sign.unsqueeze(-1) * K * sign, 1.0)
 
-    def run(n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
-        if n > LARGEST.get(method, n):
-            return []
-        return [timed(method, problem(30 if smoke else n, seed), 40 if smoke else num_draws)]
 
+PROBLEMS: dict[str, tuple[Callable[[int, int], TruncatedNormal], int]] = {  # and numbers of draws
+    "draws_against_size": (_labels, 1000),
+    "sampling_time": (lambda n, seed: classification(n, seed=seed).distribution, 3000),
+}
+
+
+def _of_size(problem: str, n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    if n > LARGEST.get(method, n):
+        return []
+    make, num_draws = PROBLEMS[problem]
+    return [timed(method, make(30 if smoke else n, seed), 40 if smoke else num_draws)]
+
+
+def _race(problem: str, sizes: Iterable[int], methods: Sequence[str]) -> Race:
     notes = ["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"]
     measures = ("seconds", "r_hat", "effective_size")
-    return Experiment(Race(name, cases, grid(method=methods), range(3), run, measures, _columns, notes))
+    return Race(f"experiments/{problem}", grid(n=sizes), grid(method=methods), range(3), partial(_of_size, problem),
+                measures, _columns, notes, quick={"smoke": True})  # fmt: skip
+
+
+RACES = (
+    _race("draws_against_size", (50, 100, 200, 400, 800, 1600), ("SkewGP", "LIN-ESS", "elliptical slice")),
+    _race("sampling_time", range(1000, 4501, 500), ("SkewGP", "LIN-ESS", "EP", "Laplace", "elliptical slice", "HMC")),
+)
