@@ -158,7 +158,7 @@ class Race:
     derived: Callable[[Row], Names] = lambda row: {}  # numbers that tables need of a row, beside those that are stored
     pooled: str = ""  # a name over whose values tables have rows too
     quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
-    plot: Callable[[Any, Sequence[Row]], None] | None = None  # draws all rows on a figure of matplotlib
+    plot: Callable[[Any, Sequence[Row], Sequence[Table]], None] | None = None  # draws all on a figure of matplotlib
 
     @property
     def title(self) -> str:
@@ -285,14 +285,18 @@ class Contest:
             chosen = chosen.small() if options.quick else chosen
             rows = chosen.hold(folder, options.processes, options.seconds)
             tables = [table for table in chosen.tables(rows) if table.rows]
+            order = [tuple(map(shown, case.values())) for case in race.cases]
             for table in tables:
                 table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
+                keys = [tuple(shown(row[name]) for name in race.cases[0]) for row in table.rows]
+                places = [order.index(key) if key in order else len(order) for key in keys]
+                table.rows = [row for _, row in sorted(zip(places, table.rows, strict=True), key=lambda pair: pair[0])]
             publish(tables, folder)
             if race.plot is not None and folder is not None and rows:
                 from matplotlib.figure import Figure
 
                 figure = Figure(layout="constrained")
-                race.plot(figure, rows)
+                race.plot(figure, rows, tables)
                 figure.savefig(folder / f"{race.name}.png", dpi=100)
 
 

@@ -44,7 +44,7 @@ def test_rows_of_methods_pooled_tables_and_pictures(tmp_path, capsys):
     counting = Race(
         "some/counting", grid(set="xy"), grid(method="a"), range(3), run, ("value",), columns, pooled="set",
         derived=lambda row: {"last": float(row["value"].split()[-1])},
-        plot=lambda figure, rows: figure.subplots().plot([0, 1]),
+        plot=lambda figure, rows, tables: figure.subplots().plot([0, 1]),
     )  # fmt: skip
     held(counting, "--seeds=2", f"--output={tmp_path}")
     assert done == [("x", 0), ("y", 0), ("x", 1), ("y", 1)]

@@ -268,7 +268,7 @@ def regret_columns(reference: str, runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
+def plot_regret(figure: Any, rows: Sequence[Row], tables: Sequence[object], xlabel: str) -> None:
     """Mean regret and its standard error against questions, a panel for every function."""
     rows = [{"function": "regret", **row} for row in rows]
     functions = list(dict.fromkeys(row["function"] for row in rows))

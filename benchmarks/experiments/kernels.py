@@ -127,7 +127,7 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
+def _plot(figure: Any, rows: Sequence[Row], tables: Sequence[object]) -> None:
     figure.set_size_inches(12, 5)
     panels = figure.subplots(2, len(METHODS), squeeze=False)
     centres = ((torch.arange(BINS) + 0.5) * 0.5 / BINS).numpy()
