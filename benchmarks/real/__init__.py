@@ -162,6 +162,7 @@ def _columns(runs: Group) -> dict[str, Cell]:
     """Of a data set, split, part and model."""
     first = runs.rows[0]
     row: dict[str, Cell] = {"kind": KIND[str(runs.names["data"])], "learnt": int(first["learnt"]), "folds": len(runs)}
+    row |= {column: None for columns in BESIDE for column in columns}
     if failed := [run["why"] for run in runs.rows if run["why"]]:
         return {**row, "why": failed[0]}
     values, person = _pooled(runs.rows, "log_density"), _pooled(runs.rows, "person")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import fuzz
-from benchmarks.fuzz import STATUSES, examine, results, table
+from benchmarks.fuzz import RACES, STATUSES, examine, results
 from benchmarks.fuzz import checks as fuzz_checks
 from benchmarks.fuzz.cases import (
     CORNER,
@@ -45,7 +45,7 @@ def test_inputs(number):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_numbered_inputs(first):
-    found = list(results(list(range(first, first + 50)), processes=1, limit=20))
+    found = results(range(first, first + 50))
     assert len(found) == 50
     bad = [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
     assert not bad
@@ -60,7 +60,7 @@ MENDED += [21_052, 1_000_025, 1_000_093, 1_000_352]
 
 @pytest.mark.slow
 def test_mended_inputs():
-    found = list(results(MENDED, processes=1, limit=20))
+    found = results(MENDED)
     assert len(found) == len(MENDED)
     assert not [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
 
@@ -68,7 +68,7 @@ def test_mended_inputs():
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [CORNER, PULLED_APART])
 def test_inputs_of_a_corner(first):
-    found = list(results(list(range(first, first + 25)), processes=1, limit=20))
+    found = results(range(first, first + 25))
     assert len(found) == 25
     assert not [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
 
@@ -116,15 +116,14 @@ def test_an_input_that_ends_its_process_hangs_and_the_next_ones_go_on(monkeypatc
         return {"entries": entries} if 7 not in numbers else {"entries": entries[: numbers.index(7)], "why": "killed"}
 
     monkeypatch.setattr(fuzz, "apart", apart)
-    monkeypatch.setattr(fuzz, "CHUNK", 3)
-    found = list(results([5, 6, 7, 8, 9], processes=1, limit=20))
+    found = results([5, 6, 7, 8, 9])
     assert [entry["number"] for entry in found] == [5, 6, 7, 8, 9]
     assert [entry["status"] for entry in found] == ["right", "right", "hang", "right", "right"]
     assert found[2]["why"] == "killed, of 20 s"
-    assert asked == [[5, 6, 7], [8, 9]]
+    assert asked == [[5, 6, 7, 8, 9], [8, 9]]
     monkeypatch.setattr(fuzz, "apart", lambda *arguments: {"why": "no module"})
     with pytest.raises(RuntimeError, match="ended before it began: no module"):
-        list(results([5], processes=1, limit=20))
+        results([5])
 
 
 def test_numbered_inputs_repeat():
@@ -132,14 +131,16 @@ def test_numbered_inputs_repeat():
     assert {random_case(Random(i)).kinds() for i in range(50)} > {"Numeric", "Binary"}
 
 
-def test_a_table_counts_every_kind():
+def test_a_table_counts_every_kind(monkeypatch):
+    verdicts = [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
     entries = [
         {"number": i, "status": status, "why": "because", "kinds": kinds, "seconds": 1.0}
-        for i, (status, kinds) in enumerate(
-            [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
-        )
+        for i, (status, kinds) in enumerate(verdicts)
     ]
-    rows = {row["kind"]: row for row in table(entries).rows}
+    monkeypatch.setattr(fuzz, "results", lambda numbers: entries)
+    (race,) = RACES
+    rows = {row["kind"]: row for row in race.small().table(race.small().hold(None)).rows}
+    assert [*rows] == ["all", "Binary", "Numeric", "Tie", "with a skew prior"]
     assert rows["all"]["inputs"] == 4
     assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
     assert rows["with a skew prior"]["inputs"] == 1
