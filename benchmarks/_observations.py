@@ -236,15 +236,6 @@ SIMULATORS: dict[str, Simulator] = {
 # Truncated normals
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A truncated normal with so many rows and the name that tables have."""
-
-    name: str
-    size: int
-    distribution: TruncatedNormal
-
-
 def positive_rows(covariance: Tensor, noise: float = 1.0) -> TruncatedNormal:
     """Rows that are all positive."""
     zeros = torch.zeros_like(covariance[0])
@@ -259,7 +250,7 @@ def label_rows(covariance: Tensor, generator: torch.Generator) -> TruncatedNorma
     return positive_rows(sign.unsqueeze(-1) * covariance * sign)
 
 
-def classification(n: int, seed: int = 0, d: int = 3) -> Problem:
+def classification(n: int, seed: int = 0, d: int = 3) -> TruncatedNormal:
     """Probit classification with the generator of the unified paper, section 4.
 
     Inputs are standard normal; the variance is uniform on (1, 10), each lengthscale on (0.1, 1.1); the noise is one.
@@ -269,7 +260,7 @@ def classification(n: int, seed: int = 0, d: int = 3) -> Problem:
     variance = 1 + 9 * torch.rand(1, generator=generator, dtype=torch.float64)
     lengthscale = 0.1 + torch.rand(d, generator=generator, dtype=torch.float64)
     K = variance * (squared_exponential(X, lengthscale) + 1e-6 * torch.eye(n, dtype=torch.float64))
-    return Problem(f"classification {n}", n, label_rows(K, generator))
+    return label_rows(K, generator)
 
 
 @dataclass(frozen=True)
@@ -292,10 +283,10 @@ def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int 
     return Duels(X, duel(normal_draw(K, generator, 1e-8), pairs, noise, generator), K)
 
 
-def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> Problem:
+def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> TruncatedNormal:
     """The rows of `m` duels between `2 m` points, in units in which their noise is one."""
     data = duel_data(m, noise, d, seed=seed)
     winner, loser = torch.nn.functional.one_hot(data.pairs, 2 * m).to(data.covariance).unbind(1)
     covariance = (winner - loser) @ data.covariance @ (winner - loser).mT / (2 * noise**2)
     covariance = covariance + 1e-8 * covariance.diagonal().mean() * torch.eye(m, dtype=covariance.dtype)
-    return Problem(f"{m} duels, noise {noise:g}, {d}-d", m, positive_rows(covariance))
+    return positive_rows(covariance)

@@ -18,7 +18,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 
 def _bridge(n: int, seed: int) -> dict[str, Cell]:
     """Of one run of bridge sampling, EP and draws included, and how far the approximations are from it."""
-    problem = classification(n, seed=1).distribution
+    problem = classification(n, seed=1)
     began = time.perf_counter()
     estimate = bridge_log_normalizer(problem, generator=torch.Generator().manual_seed(seed))
     seconds, value = time.perf_counter() - began, float(estimate.value)

@@ -234,7 +234,7 @@ def test_tables_of_part_of_the_cases(name):
 @pytest.mark.slow
 def test_rows_of_other_samplers_have_the_moments_of_ours():
     """Means and second moments of `E[h | u]`, in standard errors of both."""
-    distribution = classification(12).distribution
+    distribution = classification(12)
     gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
     moments, errors = [], []
     samplers = {draws._ours: 16_000, draws._hamiltonian: 16_000, draws._elliptical_slice: 4000}

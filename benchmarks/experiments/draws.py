@@ -18,8 +18,9 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
-from benchmarks._observations import classification, positive_rows, squared_exponential
+from benchmarks._observations import classification, label_rows, squared_exponential
 from benchmarks._race import Cell, Group, Race, grid
+from benchmarks.samplers import functionals
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
@@ -46,7 +47,7 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[st
     seconds = time.process_time() - began
     if rows is None:
         return {"seconds": seconds, "r_hat": None, "effective_size": None}
-    found = diagnose(_functionals(distribution, rows))
+    found = diagnose(functionals(distribution, rows))
     return {
         "seconds": seconds, "r_hat": f"{float(found.r_hat.max()):.4f}",
         "effective_size": float(found.bulk_effective_size.min()),
@@ -56,15 +57,7 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[st
 @cache
 def _compile() -> None:
     """Have compiled code compiled before anything is timed."""
-    draw(classification(8).distribution, DrawSettings(num_draws=16))
-
-
-def _functionals(distribution: TruncatedNormal, rows: Tensor) -> Tensor:
-    """What is watched of rows `... x m`: twelve of `E[h | u]`, its mean square and its log likelihood."""
-    m = distribution.num_rows
-    h = rows @ torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
-    summaries = [h.square().mean(-1, keepdim=True), torch.special.log_ndtr(h).sum(-1, keepdim=True)]
-    return torch.cat([h[..., :: max(1, m // 12)][..., :12], *summaries], dim=-1)
+    draw(classification(8), DrawSettings(num_draws=16))
 
 
 def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
@@ -192,15 +185,12 @@ def _labels(n: int, seed: int) -> TruncatedNormal:
     """The rows of labels at points in one dimension."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, 1, generator=generator, dtype=torch.float64)
-    K = 2 * (squared_exponential(x, 0.5) + 1e-8 * torch.eye(n, dtype=x.dtype))
-    latent = torch.linalg.cholesky(K) @ torch.randn(n, generator=generator, dtype=x.dtype)
-    sign = torch.where(latent + torch.randn(n, generator=generator, dtype=x.dtype) > 0, 1.0, -1.0).to(K)
-    return positive_rows(sign.unsqueeze(-1) * K * sign, 1.0)
+    return label_rows(2 * (squared_exponential(x, 0.5) + 1e-8 * torch.eye(n, dtype=x.dtype)), generator)
 
 
 PROBLEMS: dict[str, tuple[Callable[[int, int], TruncatedNormal], int]] = {  # and numbers of draws
     "draws_against_size": (_labels, 1000),
-    "sampling_time": (lambda n, seed: classification(n, seed=seed).distribution, 3000),
+    "sampling_time": (classification, 3000),
 }
 
 
