@@ -1,16 +1,6 @@
 """Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known.
 
-- `items_leagues`: leagues of 20 and 100 simulated items with normal utilities, with and without features, with ties,
-  and with three judges of whom one answers at random, or has a taste of his own that is as strong as what all share.
-  Coverage of 90 % intervals of ranks and of utilities, with standard errors between leagues. Ranks are whole numbers,
-  so that their intervals hold a bit more than 90 % of the posterior: `rank_mass`, which their coverage has to equal.
-  Divergence of the true probability that an item wins, given that there is no tie, from the predicted one, in nats a
-  vote. Beside it choix's Bradley-Terry model (ties are half a win of each) with a penalty of .01 and with the best one
-  in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
-- `items_features`: the same divergence with features and half the votes, and without them.
-- `items_race`: votes until one item of 20 is the best with a probability above .95, for pairs by double Thompson
-  sampling (`next_votes`), by quicksort, and at random; all stop by the same rule, ten votes at a time, and get the same
-  n-th vote of a pair.
+The protocol is on the page, docs/measurements/items.md.
 """
 
 from __future__ import annotations

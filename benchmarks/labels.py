@@ -1,10 +1,6 @@
 """The lengthscale prior of labels: active learning of probabilities, and random points.
 
-Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most about the function (BALD on 512
-Sobol points, or on these and 128 points of the faces and corners of the unit cube, as a search of the whole domain
-would find them), or at random. Hyperparameters are fitted again after every eighth answer, by expectation propagation's
-evidence, and posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the
-unit cube.
+The protocol is on the page, docs/measurements/labels.md.
 """
 
 from __future__ import annotations

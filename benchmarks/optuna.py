@@ -1,21 +1,6 @@
 """Optuna studies with failures and comparisons: `SkewGPSampler` beside Optuna's and its dashboard's samplers.
 
-Every sampler gets the same budget and, with one seed, the same first trials, so that runs are compared in pairs.
-
-- `crash`: Branin on the unit square with a region in which trials fail, one of the three minima in it. 30 trials, of
-  which the first 10 are random; Optuna's own samplers go on at random until 10 trials have worked, which is how they
-  count. Scored is the best value above the minimum.
-- `hartmann6`: Hartmann's function in 6 dimensions, on which nothing fails. 40 trials, the first 10 at random.
-- `duels`: preferential studies that show two trials (`n_generate=2`), of which a judge without noise names the worse
-  one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
-  Scored is the trial that has lost to none, below the maximum.
-- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24
-  trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
-  a thousandth of an earlier one in every coordinate.
-
-Optuna's samplers ignore failures. `told` the worst, they get the worst value so far in place of a failure.
-
-Seconds are those of the processor, of choosing a trial that is not random; on one thread.
+The protocol is on the page, docs/measurements/optuna.md.
 """
 
 from __future__ import annotations

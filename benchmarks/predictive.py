@@ -1,19 +1,6 @@
 """Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors.
 
-- `predictive`: labels drawn from the model (the generator of the unified paper, section 4) or of scikit-learn's data,
-  100 to learn from, inputs scaled to the unit cube; beside scikit-learn's Laplace classifier and GPy's EP classifier,
-  if it is installed, whose squared exponential kernels have one lengthscale, or one for each dimension.
-- `predictive_duels`: between uniform points of eight test functions, by a judge at three levels of noise: 10 or 30
-  duels to learn from, and 200 held out; beside a judge known to be noisy, the former default of the output scale, and
-  PairwiseGP. An oracle that knew the function and the noise could not reach zero: answers are noisy.
-- `predictive_numbers`: of thirteen functions, alone, or beside duels of a judge, both predicted; beside the same
-  kernel with BoTorch's prior of lengthscales, which was the default, and SingleTaskGP. Densities are those of normal
-  distributions with the predicted means and variances, in units of the function's standard deviation.
-
-A data set is one function, or one random split; every method gets the same ones, counted by the seed. Points of one
-data set share a function and a fit, so that they are no independent evidence; data sets are. Differences of two methods
-are averaged over test points within each data set, and standard errors are those over data sets. Splits of the same
-data overlap: their errors say how far other splits of these data would differ, not other data.
+The protocol is on the page, docs/measurements/predictive.md.
 """
 
 from __future__ import annotations

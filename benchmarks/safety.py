@@ -1,15 +1,6 @@
 """The probability of being safe that few labels give: what is claimed, and what is true.
 
-Labels say whether points at random in the unit square are valid. Functions are drawn from the model's own prior, their
-hyperparameters too, or are Branin's and the six-hump camel function below a threshold that 20 to 80 % of the square
-keep. Of 200 further points, those count whose claimed probability of being valid is at least a level: `claimed` is the
-average of what is claimed there, `true` that of what is so, with the standard error of the difference, functions being
-what is independent. Hyperparameters are fitted, or sixteen draws of them are averaged over.
-
-Safe searches begin with eight labels and always try the least sure of 256 Sobol points at or above the level, after
-every label with new hyperparameters: nothing that keeps to the level comes closer to the edge.
-
-Posteriors are exact, or expectation propagation's Gaussians, which are too cautious where all labels nearby are valid.
+The protocol is on the page, docs/measurements/safety.md.
 """
 
 from __future__ import annotations

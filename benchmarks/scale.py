@@ -1,23 +1,6 @@
 """Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones.
 
-Labels are drawn from a function with a squared exponential kernel of lengthscales 0.2, 0.3 and 0.6 (random Fourier
-features) and unit noise; inputs are uniform in the unit cube, test points are new. All methods learn an ARD squared
-exponential kernel from the same start, one thread each, one after the other, each in a process of its own, whose peak
-of memory is then its own. The divergence is that of Kullback and Leibler from the true probability of a label to the
-predicted one, averaged over test points.
-
-- `skewgp`: half of the inducing points, chosen for the kernel at the start; a fit; all of them, chosen for the kernel
-  that it found; a fit; chosen again; draws; predictions. A fit ends where a step gains less than a millionth of the log
-  evidence.
-- `svgp`: GPyTorch's stochastic variational process with as many inducing points, chosen by BoTorch in the same way and
-  learned, natural gradients for the variational distribution, Adam for the rest, batches of 1,024; until the bound has
-  gained less than a thousandth of a nat a point over the last five of its passes (its plateau), or 120 passes.
-- `gpboost`: Laplace's approximation with as many inducing points (FITC), if it is installed.
-
-Duels are between items without inputs that matter: utilities are standard normal and items are points in a cube so wide
-that their prior covariances vanish. `choix` has the Bradley-Terry utilities of the same duels. Their divergence is of
-the true probability that one of two items wins, over random pairs. Bradley-Terry's is the logistic of a difference; it
-takes the best scale by itself.
+The protocol is on the page, docs/measurements/scale.md.
 """
 
 from __future__ import annotations

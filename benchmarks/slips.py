@@ -1,15 +1,6 @@
 """What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; a crowd's ranks.
 
-`slips_duels`: data sets from the model: a function of the prior on 12 points of a line, 30 duels of random
-pairs, of whose answers a share is drawn at random. Hyperparameters are the true ones. Models: exact and by expectation
-propagation with the true rate of slips, and exact without. Reported are the log loss of 200 new attentive duels, the
-coverage of 90 % intervals of differences of utilities, the error of their means in prior standard deviations, the log
-loss of which answers are slips, and the paired difference of each to the exact model.
-
-`slips_votes`: ten members vote 30 times each between 12 items; two members answer at random. Utilities are
-of standard deviation 2, in units of an item's noise. Models: a rate of slips of each member learned, one rate learned,
-a reliability of each member learned (the default of `item_model`), none of these. Reported is the coverage of 90 %
-intervals of ranks and of utilities less their mean, and the correlation of utilities.
+The protocol is on the page, docs/measurements/slips.md.
 """
 
 from __future__ import annotations

@@ -1,24 +1,6 @@
 """Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits.
 
-An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses, or on the `step`,
-a threshold that rises like an S, yes or no, with 5 % lapses of either kind. After ten Sobol
-points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
-fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
-median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
-band's width. Seeds are paired: they share function, first points and the randomness of answers. On the `ellipse`
-answers are right within a closed curve: at ten frequencies its ends are estimated from below and from above.
-
-- `asked by ...`: a SkewGP by expectation propagation with the default prior of labels; points of trials are Sobol's,
-  uniform, or the maximiser of an acquisition function over the domain, by `optimize_acqf`, or of 128 new Sobol points;
-- `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
-  by sixteen draws of the hyperparameters with expectation propagation for each;
-- `variational`: GPyTorch's variational GP with the same kernel, priors, link and guess rate, 64 inducing points. It
-  goes through the same acquisition functions and the same thresholds as the others;
-- `probit curve`: the likelihood's maximum, threshold a cubic and log slope linear in the frequency; of Sobol points;
-- `psignifit`: one function at each of five frequencies, sixteen trials each at even levels, interpolated between; if
-  installed;
-- `AEPsych`: its GP classification model and acquisition function EAVC with their defaults; if the variable
-  `AEPSYCH_PYTHON` names the Python of an environment with it.
+The protocol is on the page, docs/measurements/thresholds.md.
 """
 
 from __future__ import annotations
