@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
+from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
@@ -25,6 +27,7 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
     VoteLikelihood,
 )
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -103,6 +106,12 @@ def rbf_kernel(outputscale: float, lengthscale: float) -> ScaleKernel:
     return kernel
 
 
+def fitted(model: SkewGP) -> SkewGP:
+    """The model, fitted from its start by BoTorch."""
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
 def constant_mean(value: float) -> ConstantMean:
     """A mean of this value."""
     mean = ConstantMean().double()
@@ -117,6 +126,16 @@ def squared_exponential(X: Tensor, lengthscale: Tensor | float) -> Tensor:
     """The covariance of points with a variance of one."""
     scaled = X / lengthscale
     return torch.exp(-0.5 * torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist").square())
+
+
+def random_features(
+    frequency: Tensor, generator: torch.Generator, variance: float = 1.0, split: int = 10_000
+) -> Callable[[Tensor], Tensor]:
+    """A function of points from random frequencies, `d x features`, of its kernel."""
+    size, kind = frequency.shape[-1], {"generator": generator, "dtype": frequency.dtype}
+    phase, weight = 2 * math.pi * torch.rand(size, **kind), torch.randn(size, **kind)
+    scale = math.sqrt(2 * variance / size)
+    return lambda X: scale * torch.cat([torch.cos(part @ frequency + phase) @ weight for part in X.split(split)])
 
 
 def normal_draw(covariance: Tensor, generator: torch.Generator, jitter: float = 0.0) -> Tensor:

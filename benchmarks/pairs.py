@@ -38,6 +38,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 from benchmarks._functions import unit_cube
+from benchmarks._observations import random_features
 from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error, verdict
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
@@ -64,9 +65,7 @@ def _matern(d: int, generator: torch.Generator) -> Made:
     squares = torch.randn(2000, 5, generator=generator, dtype=torch.float64).square().sum(-1, keepdim=True)
     frequencies = torch.randn(2000, d, generator=generator, dtype=torch.float64) * (5 / squares).sqrt()
     frequencies /= 0.2 * d**0.5
-    phases = 2 * math.pi * torch.rand(2000, generator=generator, dtype=torch.float64)
-    weights = torch.randn(2000, generator=generator, dtype=torch.float64) * (2 / 2000) ** 0.5
-    return lambda X: torch.cos(X @ frequencies.mT + phases) @ weights, frequencies[:0]
+    return random_features(frequencies.mT, generator), frequencies[:0]
 
 
 def _bumps(d: int, generator: torch.Generator) -> Made:

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms import Standardize
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import Interval
@@ -29,11 +28,11 @@ from torch import Tensor
 
 from benchmarks._functions import FUNCTIONS as TEST_FUNCTIONS
 from benchmarks._functions import Utility, find_utility
-from benchmarks._observations import squared_exponential
+from benchmarks._observations import fitted, noisy, normal_draw, squared_exponential, winner_first
 from benchmarks._race import Cell, Group, Names, Race, grid
+from benchmarks.steps import pairwise_gp
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 
@@ -84,9 +83,8 @@ def _drawn(generator: torch.Generator, d: int = 3, num_test: int = 400) -> tuple
     kind: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
     X = torch.randn(SIZE + num_test, d, **kind)
     variance, lengthscale = 1 + 9 * torch.rand(1, **kind), 0.1 + torch.rand(d, **kind)
-    K = variance * squared_exponential(X, lengthscale) + 1e-6 * torch.eye(len(X), dtype=torch.float64)
-    latent = torch.linalg.cholesky(K) @ torch.randn(len(X), **kind)
-    return X, (latent + torch.randn(len(X), **kind) > 0).long()
+    latent = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-6)
+    return X, (noisy(latent, 1.0, generator) > 0).long()
 
 
 def _skewgp(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
@@ -138,15 +136,13 @@ HELD_OUT = 200
 
 def _with_kernel(points: Tensor, pairs: Tensor, test: Tensor, kernel: Callable[[int, Preference], Any]) -> Tensor:
     duels = Preference(pairs)
-    model = SkewGP(points, duels, covar_module=kernel(points.shape[-1], duels))
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    model = fitted(SkewGP(points, duels, covar_module=kernel(points.shape[-1], duels)))
     return model.predictive(test).probs.flatten()
 
 
-def pairwise_gp(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
+def pairwise_wins(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
     """Probabilities that the first points of `m x 2 x d` pairs win, by BoTorch's model of duels, fitted."""
-    model = PairwiseGP(points, pairs)
-    fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
+    model = pairwise_gp(points, pairs)
     joint = model.eval().posterior(test)
     contrast = test.new_tensor([[1.0, -1.0]])
     mean = (contrast @ joint.mean).flatten()
@@ -168,17 +164,14 @@ MODELS_OF_DUELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # ->
     "default": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels])),
     "noisy": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels], judge="noisy")),
     "former default": partial(_with_kernel, kernel=_former),
-    "PairwiseGP": pairwise_gp,
+    "PairwiseGP": pairwise_wins,
 }
 
 
 def _duels(function: Utility, noise: float, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Pairs of new points, `num x 2 x d`, and which of the two won."""
     pairs = torch.rand(num, 2, function.dim, generator=generator, dtype=torch.float64)
-    seen = function.evaluate(pairs) + noise * function.deviation() * torch.randn(
-        num, 2, generator=generator, dtype=torch.float64
-    )
-    return pairs, seen.argmax(-1)
+    return pairs, noisy(function.evaluate(pairs), (noise * function.deviation()) ** 2, generator).argmax(-1)
 
 
 def _of_duels(noise: float, duels: int, method: str, seed: int) -> dict[str, Cell]:
@@ -234,19 +227,14 @@ class Data(NamedTuple):
 
 def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> Data:
     generator = torch.Generator().manual_seed(seed)
-    deviation = noise * utility.deviation()
-
-    def see(values: Tensor) -> Tensor:
-        return values + deviation * torch.randn(values.shape, generator=generator, dtype=values.dtype)
-
+    see = partial(noisy, variance=(noise * utility.deviation()) ** 2, generator=generator)
     points = torch.rand(max(numbers, 2 * duels), utility.dim, generator=generator, dtype=torch.float64)
     values = utility.evaluate(points)
     seen = see(values)
     observations: list[Observation] = [Numeric((values if duels else seen)[:numbers], index=torch.arange(numbers))]
     if duels:
         pairs = torch.arange(2 * duels).reshape(duels, 2)
-        first_wins = (seen[pairs[:, 0]] > seen[pairs[:, 1]]).unsqueeze(-1)
-        observations.append(Preference(torch.where(first_wins, pairs, pairs.flip(-1))))
+        observations.append(Preference(winner_first(pairs, seen[pairs[:, 0]] > seen[pairs[:, 1]])))
     test = torch.rand(HELD_OUT, 2, utility.dim, generator=generator, dtype=torch.float64)
     truth = utility.evaluate(test)
     return Data(points, observations, test, truth, see(truth))

@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 
+from benchmarks._observations import fitted
 from benchmarks._process import apart, tell
 from benchmarks._race import Cell, Race
 from benchmarks.real.data import DATA, Choices
 from benchmarks.real.ours import MOST_POINTS, observations_of, scaled
 from botorch_skewgp import SkewGP
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Choice, Preference
 
 LIMIT = 300.0  # seconds of the clock
@@ -63,7 +62,7 @@ def measure(data: str, number: int, with_inducing: bool, judges: bool) -> dict[s
         small = SkewGP(points[:4], replace(entry, **{_field(entry): torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
         small.posterior(points[:1])
     began = time.process_time()
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    fitted(model)
     done("fit", began)
     asked = {"judge": 0} if judges else {}
     gaussian = SkewGP(points, entry, approximation="ep", **inducing)

@@ -15,6 +15,7 @@ from botorch.test_functions import Branin, SixHumpCamel
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
+from benchmarks._functions import unit_cube
 from benchmarks._observations import squared_exponential
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
@@ -69,8 +70,7 @@ def _search(functions: str, posterior: str, hyperparameters: str, seed: int) -> 
     """How many trials a search makes, and how many of them are invalid as it claims, and in truth."""
     family = FAMILIES[functions]
     generator = torch.Generator().manual_seed(10_000 + seed)
-    unit = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).double()
-    pool = draw_sobol_samples(unit, n=CANDIDATES, q=1, seed=seed).squeeze(1)
+    pool = draw_sobol_samples(unit_cube(DIMENSION), n=CANDIDATES, q=1, seed=seed).squeeze(1)
     X = torch.cat([torch.rand(FIRST, DIMENSION, generator=generator, dtype=torch.double), pool])
     valid = torch.rand(len(X), generator=generator) < _probability(family[seed % len(family)], seed, X)
     tried, left, claimed, violated = list(range(FIRST)), torch.ones(len(X), dtype=torch.bool), 0.0, 0

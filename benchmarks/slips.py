@@ -13,7 +13,7 @@ import torch
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from benchmarks._observations import rbf_kernel
+from benchmarks._observations import noisy, normal_draw, random_items, rbf_kernel, squared_exponential, winner_first
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
@@ -29,15 +29,10 @@ MEASURES = ("log_loss", "coverage", "error", "slip_loss")
 OF_VOTES = ("ranks_coverage", "utilities_coverage", "correlation", "rate_of_random", "rate_of_others")
 
 
-def _pairs(num: int, points: int, g: torch.Generator) -> Tensor:
-    return torch.stack([torch.randperm(points, generator=g)[:2] for _ in range(num)])
-
-
 def _answer(f: Tensor, pairs: Tensor, slips: Tensor, g: torch.Generator) -> Tensor:
     """Duels, winner first."""
-    ahead = f[pairs[:, 0]] - f[pairs[:, 1]] + math.sqrt(2) * torch.randn(len(pairs), generator=g, dtype=f.dtype)
-    first = torch.where(slips, torch.rand(len(pairs), generator=g) < 0.5, ahead > 0)
-    return torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1))
+    ahead = noisy(f[pairs[:, 0]] - f[pairs[:, 1]], 2.0, g) > 0
+    return winner_first(pairs, torch.where(slips, torch.rand(len(pairs), generator=g) < 0.5, ahead))
 
 
 def _log_loss(p: Tensor, truth: Tensor) -> float:
@@ -53,11 +48,10 @@ def _coverage(draws: Tensor, truth: Tensor) -> float:
 def _of_duels(outputscale: float, slip: float, duels: int, model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     X = torch.rand(NUM_POINTS, 1, dtype=torch.double, generator=g)
-    K = rbf_kernel(outputscale, 0.2)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
-    f = torch.linalg.cholesky(K) @ torch.randn(NUM_POINTS, dtype=torch.double, generator=g)
-    pairs = _pairs(duels, NUM_POINTS, g)
+    f = normal_draw(outputscale * squared_exponential(X, 0.2), g, 1e-9 * outputscale)
+    pairs = random_items(NUM_POINTS, duels, 2, g)
     slips = torch.rand(len(pairs), generator=g) < slip
-    answers, new = _answer(f, pairs, slips, g), _pairs(NUM_NEW, NUM_POINTS, g)
+    answers, new = _answer(f, pairs, slips, g), random_items(NUM_POINTS, NUM_NEW, 2, g)
     ignores = model == "exact, no slips"
     likelihood, began = PreferenceLikelihood(slip=0.0 if ignores else slip), time.process_time()
     fitted = SkewGP(
@@ -100,7 +94,7 @@ LIKELIHOODS: dict[str, Callable[[], PreferenceLikelihood]] = {
 def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     f = SPREAD * torch.randn(ITEMS, dtype=torch.double, generator=g)
-    pairs, judge = _pairs(MEMBERS * VOTES, ITEMS, g), torch.arange(MEMBERS * VOTES) % MEMBERS
+    pairs, judge = random_items(ITEMS, MEMBERS * VOTES, 2, g), torch.arange(MEMBERS * VOTES) % MEMBERS
     duels = _answer(f, pairs, judge >= MEMBERS - RANDOM, g)
     personal = rbf_kernel(1e-6, 1.0).requires_grad_(False)  # members differ in their slips alone
     began = time.process_time()

@@ -25,7 +25,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from torch import Tensor
 
 from benchmarks._functions import unit_cube
-from benchmarks._observations import duel_data
+from benchmarks._observations import duel_data, fitted
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
@@ -52,12 +52,6 @@ PARTS: tuple[tuple[str, Any, str], ...] = (  # nothing that a part calls is left
     ("acquisition function of duels", qExpectedUtilityOfBestOption, "forward"),
     ("acquisition function of labels", SkewBayesianActiveLearningByDisagreement, "forward"),
 )
-
-
-def fitted(model: SkewGP) -> SkewGP:
-    """A model of ours, fitted from its start."""
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    return model
 
 
 def skew_gp(X: Tensor, pairs: Tensor) -> Model:

@@ -14,7 +14,6 @@ import gpytorch
 import numpy as np
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
 from botorch.utils.sampling import manual_seed
@@ -22,6 +21,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks._observations import fitted
 from benchmarks._process import apart
 from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
@@ -233,8 +233,7 @@ def _of_skew_gp(choose: Next | None, exact: bool = False, points: str = "sobol")
             if state is not None:
                 model.load_state_dict(state)
             if state is None or len(X) % REFIT == 0:
-                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                state = model.state_dict()
+                state = fitted(model).state_dict()
             if choose is None or len(X) == TRIALS:
                 break
             X = torch.cat([X, choose(model, X)])
