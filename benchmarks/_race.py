@@ -158,7 +158,7 @@ class Race:
     derived: Callable[[Row], Names] = lambda row: {}  # numbers that tables need of a row, beside those that are stored
     pooled: str = ""  # a name over whose values tables have rows too
     quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
-    plot: Callable[[Any, Sequence[Row], Sequence[Table]], None] | None = None  # draws all on a figure of matplotlib
+    plot: Callable[[Any, Sequence[Row]], None] | None = None  # draws all rows on a figure of matplotlib
 
     @property
     def title(self) -> str:
@@ -296,7 +296,7 @@ class Contest:
                 from matplotlib.figure import Figure
 
                 figure = Figure(layout="constrained")
-                race.plot(figure, rows, tables)
+                race.plot(figure, rows)
                 figure.savefig(folder / f"{race.name}.png", dpi=100)
 
 

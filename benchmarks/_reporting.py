@@ -72,11 +72,7 @@ class Table:
     rows: list[dict[str, Cell]] = field(default_factory=list)
 
     def add(self, **cells: Cell) -> dict[str, Cell]:
-        """Append a row; columns that are not named stay empty.
-
-        Raises:
-            KeyError: If a cell belongs to no column.
-        """
+        """Append a row; columns that are not named stay empty."""
         unknown = set(cells) - set(self.columns)
         if unknown:
             raise KeyError(f"{sorted(unknown)} are no columns of the table {self.name}.")

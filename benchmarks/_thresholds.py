@@ -36,14 +36,7 @@ def slope(function: str, frequency: Tensor) -> Tensor:
 
 
 class Observer:
-    """Someone who answers, right or wrong.
-
-    Args:
-        function: The name of the function.
-        seed: The seed of its shape, of the first trials and of the answers.
-        guess: The probability to be right by guessing.
-        lapse: The probability to be wrong however strong the stimulus.
-    """
+    """Someone who answers, right by guessing and wrong by lapses with some probabilities; of a seed all is random."""
 
     def __init__(self, function: str, seed: int, guess: float, lapse: float) -> None:
         self.function, self.seed, self.guess, self.lapse = function, seed, guess, lapse

@@ -1,7 +1,4 @@
-"""Ax experiments with trials that fail, labels and comparisons: `skewgp_generation_strategy` beside Ax's own strategy.
-
-The protocol is on the page, docs/measurements/ax.md.
-"""
+"""Ax experiments with trials that fail, labels and comparisons, by our generation strategy and by Ax's own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known.
-
-The protocol is on the page, docs/measurements/items.md.
-"""
+"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The lengthscale prior of labels: active learning of probabilities, and random points.
-
-The protocol is on the page, docs/measurements/labels.md.
-"""
+"""The lengthscale prior of labels: active learning of probabilities, and random points."""
 
 from __future__ import annotations
 

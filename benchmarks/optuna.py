@@ -1,7 +1,4 @@
-"""Optuna studies with failures and comparisons: `SkewGPSampler` beside Optuna's and its dashboard's samplers.
-
-The protocol is on the page, docs/measurements/optuna.md.
-"""
+"""Optuna studies with failures and comparisons: `SkewGPSampler` beside Optuna's and its dashboard's samplers."""
 
 from __future__ import annotations
 

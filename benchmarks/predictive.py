@@ -1,7 +1,4 @@
-"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors.
-
-The protocol is on the page, docs/measurements/predictive.md.
-"""
+"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors."""
 
 from __future__ import annotations
 

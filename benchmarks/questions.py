@@ -1,7 +1,4 @@
-"""Which kind of question to ask, by price: numbers, duels and grades mixed by `next_question`, beside each kind alone.
-
-The protocol is on the page, docs/measurements/questions.md.
-"""
+"""Which kind of question to ask, by price: numbers, duels and grades mixed by `next_question`, or each alone."""
 
 from __future__ import annotations
 
@@ -115,11 +112,6 @@ class _Answers:
             Preference(self.duels),
             Ordinal(list(grades), NUM_GRADES, index=list(graded)),
         ]
-
-    @property
-    def count(self) -> int:
-        """The number of answers."""
-        return len(self.numbers) + len(self.duels) + len(self.grades)
 
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:

@@ -1,7 +1,4 @@
-"""The probability of being safe that few labels give: what is claimed, and what is true.
-
-The protocol is on the page, docs/measurements/safety.md.
-"""
+"""The probability of being safe that few labels give: what is claimed, and what is true."""
 
 from __future__ import annotations
 

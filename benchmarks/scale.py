@@ -1,7 +1,4 @@
-"""Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones.
-
-The protocol is on the page, docs/measurements/scale.md.
-"""
+"""Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; a crowd's ranks.
-
-The protocol is on the page, docs/measurements/slips.md.
-"""
+"""What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; ranks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""One step of a preferential optimisation, fit and next pair by qEUBO, beside BoTorch's PairwiseGP; and its parts.
+"""One step of a preferential optimisation beside BoTorch's PairwiseGP; its parts, and hyperparameters sampled.
 
-Six inputs, all duels between new points. `steps_profile`: how often parts of a step ran, and how long they took; of
-labels the next point is that of the information gained. Seconds are those of the processor.
+Seconds are those of the processor; of labels the next point is that of the information gained.
 """
 
 from __future__ import annotations
@@ -29,8 +28,9 @@ from benchmarks._observations import duel_data, fitted
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.propagation import expectation_propagation
@@ -169,8 +169,66 @@ def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., An
 
 
 CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
+
+
+# Hyperparameters sampled beside hyperparameters fitted
+
+
+def _duels(m: int, d: int) -> SkewGP:
+    data = duel_data(m, NOISE, d)
+    return SkewGP(data.X, Preference(data.pairs))
+
+
+def _labels(n: int, d: int) -> SkewGP:
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return SkewGP(X, Binary(torch.sin(4 * X).sum(-1) > 1))
+
+
+def _numbers(n: int, d: int, relevant: int) -> SkewGP:
+    """Numbers that depend on some of the inputs, with a noise of 0.1."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(n, d, generator=generator, dtype=torch.float64)
+    noise = 0.1 * torch.randn(n, generator=generator, dtype=torch.float64)
+    return SkewGP(X, Numeric(torch.sin(4 * X[:, :relevant]).sum(-1) + noise))
+
+
+SAMPLED: dict[str, Callable[[], SkewGP]] = {
+    "50 duels, 6 inputs": lambda: _duels(50, 6),
+    "15 duels, 2 inputs": lambda: _duels(15, 2),
+    "60 labels, 4 inputs": lambda: _labels(60, 4),
+    "15 numbers, 10 inputs": lambda: _numbers(15, 10, relevant=2),
+    "40 numbers, 20 inputs": lambda: _numbers(40, 20, relevant=3),
+}
+
+
+@functools.cache
+def _warm_up_sampling() -> None:
+    sample_hyperparameters(fit_skew_gp(SAMPLED["50 duels, 6 inputs"]()))
+
+
+def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
+    """Seconds of a fit, seconds of sampling after it, and the effective size of the draws."""
+    _warm_up_sampling()
+    model, began = SAMPLED[case](), time.process_time()
+    mll = fit_skew_gp(model)
+    after = time.process_time()
+    found = sample_hyperparameters(mll, generator=torch.Generator().manual_seed(seed))
+    return {
+        "fit_s": after - began, "sampling_s": time.process_time() - after, "effective_size": found.effective_size
+    }  # fmt: skip
+
+
+def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
+    fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
+    return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
+
+
+OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
+
+
 RACES = (
     Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES, _columns,
          ["medians; the models take turns"]),
     Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
+    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING, _columns_of_sampling),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from benchmarks._functions import find_utility
 from benchmarks._observations import classification
 from benchmarks._race import Contest, Group, Race, grid
 from benchmarks._reporting import RESULTS
-from benchmarks.experiments import RACES, draws, duels, posteriors, safe_optimisation, unknown_constraint
+from benchmarks.experiments import RACES, constraints, draws, duels, posteriors
 from benchmarks.experiments._models import MomentMatched, Surrogate, build
 from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, REACH, Fitter, choose, values_at
 from botorch_skewgp.observations import Binary, Preference
@@ -44,7 +44,7 @@ def test_rows_of_methods_pooled_tables_and_pictures(tmp_path, capsys):
     counting = Race(
         "some/counting", grid(set="xy"), grid(method="a"), range(3), run, ("value",), columns, pooled="set",
         derived=lambda row: {"last": float(row["value"].split()[-1])},
-        plot=lambda figure, rows, tables: figure.subplots().plot([0, 1]),
+        plot=lambda figure, rows: figure.subplots().plot([0, 1]),
     )  # fmt: skip
     held(counting, "--seeds=2", f"--output={tmp_path}")
     assert done == [("x", 0), ("y", 0), ("x", 1), ("y", 1)]
@@ -69,22 +69,22 @@ def test_all_are_on_the_page():
 def test_safe_functions_are_valid_at_the_start():
     X = torch.linspace(-5, 5, 51, dtype=torch.float64).unsqueeze(-1)
     for number in range(5):
-        g = safe_optimisation._function(number, X)
+        g = constraints._function(number, X)
         assert g[25] >= 0
-        assert torch.equal(g, safe_optimisation._function(number, X))
+        assert torch.equal(g, constraints._function(number, X))
 
 
 def test_expanders_and_maximisers():
     covariance = torch.exp(-0.5 * (torch.arange(4.0) - torch.arange(4.0).unsqueeze(-1)).square()).double()
     lower, upper = torch.tensor([[0.5, 0.0, -2.0, -3.0], [0.6, 3.0, 0.0, 3.0]], dtype=torch.float64)
     safe = lower >= 0
-    assert safe_optimisation._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
+    assert constraints._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
     # a value of 3 at the second point takes the third, whose mean is -1, to -1 + 1.5 e^(-1/2) = -.09
-    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
+    assert constraints._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
     upper[1] = 6.0  # mean 3: a value of 6 takes the third point to -1 + 3 e^(-1/2) = .82, less 1.96 sd: -.74
-    assert not safe_optimisation._expanders(covariance, lower, upper, safe).any()
+    assert not constraints._expanders(covariance, lower, upper, safe).any()
     upper[1] = 12.0  # -1 + 6 e^(-1/2) = 2.64, less 1.96 sd: 1.08
-    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
+    assert constraints._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
 
 
 def test_the_classifier_of_safe_opt_learns_from_failures():
@@ -92,8 +92,8 @@ def test_the_classifier_of_safe_opt_learns_from_failures():
     x = X.squeeze(-1)
     g = torch.where(x > 1.5, -1.0, 2 + 0.5 * x)
     asked = [50, 55, 45, 60, 40]
-    assert safe_optimisation._next("SafeOpt, classifier", X, g, asked) > 60  # where it has been best
-    assert safe_optimisation._next("SafeOpt, classifier", X, g, [*asked, 66]) < 60  # the numbers are the same
+    assert constraints._next("SafeOpt, classifier", X, g, asked) > 60  # where it has been best
+    assert constraints._next("SafeOpt, classifier", X, g, [*asked, 66]) < 60  # the numbers are the same
 
 
 @pytest.mark.parametrize("method", ["EP", "Laplace"])
@@ -207,8 +207,8 @@ def test_moments_of_a_normal_in_the_place_of_a_posterior(seen_duels):
 
 def test_sasenas_optimum_is_that_of_the_paper():
     best = torch.tensor([2.7450, 2.3523], dtype=torch.float64) / 5
-    assert float(unknown_constraint.value(best)) == pytest.approx(1.1743, abs=2e-4)
-    assert float(unknown_constraint.excess(best)) == pytest.approx(0, abs=1e-4)
+    assert float(constraints.value(best)) == pytest.approx(1.1743, abs=2e-4)
+    assert float(constraints.excess(best)) == pytest.approx(0, abs=1e-4)
 
 
 def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():

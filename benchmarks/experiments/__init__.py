@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.experiments import (
-    active_learning,
-    draws,
-    duels,
-    information_scores,
-    kernels,
-    posteriors,
-    safe_optimisation,
-    unknown_constraint,
-)
+from benchmarks.experiments import active_learning, classification, constraints, draws, duels, posteriors
 
-RACES = (
-    *active_learning.RACES,
-    *draws.RACES,
-    *duels.RACES,
-    *information_scores.RACES,
-    *kernels.RACES,
-    *posteriors.RACES,
-    *safe_optimisation.RACES,
-    *unknown_constraint.RACES,
-)
+MODULES = (active_learning, classification, constraints, draws, duels, posteriors)
+RACES = tuple(race for module in MODULES for race in module.RACES)

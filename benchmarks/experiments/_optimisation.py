@@ -1,12 +1,6 @@
-"""A loop of optimisation with duels, and what it is made of: functions, histories, fits, candidates.
+"""A loop of optimisation with duels: every new point, the best of 5,000, is compared with the current best one.
 
-Inputs are scaled to the unit cube and functions are maximised. Judges do not err. As in the papers every new point is
-compared with the current best one. Here that is the one of largest posterior mean among those seen, and the best of
-5,000 uniform points is asked about; in the papers it is the winner of the duel before, and L-BFGS-B climbs from the
-best of 5,000 (unified framework, C.3 and footnote 7). Of posteriors that are normal it is looked for among the 200
-that were best by the same function of few samples, and with information gain among those that were best by a quarter of
-the samples. No other function of a skewed posterior can be foreseen: by expected improvement under a normal
-distribution of the same mean and covariance the best point comes after thousands of others that have lost for sure.
+Where that can be foreseen, the best is looked for among the 200 that were best by the same function of few samples.
 """
 
 from __future__ import annotations
@@ -93,11 +87,7 @@ class History:
 
 
 class Fitter:
-    """Makes models of a growing history, and fits hyperparameters every now and then.
-
-    All but PairwiseGP are fitted by the evidence of expectation propagation with the library's default priors;
-    PairwiseGP by its own, with BoTorch's. With a kernel nothing is fitted, and the mean is 0.
-    """
+    """Makes models of a growing history, and fits hyperparameters every now and then; with a kernel never."""
 
     def __init__(
         self, model: str, smoke: bool = False, likelihood: RowLikelihood | None = None, kernel: Kernel | None = None
@@ -206,12 +196,9 @@ def optimise(
     smoke: bool = False,
     kernel: Kernel | None = None,
 ) -> Row:
-    """A run of duels, with a number every now and then: `regret`, of the best point before each question and after the
-    last, and `seconds_per_step`.
+    """The regret of the best point before each question and after the last, of a model and an acquisition function.
 
-    Duels between fresh points come first, and values of the first points; after each `number_every` questions, never if
-    0, a value is told instead of a duel. `method` is a model and an acquisition function, as `"SkewGP, UCB"`;
-    `"random"` has random points and SkewGP's judgement. Hyperparameters are fitted unless there is a kernel.
+    Duels between fresh points come first, and values of the first points; each `number_every`th question is a number.
     """
     utility = find_utility(function, REACH.get(function))
     model_name, _, acquisition_name = ("SkewGP, random" if method == "random" else method).partition(", ")
@@ -268,7 +255,7 @@ def regret_columns(reference: str, runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def plot_regret(figure: Any, rows: Sequence[Row], tables: Sequence[object], xlabel: str) -> None:
+def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
     """Mean regret and its standard error against questions, a panel for every function."""
     rows = [{"function": "regret", **row} for row in rows]
     functions = list(dict.fromkeys(row["function"] for row in rows))

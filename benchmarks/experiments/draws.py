@@ -37,10 +37,7 @@ LARGEST = {"elliptical slice": 2500, "HMC": 1000}  # labels, of methods that tak
 
 
 def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[str, Cell]:
-    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds.
-
-    The draws of `SkewGP` and `HMC` are `num_draws` of all chains; those of others `num_draws` of each chain.
-    """
+    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds."""
     _compile()
     began = time.process_time()
     rows = _METHODS[method](distribution, num_draws)

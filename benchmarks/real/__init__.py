@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 import resource
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks._process import apart
+from benchmarks._observations import fitted
+from benchmarks._process import apart, tell
 from benchmarks._race import Cell, Group, Names, Race, Row, grid
-from benchmarks._reporting import Table, shown
 from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
-from benchmarks.real.ours import JUDGES, OURS, pairwise_gp, svgp
+from benchmarks.real.ours import JUDGES, MOST_POINTS, OURS, observations_of, pairwise_gp, scaled, svgp
 from benchmarks.real.rivals import RIVALS, Predictions, psytrack
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import Choice, Preference
 
 PAIRS = "ModeCanada, pairs"
 KINDS = {  # what a table of the page holds: choices of a panel are those of people who chose more than once
@@ -201,28 +205,6 @@ def _reliability(runs: Group) -> list[Names]:
     return [{"learnt": int(runs.rows[0]["learnt"]), **cells} for cells in bins_of(runs.rows)]
 
 
-def _plot(figure: Any, rows: Sequence[Row], tables: Sequence[Table]) -> None:
-    """Reliability diagrams of choices and grades, by the models that learnt from the most answers."""
-    wanted = (LINEAR[Choices], LINEAR[Grades], "mixed logit", "cumulative link, people", "SkewGP, EP")
-    colours = dict(zip(wanted, ("tab:blue", "tab:blue", "tab:orange", "tab:orange", "tab:green"), strict=True))
-    curves: dict[str, dict[tuple[str, str], list[list[float]]]] = {}  # of models that learnt from the same, by data
-    for row in (row for table in tables if table.name == "real_reliability" for row in table.rows):
-        if row["model"] in wanted and row["split"] in ("known", "library's"):
-            points = curves.setdefault(str(row["data"]), {}).setdefault((str(row["model"]), shown(row["learnt"])), [])
-            points.append([float(row[column] or "nan") for column in ("said", "came_true", "error")])
-    columns, lines = min(4, len(curves)), -(-len(curves) // 4)
-    figure.set_size_inches(3.2 * max(columns, 1), 3.2 * max(lines, 1))
-    for i, (name, models) in enumerate(curves.items()):
-        ax = figure.add_subplot(lines, columns, i + 1)
-        ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-        for model, learnt in dict(models.keys()).items():  # the last, of most answers
-            said, true, error = zip(*models[model, learnt], strict=True)
-            label = f"{model}, {learnt}"
-            ax.errorbar(said, true, error, marker=".", linewidth=1, label=label, color=colours[model])
-        ax.set(title=name, xlabel="said", ylabel="came true", xlim=(0, 1), ylim=(0, 1))
-        ax.legend(fontsize=6)
-
-
 def _splits(name: str) -> tuple[str, ...]:
     """Where everybody answers once, new people are all there are; one rat has no people to hold out."""
     if name.startswith(("Yogurt", "Catsup")):
@@ -234,6 +216,90 @@ CASES: list[Mapping[str, Cell]] = [
     {"data": name, "split": split, "part": part}
     for name in (*DATA, PAIRS) for split in _splits(name) for part in ("some", "all")
 ]  # fmt: skip
+
+
+# Seconds at size: a fit, the posterior by expectation propagation, and exact draws
+
+LIMIT_AT_SIZE = 300.0  # seconds of the clock
+NUMBERS = (  # data, answers, whether there are inducing points and judges, the bar
+    ("Electricity", 344, False, False, "draws 3"),
+    ("Electricity", 538, False, False, "draws 10"),
+    ("Electricity", 3225, False, False, "fit and draws 20"),
+    ("Train", 2287, False, False, "fit and EP 20, draws 40"),
+    ("Swissmetro", 6768, True, False, "fit and draws 60"),
+    ("Train", 2287, True, True, "fit and EP 60, draws 180"),
+    ("Electricity", 3225, True, True, "fit and EP 300, draws 900"),
+    ("Swissmetro", 6768, True, True, "fit and EP 600, draws 1800"),
+)
+
+
+def measure_at_size(data: str, number: int, with_inducing: bool, judges: bool) -> dict[str, Any]:
+    """Tell what has been found so far after each step."""
+    answers = DATA[data]()
+    assert isinstance(answers, Choices)
+    answers = answers.take(torch.arange(number))
+    points, index = scaled(answers, answers)[0].flatten(0, 1).unique(dim=0, return_inverse=True)
+    entry = observations_of(answers)[0]
+    assert isinstance(entry, Choice | Preference)
+    options = entry.pairs if isinstance(entry, Preference) else entry.options
+    used, place = index[options.clamp(min=0)].where(options >= 0, -1).unique(return_inverse=True)
+    points, place = points[used[used >= 0]], place - int((used < 0).any())
+    judge = answers.person.unique(return_inverse=True)[1] if judges else None
+    entry = Preference(place, judge=judge) if isinstance(entry, Preference) else Choice(place, judge=judge)
+    inducing = {"inducing_points": points if len(points) <= MOST_POINTS else MOST_POINTS} if with_inducing else {}
+    warnings.simplefilter("ignore")
+    found: dict[str, Any] = {"points": len(points)}
+    model = SkewGP(points, entry, **inducing)
+
+    def done(name: str, began: float) -> None:
+        found[name] = time.process_time() - began
+        found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+        tell(found)
+
+    if not judges:  # what is loaded or compiled on first use
+        small = SkewGP(points[:4], replace(entry, **{_field(entry): torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
+        small.posterior(points[:1])
+    began = time.process_time()
+    fitted(model)
+    done("fit", began)
+    asked = {"judge": 0} if judges else {}
+    gaussian = SkewGP(points, entry, approximation="ep", **inducing)
+    gaussian.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        began = time.process_time()
+        gaussian.posterior(points[:100], **asked).mean  # noqa: B018
+        done("ep", began)
+        del gaussian
+        began = time.process_time()
+        posterior = model.eval().posterior(points[:100], **asked)
+        posterior.mean  # noqa: B018
+    found |= {"sampler": model.draws.sampler, "effective": float(model.draws.effective_size.min())}
+    found["evaluations"] = model.draws.num_evaluations * model.draws.thinning
+    done("draws", began)
+    return found
+
+
+def _field(entry: Choice | Preference) -> str:
+    return "pairs" if isinstance(entry, Preference) else "options"
+
+
+def _run_at_size(case: str, seed: int, **names: Any) -> dict[str, Cell]:
+    return {"why": "", **apart(measure_at_size, *(names[part] for part in PARTS_AT_SIZE), limit=LIMIT_AT_SIZE)}
+
+
+PARTS_AT_SIZE = ("data", "answers", "inducing", "judges")
+AT_SIZE = [
+    {"case": f"{case[0]}, {case[1]}" + ", judges" * case[3], **dict(zip((*PARTS_AT_SIZE, "bar"), case, strict=True))}
+    for case in NUMBERS
+]
+SECONDS = ("points", "fit", "ep", "draws", "sampler", "evaluations", "effective", "peak_mb", "why")
+NOTES_AT_SIZE = [
+    "seconds of processor time, in a process of one thread; peak_mb: of the whole process",
+    "ep: the posterior by expectation propagation; draws: 2,048 exact ones and their posterior; evaluations: "
+    "reflections, or proposals, for each draw that is kept",
+]
+
+
 RACES = (
     Race(
         "real", CASES, grid(model=MODELS), range(5), _run,
@@ -244,6 +310,7 @@ RACES = (
          "behind_linear: nats over those of the field's linear model that learnt from the same answers, with the "
          "standard error of that difference; behind_people, behind_boosting: of its model of people, of boosting; "
          "seconds and peak_mb: of a fold, to fit and predict"],
-        {"real_reliability": _reliability}, plot=_plot,
+        {"real_reliability": _reliability},
     ),
+    Race("real_seconds", AT_SIZE, [{}], range(1), _run_at_size, SECONDS, notes=NOTES_AT_SIZE),
 )  # fmt: skip

@@ -5,6 +5,6 @@ Baselines of maximum likelihood are the same code with one node, the mode.
 
 from __future__ import annotations
 
-from benchmarks.transformed import loops, predictions, quadrature, sparse_grids
+from benchmarks.transformed import loops, predictions, quadrature
 
-RACES = (*quadrature.RACES, *sparse_grids.RACES, *predictions.RACES, *loops.RACES)
+RACES = (*quadrature.RACES, *predictions.RACES, *loops.RACES)

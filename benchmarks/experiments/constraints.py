@@ -1,12 +1,13 @@
-"""Safe optimisation of random functions (unified framework, 5.2.3, figures 13 to 15), all with known hyperparameters.
-
-Regret is that of the best valid point found, relative to the best of the whole interval.
+"""Constraints that are learned: safe optimisation (unified framework, 5.2.3), and duels some of whose points turn out
+not to be valid (preferential optimisation, figures 7 and 8).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +17,22 @@ from torch import Tensor
 from benchmarks._observations import normal_draw, rbf_kernel, squared_exponential
 from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
 from benchmarks.experiments._models import build
-from benchmarks.experiments._optimisation import trace_of
+from benchmarks.experiments._optimisation import (
+    NOTES,
+    Fitter,
+    History,
+    best_row,
+    candidates,
+    choose,
+    plot_regret,
+    regret_columns,
+    regrets,
+    trace_of,
+    values_at,
+)
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Numeric, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
 
@@ -57,9 +71,7 @@ def _model(X: Tensor, values: Tensor, method: str) -> SkewGP:
         observations.append(Validity(torch.zeros(len(failed), dtype=torch.bool), index=failed))
     numbers = NumericLikelihood(noise=NOISE, learn_noise=False)
     likelihood = MixedLikelihood(numbers, ValidityLikelihood(threshold=0.0, noise=NOISE))
-    return SkewGP(
-        X, observations, likelihood=likelihood, covar_module=rbf_kernel(VARIANCE, LENGTHSCALE), mean_module=ZeroMean()
-    )
+    return SkewGP(X, observations, likelihood=likelihood, **_prior())
 
 
 def _interval(posterior: SkewGPPosterior, tail: float) -> tuple[Tensor, Tensor]:
@@ -86,12 +98,7 @@ def _next(method: str, X: Tensor, g: Tensor, asked: Sequence[int]) -> int:
     constraint, bounds, noise = model, (lower, upper), NOISE
     if method == "SafeOpt, classifier":
         likelihood, noise = ValidityLikelihood(noise=1.0), 1.0
-        modules = {
-            "likelihood": likelihood,
-            "covar_module": rbf_kernel(VARIANCE, LENGTHSCALE),
-            "mean_module": ZeroMean(),
-        }
-        constraint = build("EP", X[which], [Validity(g[which] >= 0)], **modules)
+        constraint = build("EP", X[which], [Validity(g[which] >= 0)], likelihood=likelihood, **_prior())
         bounds = _interval(constraint.posterior(X.unsqueeze(-2)), tail)
         safe = safe & (bounds[0] >= 0)
     safe[asked[0]] = True
@@ -150,6 +157,92 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
+# An unknown constraint: Sasena's function
+
+WAYS = (
+    "two models",  # of duels and of validity; the best of points that are valid with a probability of one half
+    "one function",  # of both kinds of answers, as in the paper, by the mixed likelihood (10) with noise 1
+    "penalty",  # all points duel, by the utility less `1e8 max(0, h)^2`
+)
+OF_DUELS = tuple(f"{way}, {name}" for name in ("UCB", "EIIG 0.1", "Thompson") for way in WAYS)
+FIRST, QUESTIONS, BEST, OF_EXCESS, LEAST = 10, 60, 1.1743, 1e8, 0.5
+
+
+def value(U: Tensor) -> Tensor:
+    """Sasena's function of points in the unit cube, turned to be maximised."""
+    x1, x2 = (5 * U).unbind(-1)
+    bowls = (x2 - x1.square()).square() / 100 + (1 - x1).square() + 2 * (2 - x2).square()
+    return -(2 + bowls + 7 * torch.sin(0.5 * x1) * torch.sin(0.7 * x1 * x2))
+
+
+def excess(U: Tensor) -> Tensor:
+    """What must not be positive."""
+    x1, x2 = (5 * U).unbind(-1)
+    return -torch.sin(x1 - x2 - math.pi / 8)
+
+
+def _penalised(U: Tensor) -> Tensor:
+    return value(U) - OF_EXCESS * excess(U).clamp(min=0).square()
+
+
+def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
+    way, acquisition_name = method.split(", ")
+    penalised = way == "penalty"
+    generator = torch.Generator().manual_seed(seed)
+    utility = _penalised if penalised else value
+    history = History(torch.empty(0, 2, dtype=torch.float64))
+    best = -1
+    valid: list[bool] = []
+    for point in _first_points(generator):
+        new = history.add(point)
+        valid.append(bool(excess(point) <= 0))
+        if penalised or valid[new]:
+            if best >= 0:
+                history.duel(new, best, utility)
+                best = history.pairs[-1][0]
+            else:
+                best = new
+    is_joint = way == "one function"
+    likelihood = MixedLikelihood(PreferenceLikelihood(), ValidityLikelihood(noise=1.0)) if is_joint else None
+    fitter, fitter_of_validity = Fitter("SkewGP", smoke, likelihood), Fitter("SkewGP", smoke)
+    trace, began, questions = [], time.process_time(), 1 if smoke else QUESTIONS
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for step in range(questions + 1):
+            of_validity = Validity(torch.tensor(valid))
+            model = fitter(history.points, [*history.observations(), *([of_validity] if is_joint else [])])
+            known = torch.tensor(valid).nonzero().squeeze(-1)
+            best = int(known[best_row(model, history.points[known])])
+            trace.append(BEST - float(value(history.points[best])))
+            if step == questions:
+                break
+            X = candidates(2, generator, smoke)
+            if way == "two models":
+                validity = fitter_of_validity(history.points, [of_validity])
+                chance = values_at(LogProbabilityOfValidity(validity), X).exp()
+                X = X[chance >= min(LEAST, float(chance.max()))]
+            new = history.add(X[choose(acquisition_name, model, history.points[best], 1000 * seed + step, X)])
+            valid.append(bool(excess(history.points[new]) <= 0))
+            if penalised or valid[new]:
+                history.duel(new, best, utility)
+    return {
+        "regret": " ".join(f"{regret:.4g}" for regret in trace), "not_valid": valid[FIRST:].count(False),
+        "seconds_per_step": (time.process_time() - began) / len(trace),
+    }  # fmt: skip
+
+
+def _first_points(generator: torch.Generator) -> Tensor:
+    """Random points, two of them valid."""
+    while True:
+        points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
+        if (excess(points) <= 0).sum() >= 2:
+            return points
+
+
+def _columns_of_duels(runs: Group) -> dict[str, Cell]:
+    return {**regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")}
+
+
 RACES = (
     Race(
         "experiments/safe_optimisation", [{}], grid(method=METHODS), range(100), _run,
@@ -157,5 +250,11 @@ RACES = (
         ["in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)",
          "functions: those with a violation; less_than_skewgp: of paired final regrets"],
         derived=_derived, quick={"smoke": True},
+    ),
+    Race(
+        "experiments/unknown_constraint", [{}], grid(method=OF_DUELS), range(20), _of_duels,
+        ("regret", "not_valid", "seconds_per_step"), _columns_of_duels,
+        [*NOTES, f"not_valid: of {QUESTIONS} questions"],
+        derived=regrets, plot=partial(plot_regret, xlabel="questions"), quick={"smoke": True},
     ),
 )  # fmt: skip
