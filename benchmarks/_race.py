@@ -20,18 +20,8 @@ import joblib
 import torch
 from torch import Tensor
 
+from benchmarks._reporting import RESULTS, Table, commit, environment, load_average, publish, say, shown
 from benchmarks._reporting import Cell as Cell
-from benchmarks._reporting import (
-    Table,
-    add_common_arguments,
-    commit,
-    environment,
-    load_average,
-    prepare,
-    publish,
-    say,
-    shown,
-)  # fmt: skip
 
 Row = dict[str, str]  # of a run, as it is stored
 Names = Mapping[str, Cell]  # what a case or a method is called, by column
@@ -262,8 +252,9 @@ class Contest:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Options of a module that has races."""
-        add_common_arguments(parser)
-        parser.set_defaults(threads=1)
+        parser.add_argument("--quick", action="store_true", help="one small run of each method; nothing is stored")
+        parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+        parser.add_argument("--output", type=Path, help="folder for tables and pictures; benchmarks/results by default")
         parser.add_argument("--seeds", type=int, help="runs of each method in each case")
         parser.add_argument("--processes", type=int, default=1, help="runs at a time, of one thread each")
         parser.add_argument(
@@ -275,7 +266,8 @@ class Contest:
 
     def run(self, options: argparse.Namespace) -> None:
         """Hold those that are asked for, and publish what there is of each."""
-        folder = prepare(options)
+        torch.set_num_threads(options.threads)
+        folder = options.output or (None if options.quick else RESULTS)
         wanted = {*options.only}
         named = [race for race in self.races if race.title in wanted]
         for race in named or [race for race in self.races if not wanted or race.names & wanted]:

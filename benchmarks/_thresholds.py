@@ -1,7 +1,4 @@
-"""What thresholds are estimated of: probabilities of a right answer over frequency and level; and AEPsych's estimates.
-
-Needs torch alone, and AEPsych for its own estimates, which may be made in another environment.
-"""
+"""What thresholds are estimated of, with torch alone; and AEPsych's estimates, perhaps in another environment."""
 
 from __future__ import annotations
 

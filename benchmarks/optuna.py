@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 import optuna
-from botorch.test_functions.synthetic import Hartmann, SixHumpCamel, SyntheticTestFunction
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
@@ -15,6 +14,7 @@ from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 from torch import tensor
 
+from benchmarks._functions import find_utility
 from benchmarks._mixed import BATCH, CRASH_REGION, FLOAT, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp.optuna import SkewGPSampler
@@ -24,21 +24,20 @@ OURS = "SkewGPSampler"
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def _of_function(function: SyntheticTestFunction, bounds: list[list[float]] | None = None) -> MixedProblem:
-    """A function to maximise, as one of the unit cube."""
-    low, high = (function.bounds if bounds is None else tensor(bounds)).double()
+def _of_function(name: str) -> MixedProblem:
+    """A function to maximise over the unit cube."""
+    utility = find_utility(name)
 
     def regret(params: Params) -> float:
-        x = tensor([params[name] for name in sorted(params)]).double()
-        return float(function.optimal_value - function(low + (high - low) * x))
+        return utility.best - float(utility.evaluate(tensor([params[name] for name in sorted(params)]).double()))
 
-    return MixedProblem({f"x{i}": FLOAT for i in range(len(low))}, regret)
+    return MixedProblem({f"x{i}": FLOAT for i in range(utility.dim)}, regret)
 
 
 FUNCTIONS = {
     "branin": MixedProblem(CRASH_REGION.parameters, CRASH_REGION.regret),
-    "camel": _of_function(SixHumpCamel(negate=True), [[-2.0, -1.0], [2.0, 1.0]]),
-    "hartmann6": _of_function(Hartmann(6, negate=True)),
+    "camel": _of_function("camel"),
+    "hartmann6": _of_function("hartmann6"),
 }
 
 

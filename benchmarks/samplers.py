@@ -19,10 +19,13 @@ from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler as Bo
 from torch import Tensor
 
 from benchmarks._observations import classification, duels
-from benchmarks._race import Cell, Names, Race, grid
+from benchmarks._race import Cell, Group, Names, Race, grid
+from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
+from botorch_skewgp.truncated.evidence import bridge_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler, SamplerInfo, SamplerState
@@ -173,8 +176,37 @@ def _run(case: str, device: str, sampler: str, seed: int, budget: float = 15.0) 
 
 
 MEASURES = ("chains", "steps", "ess_per_s", "upper_bound", "us_per_draw", "setup_s", "note")
+
+
+# Log evidence: expectation propagation, and corrected, beside the mean of ten runs of bridge sampling
+
+
+def _bridge(n: int, seed: int) -> dict[str, Cell]:
+    """Of one run of bridge sampling, EP and draws included, and how far the approximations are from it."""
+    problem = classification(n, seed=1)
+    began = time.perf_counter()
+    estimate = bridge_log_normalizer(problem, generator=torch.Generator().manual_seed(seed))
+    seconds, value = time.perf_counter() - began, float(estimate.value)
+    approximation = expectation_propagation(problem)
+    corrected = float(corrected_log_normalizer(approximation.distribution))
+    return {
+        "bridge": f"{value:.10g}", "standard_error": float(estimate.standard_error), "bridge_s": seconds,
+        "ep_error": float(approximation.log_normalizer) - value, "corrected_error": corrected - value,
+    }  # fmt: skip
+
+
+def _of_bridge(runs: Group) -> dict[str, Cell]:
+    means = {name: runs.mean(name) for name in ("bridge", "standard_error", "ep_error", "corrected_error")}
+    spread = float(runs.values("bridge").std()) if len(runs) > 1 else None
+    return {**means, "sd_over_seeds": spread, "bridge_s": runs.median("bridge_s")}
+
+
+OF_BRIDGE = ("bridge", "standard_error", "bridge_s", "ep_error", "corrected_error")
+
+
 RACES = (
     Race("samplers", grid(device=("cpu", "cuda"), case=PROBLEMS), grid(sampler=("floor", *SAMPLERS)), range(1), _run,
          MEASURES, notes=["15 s for each sampler and case; ess_per_s: where chains are long enough; float64"],
          quick={"budget": 1.0}),
+    Race("evidence", grid(n=(70, 200, 500, 1000)), [{}], range(10), _bridge, OF_BRIDGE, _of_bridge),
 )  # fmt: skip

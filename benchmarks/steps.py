@@ -15,12 +15,17 @@ from unittest.mock import patch
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskVariationalGP
 from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.optim import optimize_acqf
+from botorch.optim.fit import fit_gpytorch_mll_torch
 from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.likelihoods import BernoulliLikelihood
+from gpytorch.mlls import MarginalLogLikelihood, VariationalELBO
 from torch import Tensor
 
 from benchmarks._functions import unit_cube
@@ -66,9 +71,14 @@ def pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
     return model
 
 
+def sampler() -> SobolQMCNormalSampler:
+    """Of values at points."""
+    return SobolQMCNormalSampler(torch.Size([256]), seed=0)
+
+
 def best_pair(model: Model) -> AcquisitionFunction:
     """The acquisition function of the next pair."""
-    return qExpectedUtilityOfBestOption(pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0))
+    return qExpectedUtilityOfBestOption(pref_model=model, sampler=sampler())
 
 
 def duel_step(
@@ -226,9 +236,119 @@ def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
 OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
 
 
+# One call of optimize_acqf, of one point with 256 draws; how many evaluations it takes is the optimiser's choice
+
+DUELS, LITTLE_NOISE, FIT_STEPS = 100, 0.1, 10
+FUNCTIONS: dict[str, Callable[[Model, Tensor], AcquisitionFunction]] = {
+    "qEUBO": lambda model, X: qExpectedUtilityOfBestOption(model, sampler=sampler(), X_pending=X[:1]),
+    "qLogNEI": lambda model, X: qLogNoisyExpectedImprovement(model, X, sampler=sampler(), prune_baseline=True),
+}
+
+
+@functools.cache
+def _roughly_fitted(name: str) -> tuple[Model, Tensor]:
+    data = duel_data(DUELS, LITTLE_NOISE, DIMENSION)
+    if name == "SkewGP":
+        model: Model = SkewGP(data.X, Preference(data.pairs))
+        mll: MarginalLogLikelihood = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    else:
+        model = PairwiseGP(data.X, data.pairs)
+        mll = PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda _: True)
+    model.eval().posterior(data.X[:1])  # draws and factorisations, made once per fit
+    return model, data.X
+
+
+def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
+    """Seconds, evaluations with a gradient, and the value found, of one call."""
+    acquisition, count = FUNCTIONS[function](*_roughly_fitted(model)), 0
+
+    def counting(*_: object) -> None:
+        nonlocal count
+        count += torch.is_grad_enabled()
+
+    acquisition.register_forward_pre_hook(counting)
+    bounds, began = unit_cube(DIMENSION), time.process_time()
+    _, value = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=256)
+    return {"call_s": time.process_time() - began, "evaluations": count, "value": float(value)}
+
+
+def _columns_of_call(runs: Group) -> dict[str, Cell]:
+    mine, theirs = runs.median("call_s"), runs.beside("call_s", model="PairwiseGP")[1]
+    return {
+        "call_s": mine, "evaluations": runs.median("evaluations"), "value": runs.mean("value"),
+        "times_pairwise": mine / float(theirs.quantile(0.5)) if len(theirs) else 1.0,
+    }  # fmt: skip
+
+
+OF_CALL = ("call_s", "evaluations", "value")
+
+
+# The CPU and a GPU, by the clock; beside our inducing points a sparse variational model of BoTorch
+
+POINTS = 200  # inducing points
+ADAM_STEPS = 500  # of the variational model, each over all data
+MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
+
+
+def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -> dict[str, float]:
+    """Seconds of the fit of a sparse variational model, of which no step is asked."""
+    X, labels = label_data(n, device)
+    torch.manual_seed(0)
+    began = clock()
+    model = SingleTaskVariationalGP(
+        X,
+        labels.to(X).unsqueeze(-1),
+        likelihood=BernoulliLikelihood(),
+        num_outputs=1,
+        inducing_points=min(POINTS, n // 2),
+    )
+    mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
+    fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
+    seconds = clock() - began
+    return {"fit_s": seconds, "total_s": seconds}
+
+
+def _clock(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+@functools.cache
+def _warm_up_device(device: torch.device) -> None:
+    clock = functools.partial(_clock, device)
+    duel_step(skew_gp, 10, device, clock)
+    label_step(10, device, clock)
+
+
+STEPS_ON_DEVICES: dict[str, tuple[Callable[..., dict[str, float]], tuple[int, ...]]] = {
+    "SkewGP, duels": (functools.partial(duel_step, skew_gp), (100, 300, 1000)),
+    "PairwiseGP, duels": (functools.partial(duel_step, pairwise_gp), (100, 300)),  # more takes minutes
+    "SkewGP, labels": (label_step, (200, 1000, 2000, 5000)),
+    "SkewGP, labels by inducing points": (functools.partial(label_step, inducing_points=POINTS), (10_000,)),
+    "SVGP, labels by inducing points": (_variational_fit, (10_000,)),
+}
+
+
+def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] | list[Names]:
+    too_many = data == "SkewGP, labels" and size > MOST_ON_CPU
+    if (not torch.cuda.is_available()) if device == "cuda" else too_many:
+        return []
+    of = torch.device(device)
+    _warm_up_device(of)
+    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(_clock, of))}
+
+
+ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]
+
+
 RACES = (
     Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES, _columns,
          ["medians; the models take turns"]),
     Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
     Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING, _columns_of_sampling),
+    Race("acquisition", grid(function=FUNCTIONS), grid(model=("SkewGP", "PairwiseGP")), range(3), _of_call, OF_CALL,
+         _columns_of_call),
+    Race("devices", ON_DEVICES, grid(device=("cuda", "cpu")), range(1), _on_device, STAGES),
 )  # fmt: skip

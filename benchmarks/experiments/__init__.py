@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.experiments import active_learning, classification, constraints, draws, duels, posteriors
+from benchmarks.experiments import classification, constraints, draws, duels, posteriors
 
-MODULES = (active_learning, classification, constraints, draws, duels, posteriors)
+MODULES = (classification, constraints, draws, duels, posteriors)
 RACES = tuple(race for module in MODULES for race in module.RACES)

@@ -28,7 +28,6 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start
-from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import sample_interval
 
@@ -62,16 +61,12 @@ def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     return draws.rows.unflatten(0, (NUM_CHAINS, -1)).transpose(0, 1)
 
 
-def _run(sampler: Sampler, distribution: TruncatedNormal, num_draws: int) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
+def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    sampler, generator = LinearEllipticalSliceSampler(distribution), torch.Generator().manual_seed(0)
     state = sampler.init(feasible_start(distribution, NUM_CHAINS, generator))
     state, _, _ = sampler.run(state, DROPPED, generator)
     _, positions, _ = sampler.run(state, num_draws, generator)
     return sampler.rows(positions, generator)
-
-
-def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
-    return _run(LinearEllipticalSliceSampler(distribution), distribution, num_draws)
 
 
 def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:

@@ -5,6 +5,6 @@ Baselines of maximum likelihood are the same code with one node, the mode.
 
 from __future__ import annotations
 
-from benchmarks.transformed import loops, predictions, quadrature
+from benchmarks.transformed import predictions, quadrature
 
-RACES = (*quadrature.RACES, *predictions.RACES, *loops.RACES)
+RACES = (*quadrature.RACES, *predictions.RACES)
