@@ -73,6 +73,9 @@ def test_one_command_line_selects_races_cases_and_methods(tmp_path):
     contest = Contest([race(ran), other])
     contest.run(options_of(contest, "--only", "9", "--quick"))
     assert len(ran) == 3
+    later = Contest([race(ran, seeds=range(5, 9))])
+    later.run(options_of(later, "--only", "1", "plain", "--seeds=2", f"--output={tmp_path / 'later'}"))
+    assert ran[3:] == [(1, "plain", 5), (1, "plain", 6)]  # the first of its own seeds
     small = replace(race(ran), cases=[{"size": 1, "kind": "a"}, {"size": 2, "kind": "b"}])
     with pytest.raises(ValueError, match="Nothing in the race 'small' has all of the names 1, b"):
         small.only(["1", "b"])
