@@ -221,9 +221,7 @@ class Race:
             by_names[tuple(map(shown, {**case, **method}.values()))] = {}
         for row in rows:
             by_names.setdefault(tuple(row[name] for name in names), {})[row["seed"]] = row
-        cases = list(dict.fromkeys(key[: len(self.cases[0])] for key in by_names))
-        ordered = sorted(by_names, key=lambda key: cases.index(key[: len(self.cases[0])]))
-        groups = [Group(dict(zip(names, key, strict=True)), by_names) for key in ordered]
+        groups = [Group(dict(zip(names, key, strict=True)), by_names) for key in by_names]
         columns = self.columns or (lambda group: {measure: group.cell(measure) for measure in self.measures})
         return [
             self._table(name, of_group, [group for group in groups if len(group)])

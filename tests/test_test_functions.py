@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from benchmarks._functions import OURS, find_utility
+from benchmarks._observations import best_first, duel, noisy, random_items, random_pairs
 
 # Function, a point, and minus its value there worked out by hand from the published formula.
 VALUES: list[tuple[str, list[float], float]] = [
@@ -53,3 +54,26 @@ def test_the_optimum_is_attained_where_it_is_said_and_exceeded_nowhere(name: str
     assert utility.evaluate(sobol.draw(2**14, dtype=torch.double)).max() <= best
     low, high = torch.tensor(bounds, dtype=torch.double).mT
     assert utility.evaluate((x - low) / (high - low)).item() == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+def test_the_domain_may_be_another() -> None:
+    middle = torch.full((5,), 0.5, dtype=torch.double)
+    assert find_utility("rosenbrock5", 3.0).evaluate(middle).item() == pytest.approx(-4.0)  # at zero
+    assert find_utility("rosenbrock5", 3.0).evaluate(2 / 3 * torch.ones(5).double()).item() == pytest.approx(0.0)
+    assert find_utility("rosenbrock5").evaluate(0.4 * torch.ones(5).double()).item() == pytest.approx(0.0)
+
+
+def test_answers_have_the_noise_that_is_asked_for(generator: torch.Generator) -> None:
+    values = noisy(torch.full((4000,), 3.0, dtype=torch.double), 0.25, generator)
+    assert values.mean().item() == pytest.approx(3.0, abs=4 * 0.5 / 4000**0.5)
+    assert values.std().item() == pytest.approx(0.5, abs=4 * 0.5 / 8000**0.5)
+    utility = torch.tensor([0.0, 1.0, 2.0], dtype=torch.double)
+    pairs = random_pairs(3, 4000, generator)
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    assert (duel(utility, pairs, 0.0, generator).diff(dim=-1) < 0).all()  # the larger number is better
+    first = duel(utility[:2], torch.tensor([[0, 1]]).expand(4000, 2), 0.8, generator)[:, 0]
+    truth = torch.special.ndtr(torch.tensor(1 / (0.8 * 2**0.5))).item()
+    assert first.double().mean().item() == pytest.approx(truth, abs=4 * 0.5 / 4000**0.5)
+    items, seen = best_first(utility, random_items(3, 20, 3, generator), 1e-12, generator)
+    assert (items == torch.tensor([2, 1, 0])).all()
+    assert (seen.diff(dim=-1) < 0).all()
