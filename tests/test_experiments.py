@@ -79,6 +79,8 @@ def test_expanders_and_maximisers():
     lower, upper = torch.tensor([[0.5, 0.0, -2.0, -3.0], [0.6, 3.0, 0.0, 3.0]], dtype=torch.float64)
     safe = lower >= 0
     assert constraints._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
+    less = torch.tensor([0.6, 0.4, 0.0, 3.0], dtype=torch.float64)  # the second is below what the first has for sure
+    assert constraints._maximisers(lower, less, safe).tolist() == [True, False, False, False]
     # a value of 3 at the second point takes the third, whose mean is -1, to -1 + 1.5 e^(-1/2) = -.09
     assert constraints._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
     upper[1] = 6.0  # mean 3: a value of 6 takes the third point to -1 + 3 e^(-1/2) = .82, less 1.96 sd: -.74
