@@ -1,32 +1,16 @@
 """Benchmarks: `python -m benchmarks` lists them, `python -m benchmarks NAME --help` tells what one takes.
 
-A benchmark is a module of this package whose name does not start with an underscore. The first line of its docstring is
-its description, and it has races, `RACES: tuple[Race, ...]`, whose options are shared; or two functions:
-
-    add_arguments(parser: argparse.ArgumentParser) -> None    declares its options
-    run(options: argparse.Namespace) -> None                  runs it
-
-Nothing has to be registered by hand, and only the module that is asked for is imported.
+A benchmark is a module of this package whose name does not start with an underscore, which has races, `RACES`; or
+`add_arguments` and `run`, as `tables` has. Pages in docs/measurements tell the protocols of races.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import pkgutil
 from pathlib import Path
-from typing import Protocol, cast
-
-
-class Benchmark(Protocol):
-    """What a module of this package must offer."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
-
-    def run(self, options: argparse.Namespace) -> None:
-        """Run the benchmark."""
+from typing import Any
 
 
 def descriptions() -> dict[str, str]:
@@ -41,18 +25,7 @@ def descriptions() -> dict[str, str]:
     return found
 
 
-def load(name: str) -> Benchmark:
-    """Import a benchmark.
-
-    Raises:
-        TypeError: If the module has neither races nor `add_arguments` and `run`.
-    """
+def load(name: str) -> Any:
+    """What declares the options of a benchmark by `add_arguments(parser)`, and runs it by `run(options)`."""
     module = importlib.import_module(f"{__name__}.{name}")
-    if hasattr(module, "RACES"):
-        return importlib.import_module(f"{__name__}._race").Contest(module.RACES)
-    for function in ("add_arguments", "run"):
-        if not callable(getattr(module, function, None)):
-            raise TypeError(
-                f"benchmarks/{name}.py must define RACES or {function}(); see the docstring of the package."
-            )
-    return cast(Benchmark, module)
+    return importlib.import_module(f"{__name__}._race").Contest(module.RACES) if hasattr(module, "RACES") else module

@@ -6,6 +6,7 @@ A module that has `RACES` is a benchmark; its options are those of `Contest`.
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import time
 import warnings
@@ -19,10 +20,10 @@ import joblib
 import torch
 from torch import Tensor
 
+from benchmarks._reporting import RESULTS, Table, commit, environment, load_average, publish, say, shown
 from benchmarks._reporting import Cell as Cell
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say, shown
-from benchmarks._runs import Row, Runs
 
+Row = dict[str, str]  # of a run, as it is stored
 Names = Mapping[str, Cell]  # what a case or a method is called, by column
 Key = tuple[str, ...]
 Found = Mapping[str, Cell] | Sequence[Mapping[str, Cell]]
@@ -144,7 +145,15 @@ class Race:
     others: Mapping[str, Columns] = field(default_factory=dict)  # columns of further tables of the same runs, by name
     # The rows that tables are of, from those of the runs.
     told: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
+    derived: Callable[[Row], Names] = lambda row: {}  # numbers that tables need of a row, beside those that are stored
+    pooled: str = ""  # a name over whose values tables have rows too
     quick: Mapping[str, Any] = field(default_factory=dict)  # arguments of small runs
+    plot: Callable[[Any, Sequence[Row]], None] | None = None  # draws all rows on a figure of matplotlib
+
+    @property
+    def title(self) -> str:
+        """The name without folders."""
+        return self.name.rpartition("/")[2]
 
     @property
     def names(self) -> set[str]:
@@ -175,9 +184,9 @@ class Race:
 
         After the given seconds nothing more begins.
         """
-        names = (*self.cases[0], *self.methods[0])
-        runs = Runs(f"{self.name}_runs", (*names, "seed"), self.measures, folder)
-        known = {tuple(row[name] for name in runs.keys) for row in runs.rows}
+        names = (*self.cases[0], *self.methods[0], "seed")
+        runs = _Runs((*names, *self.measures, "commit"), None if folder is None else folder / f"{self.name}_runs.csv")
+        known = {tuple(row[name] for name in names) for row in runs.rows}
         wanted = [
             {**case, **method, "seed": seed}
             for seed, case, method in itertools.product(self.seeds, self.cases, self.methods)
@@ -204,10 +213,13 @@ class Race:
     def tables(self, rows: Sequence[Row]) -> list[Table]:
         """The columns of all cases and methods that have rows, those of the race first."""
         names = (*self.cases[0], *self.methods[0])
+        rows = [{**row, **{name: str(cell) for name, cell in self.derived(row).items()}} for row in self.told(rows)]
+        if self.pooled:
+            rows += [{**row, self.pooled: "all", "seed": f"{row[self.pooled]} {row['seed']}"} for row in rows]
         by_names: dict[Key, dict[str, Row]] = {}
         for case, method in itertools.product(self.cases, self.methods):
             by_names[tuple(map(shown, {**case, **method}.values()))] = {}
-        for row in self.told(rows):
+        for row in rows:
             by_names.setdefault(tuple(row[name] for name in names), {})[row["seed"]] = row
         groups = [Group(dict(zip(names, key, strict=True)), by_names) for key in by_names]
         columns = self.columns or (lambda group: {measure: group.cell(measure) for measure in self.measures})
@@ -229,15 +241,6 @@ class Race:
         return table
 
 
-def add_race_arguments(parser: argparse.ArgumentParser, seeds: int | None) -> None:
-    """Options that all races share."""
-    add_common_arguments(parser)
-    parser.set_defaults(threads=1)
-    parser.add_argument("--seeds", type=int, default=seeds, help="runs of each method in each case")
-    parser.add_argument("--processes", type=int, default=1, help="runs at a time, of one thread each")
-    parser.add_argument("--seconds", type=float, help="nothing begins later than this; 0 makes tables of what is there")
-
-
 class Contest:
     """Races, one after another, each with its tables."""
 
@@ -247,26 +250,69 @@ class Contest:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Options of a module that has races."""
-        add_race_arguments(parser, seeds=None)
-        names = sorted({race.name for race in self.races}.union(*(race.names for race in self.races)))
+        parser.add_argument("--quick", action="store_true", help="one small run of each method; nothing is stored")
+        parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+        parser.add_argument("--output", type=Path, help="folder for tables and pictures; benchmarks/results by default")
+        parser.add_argument("--seeds", type=int, help="runs of each method in each case")
+        parser.add_argument("--processes", type=int, default=1, help="runs at a time, of one thread each")
+        parser.add_argument(
+            "--seconds", type=float, help="nothing begins later than this; 0 makes tables of what is there"
+        )
+        names = sorted({race.title for race in self.races}.union(*(race.names for race in self.races)))
         listing = "races, cases and methods by their names: " + "; ".join(names).replace("%", "%%")
         parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME", help=listing)
 
     def run(self, options: argparse.Namespace) -> None:
         """Hold those that are asked for, and publish what there is of each."""
-        folder = prepare(options)
+        torch.set_num_threads(options.threads)
+        folder = options.output or (None if options.quick else RESULTS)
         wanted = {*options.only}
-        named = [race for race in self.races if race.name in wanted]
+        named = [race for race in self.races if race.title in wanted]
         for race in named or [race for race in self.races if not wanted or race.names & wanted]:
             chosen = race.only(options.only)
             if options.seeds is not None:
-                chosen = replace(chosen, seeds=range(options.seeds))
+                chosen = replace(chosen, seeds=range(race.seeds[0], race.seeds[0] + options.seeds))
             chosen = chosen.small() if options.quick else chosen
             rows = chosen.hold(folder, options.processes, options.seconds)
             tables = [table for table in chosen.tables(rows) if table.rows]
+            order = [tuple(map(shown, case.values())) for case in race.cases]
             for table in tables:
                 table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
+                keys = [tuple(shown(row[name]) for name in race.cases[0]) for row in table.rows]
+                places = [order.index(key) if key in order else len(order) for key in keys]
+                table.rows = [row for _, row in sorted(zip(places, table.rows, strict=True), key=lambda pair: pair[0])]
             publish(tables, folder)
+            if race.plot is not None and folder is not None and rows:
+                from matplotlib.figure import Figure
+
+                figure = Figure(layout="constrained")
+                race.plot(figure, rows)
+                figure.savefig(folder / f"{race.name}.png", dpi=100)
+
+
+class _Runs:
+    """Rows in a CSV file, if there is one, in which they are stored as they come; every row has its commit."""
+
+    def __init__(self, columns: Sequence[str], path: Path | None) -> None:
+        self.columns, self.path = tuple(dict.fromkeys(columns)), path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        self.head = [line for line in lines if line.startswith("#")]
+        found = csv.DictReader(line for line in lines if not line.startswith("#"))
+        self.rows: list[Row] = [{**dict.fromkeys(self.columns, ""), **row} for row in found]
+
+    def add(self, *rows: Names) -> None:
+        """Keep rows, all at once, so that a run that is cut off leaves either all or none."""
+        for row in rows:
+            cells = {**dict.fromkeys(self.columns, ""), **row, "commit": commit()}
+            self.rows.append({name: shown(cell) for name, cell in cells.items()})
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(f"{line}\n" for line in self.head)
+            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
 
 
 def _listed(found: Found) -> Sequence[Names]:

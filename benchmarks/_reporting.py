@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
 import io
@@ -22,15 +21,11 @@ RESULTS = Path(__file__).parent / "results"
 COMMIT = re.compile(r"\b[0-9a-f]{7,10}\b")
 
 
-def environment(devices: Sequence[torch.device] = ()) -> str:
+def environment() -> str:
     """One line on what a table was made with."""
-    parts = [
-        f"Python {platform.python_version()}",
-        f"torch {torch.__version__}",
-        f"{torch.get_num_threads()} CPU threads of {os.cpu_count()}",
-    ]
-    parts += [torch.cuda.get_device_name(device) for device in devices if device.type == "cuda"]
-    return ", ".join(parts)
+    threads = f"{torch.get_num_threads()} CPU threads of {os.cpu_count()}"
+    devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return ", ".join([f"Python {platform.python_version()}", f"torch {torch.__version__}", threads, *devices])
 
 
 @functools.cache
@@ -72,11 +67,7 @@ class Table:
     rows: list[dict[str, Cell]] = field(default_factory=list)
 
     def add(self, **cells: Cell) -> dict[str, Cell]:
-        """Append a row; columns that are not named stay empty.
-
-        Raises:
-            KeyError: If a cell belongs to no column.
-        """
+        """Append a row; columns that are not named stay empty."""
         unknown = set(cells) - set(self.columns)
         if unknown:
             raise KeyError(f"{sorted(unknown)} are no columns of the table {self.name}.")
@@ -110,8 +101,8 @@ class Table:
 
     def store(self, folder: Path) -> Path:
         """Write `name.csv` into a folder; the notes are comment lines, and the commit, unless rows have their own."""
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
         buffer = io.StringIO()
         made_at = [] if "commit" in self.columns else [f"commit {commit()}"]
         buffer.writelines(f"# {note}\n" for note in [*made_at, *self.notes])
@@ -120,24 +111,6 @@ class Table:
         writer.writerows([shown(row[column]) for column in self.columns] for row in self.rows)
         path.write_text(buffer.getvalue(), encoding="utf-8")
         return path
-
-
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that all of these benchmarks share."""
-    parser.add_argument("--quick", action="store_true", help="a subset that takes about a minute; nothing is stored")
-    parser.add_argument("--threads", type=int, help="CPU threads; torch's default if not given")
-    parser.add_argument(
-        "--output", type=Path, help="folder for tables and pictures; benchmarks/results unless --quick is given"
-    )
-
-
-def prepare(options: argparse.Namespace) -> Path | None:
-    """Set the number of threads; returns the folder to store results in, if any."""
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    if options.output is not None:
-        return options.output
-    return None if options.quick else RESULTS
 
 
 def say(text: str) -> None:

@@ -1,7 +1,4 @@
-"""What thresholds are estimated of: probabilities of a right answer over frequency and level; and AEPsych's estimates.
-
-Needs torch alone, and AEPsych for its own estimates, which may be made in another environment.
-"""
+"""What thresholds are estimated of, with torch alone; and AEPsych's estimates, perhaps in another environment."""
 
 from __future__ import annotations
 
@@ -36,14 +33,7 @@ def slope(function: str, frequency: Tensor) -> Tensor:
 
 
 class Observer:
-    """Someone who answers, right or wrong.
-
-    Args:
-        function: The name of the function.
-        seed: The seed of its shape, of the first trials and of the answers.
-        guess: The probability to be right by guessing.
-        lapse: The probability to be wrong however strong the stimulus.
-    """
+    """Someone who answers, right by guessing and wrong by lapses with some probabilities; of a seed all is random."""
 
     def __init__(self, function: str, seed: int, guess: float, lapse: float) -> None:
         self.function, self.seed, self.guess, self.lapse = function, seed, guess, lapse

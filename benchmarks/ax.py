@@ -1,18 +1,4 @@
-"""Ax experiments with trials that fail, labels and comparisons: `skewgp_generation_strategy` beside Ax's own strategy.
-
-Both get the same budget on functions with known answers. Ax's strategy tries the centre first, and does not count
-failed trials among its initial ones; ours takes Sobol points and counts all. What is scored is the true value of what
-would be used: the best valid trial seen, or the arm that the strategy recommends where there are few numbers or none.
-
-- `crash_region`: Branin on the unit square with a region in which trials fail, 25 of them; Ax's transform that learns
-  from abandoned trials takes part. `validity_label`: the same, but every trial reports a label, which Ax's own strategy
-  sees as a number between 0 and 1.
-- `numbers_and_preferences`: every third of 18 trials gives a number; all are compared with the best so far, of which Ax
-  knows nothing. `several_objectives`: two, and the same region; minus the hypervolume of what was seen in 22 trials.
-- `mixed_...`: the five problems of `benchmarks optuna` with floats, whole numbers and a category, 24 trials in batches
-  of three. The first five are the same for both: Ax's does not begin with the centre here. Close trials are those
-  chosen by a model that are within a thousandth of an earlier one in every coordinate.
-"""
+"""Ax experiments with trials that fail, labels and comparisons, by our generation strategy and by Ax's own."""
 
 from __future__ import annotations
 

@@ -1,17 +1,4 @@
-"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known.
-
-- `items_leagues`: leagues of 20 and 100 simulated items with normal utilities, with and without features, with ties,
-  and with three judges of whom one answers at random, or has a taste of his own that is as strong as what all share.
-  Coverage of 90 % intervals of ranks and of utilities, with standard errors between leagues. Ranks are whole numbers,
-  so that their intervals hold a bit more than 90 % of the posterior: `rank_mass`, which their coverage has to equal.
-  Divergence of the true probability that an item wins, given that there is no tie, from the predicted one, in nats a
-  vote. Beside it choix's Bradley-Terry model (ties are half a win of each) with a penalty of .01 and with the best one
-  in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
-- `items_features`: the same divergence with features and half the votes, and without them.
-- `items_race`: votes until one item of 20 is the best with a probability above .95, for pairs by double Thompson
-  sampling (`next_votes`), by quicksort, and at random; all stop by the same rule, ten votes at a time, and get the same
-  n-th vote of a pair.
-"""
+"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, and votes until the best is known."""
 
 from __future__ import annotations
 
@@ -23,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
+from benchmarks._observations import fitted, random_pairs, winner_first
 from benchmarks._race import Cell, Group, Race, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.leaderboard import ranks_of, utility_draws
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
 TIE_WIDTH = 0.5
@@ -67,8 +53,8 @@ def _league(seed: int, items: int, votes: int, features: int = 0, ties: bool = F
     if F is not None:  # two features matter linearly, two through a bump; their effects have a variance of about one
         bump = (-((F[:, 2:4] - 0.6) ** 2).sum(-1) / 0.18).exp()
         utility = 0.4 * utility + 2.2 * (F[:, 0] - F[:, 1]) + 2.0 * bump
-    first = torch.randint(items, (votes,), generator=kind["generator"])
-    second = (first + torch.randint(1, items, (votes,), generator=kind["generator"])) % items
+    asked = random_pairs(items, votes, kind["generator"])
+    first, second = asked.unbind(-1)
     gap = utility[first] - utility[second]
     judge = torch.arange(votes) % 3
     if bad_judge == "random":
@@ -78,16 +64,13 @@ def _league(seed: int, items: int, votes: int, features: int = 0, ties: bool = F
         gap = torch.where(judge == 2, gap + taste[first] - taste[second], gap)
     said = gap + math.sqrt(2) * torch.randn(votes, **kind)
     tied = said.abs() < TIE_WIDTH if ties else torch.zeros(votes, dtype=torch.bool)
-    asked = torch.stack([first, second], dim=-1)
-    answered = torch.where((said > 0).unsqueeze(-1), asked, asked.flip(-1))
+    answered = winner_first(asked, said > 0)
     judges = (judge[~tied], judge[tied]) if bad_judge else None
     return League(utility, F, answered[~tied], asked[tied], judges)
 
 
 def _fitted(league: League, features: bool = True) -> SkewGP:
-    model = item_model(len(league.utility), league.observations, league.features if features else None)
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    return model
+    return fitted(item_model(len(league.utility), league.observations, league.features if features else None))
 
 
 def _truth(league: League, ties: bool = False) -> tuple[Tensor, Tensor]:
@@ -301,11 +284,11 @@ def _votes_needed(policy: str, seed: int) -> dict[str, Cell]:
 
     choose = POLICIES[policy]()
     model = item_model(20, answers(order), approximation="ep")
-    asked, fitted = len(order), 0.0
+    asked, last_fit = len(order), 0.0
     while True:
-        if asked >= FIT_EVERY * fitted:
-            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-            fitted = asked
+        if asked >= FIT_EVERY * last_fit:
+            fitted(model)
+            last_fit = asked
         now = verdict(model)
         if now.probability > SURE or asked >= MOST_VOTES:
             return {"votes": asked, "right": float(now.items[0] == utility.argmax())}

@@ -1,11 +1,4 @@
-"""The lengthscale prior of labels: active learning of probabilities, and random points.
-
-Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most about the function (BALD on 512
-Sobol points, or on these and 128 points of the faces and corners of the unit cube, as a search of the whole domain
-would find them), or at random. Hyperparameters are fitted again after every eighth answer, by expectation propagation's
-evidence, and posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the
-unit cube.
-"""
+"""The lengthscale prior of labels: active learning of probabilities, and random points."""
 
 from __future__ import annotations
 
@@ -14,16 +7,16 @@ import time
 from collections.abc import Callable
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from benchmarks._functions import unit_cube
+from benchmarks._observations import fitted
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary
 
 LAPSE, REFIT, FIRST = 0.02, 8, 8
@@ -55,7 +48,7 @@ def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> dic
     began = time.process_time()
     dim, latent = FUNCTIONS[function]
     generator = torch.Generator().manual_seed(seed)
-    unit = torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
+    unit = unit_cube(dim)
     everywhere = draw_sobol_samples(unit, n=1024, q=1, seed=0).squeeze(1)
     pool = draw_sobol_samples(unit, n=512, q=1, seed=seed + 1).squeeze(1)
     if learner == "BALD, with faces":
@@ -74,8 +67,7 @@ def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> dic
     for n in range(FIRST, trials + 1):
         model = _model(X, uniform[: len(X)] < probability(X), dim, prior)
         if state is None or n % REFIT == 0:
-            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-            state = model.state_dict()
+            state = fitted(model).state_dict()
         model.load_state_dict(state)
         if n == trials:
             break

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
-from benchmarks._problems import duel_data
+from benchmarks._observations import best_first, duel_data, fitted, random_items, rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import best_pair
 from botorch_skewgp import SkewGP
@@ -33,7 +31,7 @@ from botorch_skewgp.truncated.propagation import steps
 from botorch_skewgp.truncated.samplers import hamiltonian, reflective_ess
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 
-DIM = 3
+DIM, NOISE = 3, 0.3
 Measured = Callable[[], object]
 
 
@@ -57,9 +55,7 @@ def _duels(m: int) -> SkewGP:
 def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
     """Points, and `m` sets of `k` of them, the best first."""
     X = _points(n)
-    items = torch.rand(m, n, generator=_generator(1)).argsort(-1)[:, :k]
-    noisy = _utility(X)[items] + 0.3 * torch.randn(m, k, generator=_generator(2))
-    return X, items.gather(-1, noisy.argsort(-1, descending=True))
+    return X, best_first(_utility(X), random_items(n, m, k, _generator(1)), NOISE**2, _generator(2))[0]
 
 
 def _items(n: int, m: int, **settings: Any) -> SkewGP:
@@ -132,11 +128,7 @@ def _search(model: SkewGP) -> Measured:
 
 
 def _fit(m: int) -> Measured:
-    def fit() -> None:
-        model = _duels(m)
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-
-    return fit
+    return lambda: fitted(_duels(m))
 
 
 def _sampled(m: int) -> Measured:

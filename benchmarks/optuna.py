@@ -1,22 +1,4 @@
-"""Optuna studies with failures and comparisons: `SkewGPSampler` beside Optuna's and its dashboard's samplers.
-
-Every sampler gets the same budget and, with one seed, the same first trials, so that runs are compared in pairs.
-
-- `crash`: Branin on the unit square with a region in which trials fail, one of the three minima in it. 30 trials, of
-  which the first 10 are random; Optuna's own samplers go on at random until 10 trials have worked, which is how they
-  count. Scored is the best value above the minimum.
-- `hartmann6`: Hartmann's function in 6 dimensions, on which nothing fails. 40 trials, the first 10 at random.
-- `duels`: preferential studies that show two trials (`n_generate=2`), of which a judge without noise names the worse
-  one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
-  Scored is the trial that has lost to none, below the maximum.
-- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24
-  trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
-  a thousandth of an earlier one in every coordinate.
-
-Optuna's samplers ignore failures. `told` the worst, they get the worst value so far in place of a failure.
-
-Seconds are those of the processor, of choosing a trial that is not random; on one thread.
-"""
+"""Optuna studies with failures and comparisons: `SkewGPSampler` beside Optuna's and its dashboard's samplers."""
 
 from __future__ import annotations
 
@@ -25,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 import optuna
-from botorch.test_functions.synthetic import Hartmann, SixHumpCamel, SyntheticTestFunction
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
@@ -33,6 +14,7 @@ from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 from torch import tensor
 
+from benchmarks._functions import find_utility
 from benchmarks._mixed import BATCH, CRASH_REGION, FLOAT, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp.optuna import SkewGPSampler
@@ -42,21 +24,20 @@ OURS = "SkewGPSampler"
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def _of_function(function: SyntheticTestFunction, bounds: list[list[float]] | None = None) -> MixedProblem:
-    """A function to maximise, as one of the unit cube."""
-    low, high = (function.bounds if bounds is None else tensor(bounds)).double()
+def _of_function(name: str) -> MixedProblem:
+    """A function to maximise over the unit cube."""
+    utility = find_utility(name)
 
     def regret(params: Params) -> float:
-        x = tensor([params[name] for name in sorted(params)]).double()
-        return float(function.optimal_value - function(low + (high - low) * x))
+        return utility.best - float(utility.evaluate(tensor([params[name] for name in sorted(params)]).double()))
 
-    return MixedProblem({f"x{i}": FLOAT for i in range(len(low))}, regret)
+    return MixedProblem({f"x{i}": FLOAT for i in range(utility.dim)}, regret)
 
 
 FUNCTIONS = {
     "branin": MixedProblem(CRASH_REGION.parameters, CRASH_REGION.regret),
-    "camel": _of_function(SixHumpCamel(negate=True), [[-2.0, -1.0], [2.0, 1.0]]),
-    "hartmann6": _of_function(Hartmann(6, negate=True)),
+    "camel": _of_function("camel"),
+    "hartmann6": _of_function("hartmann6"),
 }
 
 

@@ -1,33 +1,16 @@
 """Which pair to ask about next: the default beside BoTorch's PairwiseGP with qEUBO, on functions nobody tuned on.
 
-Every seed is a new function of three families in turn, with 2, 3, 4 or 6 inputs (or 10, or 20), on the unit cube:
-
-- draws of a Gaussian process with a Matern-5/2 kernel and lengthscales of `0.2 sqrt(d)`;
-- three Gaussian bumps at random places on a random slope;
-- standard functions, reflected at random in each input and shifted by up to a tenth of its range.
-
-Judges see both values with noise in units of the function's standard deviation over the domain: none, .1 or .3. Those
-that slip have no noise, but draw 5 or 20 % of their answers evenly. Both methods get the same first duels, between
-`max(6, 2 d)` pairs of uniform points, and the same noise of the k-th answer. Then they ask about 40 pairs by
-`next_pair` with its usual search; hyperparameters are fitted before the first and after every second one, and stay as
-they were if a fit fails. Regret is that of the point with the largest posterior mean in the domain, as a share of what
-the maximiser gains over the function's mean; differences are of its decimal logarithm, with a floor of 1e-4, in pairs
-of runs.
-
-`pages_of_duels` asks about four pairs at once up to 32 duels, fitted after every page, as is one pair at a time: by
-`next_pair` with `num_pairs=4`, and by qEUBO with the earlier pairs of the page as pending options with `PairwiseGP`.
-
-Seeds below 100 are for choices of defaults. Those from 100 on are for reports, and were looked at once.
+Every seed is a new function of three families in turn. Seeds below 100 are for choices of defaults; those from 100 on
+are for reports, and were looked at once. Regret is a share of what the maximiser gains over the function's mean.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -54,8 +37,9 @@ from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from benchmarks._race import Group, Race, add_race_arguments, grid, mean_and_error, verdict
-from benchmarks._reporting import Cell, prepare, publish
+from benchmarks._functions import unit_cube
+from benchmarks._observations import random_features
+from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error, verdict
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -81,9 +65,7 @@ def _matern(d: int, generator: torch.Generator) -> Made:
     squares = torch.randn(2000, 5, generator=generator, dtype=torch.float64).square().sum(-1, keepdim=True)
     frequencies = torch.randn(2000, d, generator=generator, dtype=torch.float64) * (5 / squares).sqrt()
     frequencies /= 0.2 * d**0.5
-    phases = 2 * math.pi * torch.rand(2000, generator=generator, dtype=torch.float64)
-    weights = torch.randn(2000, generator=generator, dtype=torch.float64) * (2 / 2000) ** 0.5
-    return lambda X: torch.cos(X @ frequencies.mT + phases) @ weights, frequencies[:0]
+    return random_features(frequencies.mT, generator), frequencies[:0]
 
 
 def _bumps(d: int, generator: torch.Generator) -> Made:
@@ -161,11 +143,6 @@ class Problem:
     def regret(self, x: Tensor) -> float:
         """Of one point; below zero only if it is better than what was found here."""
         return (self.best - float(self.function(x.reshape(1, -1)))) / (self.best - self.mean)
-
-
-def unit_cube(d: int) -> Tensor:
-    """The bounds of the domain."""
-    return torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
 
 
 # Models
@@ -254,49 +231,6 @@ def _run(
     return {**row, "failed_fits": failures, "seconds": time.process_time() - began}
 
 
-CASES = [*grid(inputs=["2 to 6"], judge=[*NOISES, *SLIPS]), *grid(inputs=["10", "20"], judge=NOISES)]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_race_arguments(parser, seeds=20)
-    parser.add_argument("--first-seed", type=int, default=100)
-    parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=list(INPUTS))
-    parser.add_argument("--judges", nargs="+", choices=[*NOISES, *SLIPS], default=[*NOISES, *SLIPS])
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    cases = [case for case in CASES if case["inputs"] in options.inputs and case["judge"] in options.judges]
-    pages = [case for case in cases if case["inputs"] == "2 to 6" and case["judge"] in NOISES]
-    seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
-    folder = prepare(options)
-    for name, of, methods, looks, refit in (
-        ("pairs", cases, METHODS, LOOKS, REFIT),
-        ("pages_of_duels", pages, PAGE_METHODS, PAGE_LOOKS, PAGE),
-    ):
-        if not of:
-            continue
-        race = Race(
-            name,
-            of[:1] if options.quick else of,
-            grid(method=methods),
-            seeds,
-            partial(_run, looks=looks, refit=refit),
-            ("problem", *(f"regret_{k}" for k in looks), "failed_fits", "seconds"),
-            partial(_columns, first=methods[0], looks=looks),
-            [f"less: log10 of the regret of {methods[0]} less the row's, floored at {FLOOR:g}; below zero it is ahead"],
-        )
-        rows = race.hold(folder, options.processes, options.seconds)
-        every = [
-            {**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
-        ]
-        rivals = Counter((row["inputs"], row["judge"]) for row in [*rows, *every] if row["method"] == methods[1])
-        told = [row for row in [*rows, *every] if options.quick or rivals[row["inputs"], row["judge"]] >= FEW]
-        if told:
-            publish([race.table(told)], folder)
-
-
 def _columns(runs: Group, first: str, looks: tuple[int, ...]) -> dict[str, Cell]:
     row: dict[str, Cell] = {"runs": len(runs), "seconds": runs.median("seconds")}
     for k in looks:
@@ -309,3 +243,32 @@ def _columns(runs: Group, first: str, looks: tuple[int, ...]) -> dict[str, Cell]
             f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None,
         }
     return row
+
+
+def _told(rival: str, rows: Sequence[Row]) -> list[Row]:
+    """Rows of all judges but those that slip too, where there are enough pairs."""
+    of_all = [
+        {**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
+    ]
+    every = [*rows, *of_all]
+    counts = Counter((row["inputs"], row["judge"]) for row in every if row["method"] == rival)
+    return [row for row in every if counts[row["inputs"], row["judge"]] >= FEW]
+
+
+def _race(
+    name: str, cases: list[dict[str, Cell]], methods: tuple[str, ...], looks: tuple[int, ...], refit: int
+) -> Race:
+    return Race(
+        name, cases, grid(method=methods), range(100, 120), partial(_run, looks=looks, refit=refit),
+        ("problem", *(f"regret_{k}" for k in looks), "failed_fits", "seconds"),
+        partial(_columns, first=methods[0], looks=looks),
+        [f"less: log10 of the regret of {methods[0]} less the row's, floored at {FLOOR:g}; below zero it is ahead"],
+        told=partial(_told, methods[1]), quick={"looks": looks[:2]},
+    )  # fmt: skip
+
+
+CASES = [*grid(inputs=["2 to 6"], judge=[*NOISES, *SLIPS]), *grid(inputs=["10", "20"], judge=NOISES)]
+RACES = (
+    _race("pairs", CASES, METHODS, LOOKS, REFIT),
+    _race("pages_of_duels", grid(inputs=["2 to 6"], judge=NOISES), PAGE_METHODS, PAGE_LOOKS, PAGE),
+)

@@ -1,20 +1,4 @@
-"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors.
-
-- `predictive`: labels drawn from the model (the generator of the unified paper, section 4) or of scikit-learn's data,
-  100 to learn from, inputs scaled to the unit cube; beside scikit-learn's Laplace classifier and GPy's EP classifier,
-  if it is installed, whose squared exponential kernels have one lengthscale, or one for each dimension.
-- `predictive_duels`: between uniform points of eight test functions, by a judge at three levels of noise: 10 or 30
-  duels to learn from, and 200 held out; beside a judge known to be noisy, the former default of the output scale, and
-  PairwiseGP. An oracle that knew the function and the noise could not reach zero: answers are noisy.
-- `predictive_numbers`: of thirteen functions, alone, or beside duels of a judge, both predicted; beside the same
-  kernel with BoTorch's prior of lengthscales, which was the default, and SingleTaskGP. Densities are those of normal
-  distributions with the predicted means and variances, in units of the function's standard deviation.
-
-A data set is one function, or one random split; every method gets the same ones, counted by the seed. Points of one
-data set share a function and a fit, so that they are no independent evidence; data sets are. Differences of two methods
-are averaged over test points within each data set, and standard errors are those over data sets. Splits of the same
-data overlap: their errors say how far other splits of these data would differ, not other data.
-"""
+"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors."""
 
 from __future__ import annotations
 
@@ -28,7 +12,6 @@ import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms import Standardize
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import Interval
@@ -40,13 +23,13 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor
 
-from benchmarks._problems import squared_exponential
+from benchmarks._functions import FUNCTIONS as TEST_FUNCTIONS
+from benchmarks._functions import Utility, find_utility
+from benchmarks._observations import fitted, noisy, normal_draw, squared_exponential, winner_first
 from benchmarks._race import Cell, Group, Names, Race, grid
-from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
-from benchmarks._utilities import Utility, find_utility
+from benchmarks.steps import pairwise_gp
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 
@@ -97,9 +80,8 @@ def _drawn(generator: torch.Generator, d: int = 3, num_test: int = 400) -> tuple
     kind: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
     X = torch.randn(SIZE + num_test, d, **kind)
     variance, lengthscale = 1 + 9 * torch.rand(1, **kind), 0.1 + torch.rand(d, **kind)
-    K = variance * squared_exponential(X, lengthscale) + 1e-6 * torch.eye(len(X), dtype=torch.float64)
-    latent = torch.linalg.cholesky(K) @ torch.randn(len(X), **kind)
-    return X, (latent + torch.randn(len(X), **kind) > 0).long()
+    latent = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-6)
+    return X, (noisy(latent, 1.0, generator) > 0).long()
 
 
 def _skewgp(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
@@ -151,15 +133,13 @@ HELD_OUT = 200
 
 def _with_kernel(points: Tensor, pairs: Tensor, test: Tensor, kernel: Callable[[int, Preference], Any]) -> Tensor:
     duels = Preference(pairs)
-    model = SkewGP(points, duels, covar_module=kernel(points.shape[-1], duels))
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    model = fitted(SkewGP(points, duels, covar_module=kernel(points.shape[-1], duels)))
     return model.predictive(test).probs.flatten()
 
 
-def pairwise_gp(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
+def pairwise_wins(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
     """Probabilities that the first points of `m x 2 x d` pairs win, by BoTorch's model of duels, fitted."""
-    model = PairwiseGP(points, pairs)
-    fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
+    model = pairwise_gp(points, pairs)
     joint = model.eval().posterior(test)
     contrast = test.new_tensor([[1.0, -1.0]])
     mean = (contrast @ joint.mean).flatten()
@@ -181,17 +161,14 @@ MODELS_OF_DUELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {  # ->
     "default": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels])),
     "noisy": partial(_with_kernel, kernel=lambda dim, duels: default_covar_module(dim, [duels], judge="noisy")),
     "former default": partial(_with_kernel, kernel=_former),
-    "PairwiseGP": pairwise_gp,
+    "PairwiseGP": pairwise_wins,
 }
 
 
 def _duels(function: Utility, noise: float, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Pairs of new points, `num x 2 x d`, and which of the two won."""
     pairs = torch.rand(num, 2, function.dim, generator=generator, dtype=torch.float64)
-    seen = function.evaluate(pairs) + noise * function.deviation() * torch.randn(
-        num, 2, generator=generator, dtype=torch.float64
-    )
-    return pairs, seen.argmax(-1)
+    return pairs, noisy(function.evaluate(pairs), (noise * function.deviation()) ** 2, generator).argmax(-1)
 
 
 def _of_duels(noise: float, duels: int, method: str, seed: int) -> dict[str, Cell]:
@@ -247,19 +224,14 @@ class Data(NamedTuple):
 
 def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> Data:
     generator = torch.Generator().manual_seed(seed)
-    deviation = noise * utility.deviation()
-
-    def see(values: Tensor) -> Tensor:
-        return values + deviation * torch.randn(values.shape, generator=generator, dtype=values.dtype)
-
+    see = partial(noisy, variance=(noise * utility.deviation()) ** 2, generator=generator)
     points = torch.rand(max(numbers, 2 * duels), utility.dim, generator=generator, dtype=torch.float64)
     values = utility.evaluate(points)
     seen = see(values)
     observations: list[Observation] = [Numeric((values if duels else seen)[:numbers], index=torch.arange(numbers))]
     if duels:
         pairs = torch.arange(2 * duels).reshape(duels, 2)
-        first_wins = (seen[pairs[:, 0]] > seen[pairs[:, 1]]).unsqueeze(-1)
-        observations.append(Preference(torch.where(first_wins, pairs, pairs.flip(-1))))
+        observations.append(Preference(winner_first(pairs, seen[pairs[:, 0]] > seen[pairs[:, 1]])))
     test = torch.rand(HELD_OUT, 2, utility.dim, generator=generator, dtype=torch.float64)
     truth = utility.evaluate(test)
     return Data(points, observations, test, truth, see(truth))

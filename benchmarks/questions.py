@@ -1,32 +1,4 @@
-"""Which kind of question to ask, by price: numbers, duels and grades mixed by `next_question`, beside each kind alone.
-
-Protocol. A run is a function, a table of prices, a method and a seed. All methods of a seed start with the same
-answers, which are free: numbers at four Sobol points, duels of six pairs, and grades of four points. Then the method
-asks and pays until the next question would cost more than is left. Reported is the simple regret of the recommended
-point against money spent: of the point of largest posterior mean in the domain (`domain`), and of the one among the
-points asked about (`asked`). Answers have noise of a hundredth of the function's standard deviation over the domain,
-numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
-which nobody is told. The numbers of Rosenbrock's function, which have a long tail, are warped by the model. The mixed
-space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and 1, and a fifth that is one of
-three classes; the last two lower the function by up to .4 and .6.
-
-Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
-Where `judges err` judgements have a noise of three tenths and the budgets of `3:1:1` and `10:1:2` are 60 and 80, for
-two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, and there also `mixed, errors
-expected`, which has a prior of the noise of judgements whose density is largest at a tenth of the variance of numbers,
-LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one kind; those with
-`told` know the noise of numbers and of judgements. Models are fitted after every third answer, from the last
-hyperparameters, with 512 draws. Runs of one seed are compared in pairs, told ones with told ones. Seconds are those of
-the processor, on one thread.
-
-`questions_panel`: duels of two judges, a good and dear one and a cheap and noisy one, by `next_question`, or of one of
-them alone. All methods start with the same six duels of Sobol points by each judge, which are free. Both judges want
-the same; the noise of an item is a hundredth of the function's standard deviation over the domain for the good judge,
-and half of it for the cheap one. A duel costs 4 and 1, and a run 30, or 60 where the method says so. Reported is the
-simple regret of the point of largest posterior mean in the domain, against money, at the end and at half of it, with
-logarithms floored at 1e-6. "Told" models know the reliabilities, that the good judge is consistent, and that both want
-the same; others learn all that.
-"""
+"""Which kind of question to ask, by price: numbers, duels and grades mixed by `next_question`, or each alone."""
 
 from __future__ import annotations
 
@@ -43,9 +15,8 @@ from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._race import Cell, Group, Names, Race, grid, mean_and_error
-from benchmarks._runs import Row
-from benchmarks._utilities import Utility, find_utility
+from benchmarks._functions import Utility, find_utility, unit_cube
+from benchmarks._race import Cell, Group, Names, Race, Row, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.fitting import warm_start
@@ -142,14 +113,9 @@ class _Answers:
             Ordinal(list(grades), NUM_GRADES, index=list(graded)),
         ]
 
-    @property
-    def count(self) -> int:
-        """The number of answers."""
-        return len(self.numbers) + len(self.duels) + len(self.grades)
-
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
     for dims in values.values():
         for dim in dims:
@@ -204,7 +170,7 @@ def _run(
     utility, values = _utility(function)
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
     answers = _start(utility, values, ERRING_NOISE if errs else NOISE, seed)
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
     money, asked, in_domain, among_asked = [], [], [], []
@@ -310,7 +276,7 @@ def _ask_panel(function: str, method: str, seed: int, budget: float | None = Non
     told, money_of_case = KNOWING[case]
     budget = money_of_case if budget is None else budget
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
-    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    bounds = unit_cube(utility.dim)
     deviation = utility.deviation()
 
     def winner_first(pair: Tensor, judge: int) -> Tensor:

@@ -1,16 +1,4 @@
-"""The probability of being safe that few labels give: what is claimed, and what is true.
-
-Labels say whether points at random in the unit square are valid. Functions are drawn from the model's own prior, their
-hyperparameters too, or are Branin's and the six-hump camel function below a threshold that 20 to 80 % of the square
-keep. Of 200 further points, those count whose claimed probability of being valid is at least a level: `claimed` is the
-average of what is claimed there, `true` that of what is so, with the standard error of the difference, functions being
-what is independent. Hyperparameters are fitted, or sixteen draws of them are averaged over.
-
-Safe searches begin with eight labels and always try the least sure of 256 Sobol points at or above the level, after
-every label with new hyperparameters: nothing that keeps to the level comes closer to the edge.
-
-Posteriors are exact, or expectation propagation's Gaussians, which are too cautious where all labels nearby are valid.
-"""
+"""The probability of being safe that few labels give: what is claimed, and what is true."""
 
 from __future__ import annotations
 
@@ -24,7 +12,8 @@ from botorch.test_functions import Branin, SixHumpCamel
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._problems import squared_exponential
+from benchmarks._functions import unit_cube
+from benchmarks._observations import squared_exponential
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.validity import log_probability_of_validity
@@ -78,8 +67,7 @@ def _search(functions: str, posterior: str, hyperparameters: str, seed: int) -> 
     """How many trials a search makes, and how many of them are invalid as it claims, and in truth."""
     family = FAMILIES[functions]
     generator = torch.Generator().manual_seed(10_000 + seed)
-    unit = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).double()
-    pool = draw_sobol_samples(unit, n=CANDIDATES, q=1, seed=seed).squeeze(1)
+    pool = draw_sobol_samples(unit_cube(DIMENSION), n=CANDIDATES, q=1, seed=seed).squeeze(1)
     X = torch.cat([torch.rand(FIRST, DIMENSION, generator=generator, dtype=torch.double), pool])
     valid = torch.rand(len(X), generator=generator) < _probability(family[seed % len(family)], seed, X)
     tried, left, claimed, violated = list(range(FIRST)), torch.ones(len(X), dtype=torch.bool), 0.0, 0

@@ -1,24 +1,4 @@
-"""Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones.
-
-Labels are drawn from a function with a squared exponential kernel of lengthscales 0.2, 0.3 and 0.6 (random Fourier
-features) and unit noise; inputs are uniform in the unit cube, test points are new. All methods learn an ARD squared
-exponential kernel from the same start, one thread each, one after the other, each in a process of its own, whose peak
-of memory is then its own. The divergence is that of Kullback and Leibler from the true probability of a label to the
-predicted one, averaged over test points.
-
-- `skewgp`: half of the inducing points, chosen for the kernel at the start; a fit; all of them, chosen for the kernel
-  that it found; a fit; chosen again; draws; predictions. A fit ends where a step gains less than a millionth of the log
-  evidence.
-- `svgp`: GPyTorch's stochastic variational process with as many inducing points, chosen by BoTorch in the same way and
-  learned, natural gradients for the variational distribution, Adam for the rest, batches of 1,024; until the bound has
-  gained less than a thousandth of a nat a point over the last five of its passes (its plateau), or 120 passes.
-- `gpboost`: Laplace's approximation with as many inducing points (FITC), if it is installed.
-
-Duels are between items without inputs that matter: utilities are standard normal and items are points in a cube so wide
-that their prior covariances vanish. `choix` has the Bradley-Terry utilities of the same duels. Their divergence is of
-the true probability that one of two items wins, over random pairs. Bradley-Terry's is the logistic of a difference; it
-takes the best scale by itself.
-"""
+"""Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones."""
 
 from __future__ import annotations
 
@@ -31,15 +11,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import gpytorch
 import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
 from torch import Tensor
 
+from benchmarks._observations import duel, fitted, noisy, random_features, random_pairs, rbf_kernel
 from benchmarks._process import apart
 from benchmarks._race import Cell, Names, Race, grid
+from botorch_skewgp import SkewGP
+from botorch_skewgp.checking import check_inducing_points
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
-LENGTHSCALES, VARIANCE = (0.2, 0.3, 0.6), 2.0
+LENGTHSCALES, VARIANCE = torch.tensor([0.2, 0.3, 0.6], dtype=torch.float64).unsqueeze(-1), 2.0
 NUM_TEST = 2000
-FEATURES = 2000
 PASSES = 120
 LEAST_GAIN = 1e-6  # of a step of our fits, relative to the evidence, at which they stop
 LIMIT = 1200.0  # seconds that a method may take
@@ -60,14 +51,14 @@ def _run(
 def measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
     """Seconds, memory and divergence of one method."""
     warnings.simplefilter("ignore")
-    data = make_labels(size) if kind == "labels" else _duels(size, items)
+    data = make_labels(size, LENGTHSCALES) if kind == "labels" else _duels(size, items)
     began = time.process_time()
-    predicted, fitted, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
+    predicted, after, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
     ended = time.process_time()
     sides = [(data[-1], predicted), (1 - data[-1], 1 - predicted)]  # infinite if sure and wrong
     divergence = sum(torch.xlogy(true, true) - torch.xlogy(true, said) for true, said in sides)
     return {
-        "fit_s": fitted - began, "draws_s": ended - fitted, "total_s": ended - began,
+        "fit_s": after - began, "draws_s": ended - after, "total_s": ended - began,
         "memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "divergence": float(divergence.mean()), "note": note,
     }  # fmt: skip
@@ -76,72 +67,51 @@ def measure(kind: str, method: str, size: int, items: int, points: int) -> dict[
 # Data
 
 
-def make_labels(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Points, labels, test points, and the true probabilities there."""
-    kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
-    frequency = torch.randn(3, FEATURES, **kind) / torch.tensor(LENGTHSCALES, dtype=torch.float64).unsqueeze(-1)
-    phase, weight = 2 * math.pi * torch.rand(FEATURES, **kind), torch.randn(FEATURES, **kind)
-    X = torch.rand(n + NUM_TEST, 3, **kind)
-    f = torch.cat([torch.cos(part @ frequency + phase) @ weight for part in X.split(10_000)])
-    f = f * math.sqrt(2 * VARIANCE / FEATURES)
-    labels = f[:n] + torch.randn(n, **kind) > 0
-    return X[:n], labels, X[n:], torch.special.ndtr(f[n:])
+def make_labels(
+    n: int, lengthscale: float | Tensor, num_test: int = NUM_TEST, features: int = 2000, dim: int = 3
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Points of the unit cube, labels with unit noise, test points, and the true probabilities there."""
+    generator = torch.Generator().manual_seed(0)
+    frequency = torch.randn(dim, features, generator=generator, dtype=torch.float64) / lengthscale
+    function = random_features(frequency, generator, VARIANCE)
+    X = torch.rand(n + num_test, dim, generator=generator, dtype=torch.float64)
+    f = function(X)
+    return X[:n], noisy(f[:n], 1.0, generator) > 0, X[n:], torch.special.ndtr(f[n:])
 
 
-def _duels(m: int, items: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _duels(m: int, items: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Items, duels with the winner first, pairs to predict, and the true probabilities that the first one wins."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     utility = torch.randn(items, generator=generator, dtype=torch.float64)
-
-    def pairs(k: int) -> Tensor:
-        first = torch.randint(items, (k,), generator=generator)
-        return torch.stack([first, (first + torch.randint(1, items, (k,), generator=generator)) % items], dim=-1)
-
-    asked = pairs(m)
-    gap = utility[asked[:, 0]] - utility[asked[:, 1]]
-    wins = gap + math.sqrt(2) * torch.randn(m, generator=generator, dtype=torch.float64) > 0
-    answered = torch.where(wins.unsqueeze(-1), asked, asked.flip(-1))
-    test = pairs(NUM_TEST)
+    answered = duel(utility, random_pairs(items, m, generator), 1.0, generator)
+    test = random_pairs(items, NUM_TEST, generator)
     true = torch.special.ndtr((utility[test[:, 0]] - utility[test[:, 1]]) / math.sqrt(2))
-    X = 100 * torch.arange(items, dtype=torch.float64).unsqueeze(-1)
-    return X, answered, test, true
+    return 100 * torch.arange(items, dtype=torch.float64).unsqueeze(-1), answered, test, true
 
 
 # Labels: points, labels, test points and a number of inducing points -> probabilities, the time after the fit, a note
 
 
 def _kernel() -> Any:
-    from gpytorch.kernels import RBFKernel, ScaleKernel
-
     kernel = ScaleKernel(RBFKernel(ard_num_dims=3)).double()
     kernel.base_kernel.lengthscale = 0.4
     return kernel
 
 
 def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
-    from botorch.fit import fit_gpytorch_mll
-
-    from botorch_skewgp import SkewGP
-    from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-    from botorch_skewgp.observations import Binary
-
     model = SkewGP(X, Binary(labels), covar_module=_kernel(), inducing_points=points // 2)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     for _ in range(2):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"ftol": LEAST_GAIN}})
         model.choose_inducing_points(points)
-    fitted = time.process_time()
+    after = time.process_time()
     with torch.no_grad():
         probabilities = torch.cat([model.predictive(part).probs.squeeze(-1) for part in test_X.split(500)])
     draws = model.draws
-    return probabilities, fitted, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
+    return probabilities, after, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
 
 
 def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
-    import gpytorch
-    from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
-    from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
-
     torch.manual_seed(0)
     kernel = _kernel()
     candidates = X[: min(len(X), 4096)]
@@ -178,11 +148,11 @@ def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tenso
             recent, before = (sum(past[-k - 5 * least : len(past) - k]) / (5 * least) for k in (0, 5 * least))
             if recent - before < 1e-3:
                 break
-    fitted = time.process_time()
+    after = time.process_time()
     model.eval()
     with torch.no_grad():
         probabilities = likelihood(model(test_X)).probs
-    return probabilities, fitted, f"{passes} passes, bound {past[-1]:.4f}"
+    return probabilities, after, f"{passes} passes, bound {past[-1]:.4f}"
 
 
 def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
@@ -193,42 +163,63 @@ def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Te
         num_ind_points=min(points, len(X)), num_parallel_threads=1, seed=0,
     )  # fmt: skip
     model.fit(y=labels.double().numpy())
-    fitted = time.process_time()
+    after = time.process_time()
     found = model.predict(gp_coords_pred=test_X.numpy(), predict_response=True)
-    return torch.as_tensor(found["mu"], dtype=torch.float64), fitted, ""
+    return torch.as_tensor(found["mu"], dtype=torch.float64), after, ""
 
 
 # Duels: items, duels, pairs -> probabilities that the first one wins
 
 
 def _skewgp_duels(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
-    from botorch.fit import fit_gpytorch_mll
-    from gpytorch.kernels import RBFKernel, ScaleKernel
-
-    from botorch_skewgp import SkewGP
-    from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-    from botorch_skewgp.observations import Preference
-
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.base_kernel.raw_lengthscale.requires_grad_(False)
-    model = SkewGP(X, Preference(duels), covar_module=kernel)
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    fitted = time.process_time()
+    model = fitted(SkewGP(X, Preference(duels), covar_module=kernel))
+    after = time.process_time()
     with torch.no_grad():
         probabilities = model.predictive(X[test]).probs
     draws = model.draws
     note = f"{draws.sampler}, {draws.rows.shape[-1]} rows, least ESS {float(draws.effective_size.min()):.0f}"
-    return probabilities.reshape(-1), fitted, note
+    return probabilities.reshape(-1), after, note
 
 
 def _choix(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
     import choix
 
     utility = torch.as_tensor(choix.opt_pairwise(len(X), duels.tolist(), alpha=1e-2))
-    fitted = time.process_time()
-    return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), fitted, ""
+    after = time.process_time()
+    return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), after, ""
 
 
+# Inducing points where they are too few
+
+NUM_LABELS = 800
+OF_POINTS = ("mean_error", "mean_change", "enough", "pareto_k", "effective_share")
+
+
+def _too_few(inputs: int, lengthscale: float, points: int, seed: int) -> dict[str, Cell]:
+    """How far posterior means are off, in standard deviations of the exact model's, and what a check says."""
+    X, labels, test_X, _ = make_labels(NUM_LABELS, lengthscale, 300, 1000, inputs)
+    models = [
+        SkewGP(X, Binary(labels), covar_module=rbf_kernel(VARIANCE, lengthscale), inducing_points=number).eval()
+        for number in (None, points)
+    ]
+    with torch.no_grad():
+        exact, found = (_posterior(model, test_X) for model in models)
+        error = float(((found.mean - exact.mean) / exact.variance.sqrt()).square().mean().sqrt())
+    check = check_inducing_points(models[1])
+    told = {name: float(getattr(check, name)) for name in ("mean_change", "pareto_k", "effective_share")}
+    return {"mean_error": error, "enough": bool(check.enough), **told}
+
+
+def _posterior(model: SkewGP, X: Tensor) -> SkewGPPosterior:
+    """The Gaussian posterior of expectation propagation."""
+    rows = model.row_model(model.forward(model.train_inputs[0]))
+    return model.posterior_of_mixture(X, rows.gaussian_mixture(expectation_propagation(rows.truncated_normal)))
+
+
+CASES = [{"inputs": inputs, "lengthscale": lengthscale, "points": 100}
+         for inputs, lengthscale in ((3, 0.1), (3, 0.2), (3, 0.4), (6, 0.4), (6, 1.0), (10, 1.0))]  # fmt: skip
 Method = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, float, str]]
 LABELS: dict[str, Method] = {"skewgp": _skewgp, "svgp": _svgp, "gpboost": _gpboost}
 DUELS: dict[str, Method] = {"skewgp duels": _skewgp_duels, "choix": _choix}
@@ -239,4 +230,5 @@ RACES = (
          partial(_run, "labels"), MEASURES, notes=NOTES),
     Race("scale_duels", grid(size=SIZES, items=(100, 1000)), grid(method=DUELS), range(1), partial(_run, "duels"),
          MEASURES, notes=NOTES),
+    Race("inducing_points", CASES, [{}], range(1), _too_few, OF_POINTS, notes=[f"{NUM_LABELS} labels"]),
 )  # fmt: skip

@@ -1,16 +1,4 @@
-"""What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; a crowd's ranks.
-
-`slips_duels`: data sets from the model: a function of the prior on 12 points of a line, 30 duels of random
-pairs, of whose answers a share is drawn at random. Hyperparameters are the true ones. Models: exact and by expectation
-propagation with the true rate of slips, and exact without. Reported are the log loss of 200 new attentive duels, the
-coverage of 90 % intervals of differences of utilities, the error of their means in prior standard deviations, the log
-loss of which answers are slips, and the paired difference of each to the exact model.
-
-`slips_votes`: ten members vote 30 times each between 12 items; two members answer at random. Utilities are
-of standard deviation 2, in units of an item's noise. Models: a rate of slips of each member learned, one rate learned,
-a reliability of each member learned (the default of `item_model`), none of these. Reported is the coverage of 90 %
-intervals of ranks and of utilities less their mean, and the correlation of utilities.
-"""
+"""What a rate of slips is worth: calibration of simulated duels, exact and by expectation propagation; ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +10,7 @@ import torch
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import noisy, normal_draw, random_items, rbf_kernel, squared_exponential, winner_first
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
@@ -38,15 +26,10 @@ MEASURES = ("log_loss", "coverage", "error", "slip_loss")
 OF_VOTES = ("ranks_coverage", "utilities_coverage", "correlation", "rate_of_random", "rate_of_others")
 
 
-def _pairs(num: int, points: int, g: torch.Generator) -> Tensor:
-    return torch.stack([torch.randperm(points, generator=g)[:2] for _ in range(num)])
-
-
 def _answer(f: Tensor, pairs: Tensor, slips: Tensor, g: torch.Generator) -> Tensor:
     """Duels, winner first."""
-    ahead = f[pairs[:, 0]] - f[pairs[:, 1]] + math.sqrt(2) * torch.randn(len(pairs), generator=g, dtype=f.dtype)
-    first = torch.where(slips, torch.rand(len(pairs), generator=g) < 0.5, ahead > 0)
-    return torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1))
+    ahead = noisy(f[pairs[:, 0]] - f[pairs[:, 1]], 2.0, g) > 0
+    return winner_first(pairs, torch.where(slips, torch.rand(len(pairs), generator=g) < 0.5, ahead))
 
 
 def _log_loss(p: Tensor, truth: Tensor) -> float:
@@ -62,11 +45,10 @@ def _coverage(draws: Tensor, truth: Tensor) -> float:
 def _of_duels(outputscale: float, slip: float, duels: int, model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     X = torch.rand(NUM_POINTS, 1, dtype=torch.double, generator=g)
-    K = rbf_kernel(outputscale, 0.2)(X).to_dense().detach() + 1e-9 * outputscale * torch.eye(NUM_POINTS)
-    f = torch.linalg.cholesky(K) @ torch.randn(NUM_POINTS, dtype=torch.double, generator=g)
-    pairs = _pairs(duels, NUM_POINTS, g)
+    f = normal_draw(outputscale * squared_exponential(X, 0.2), g, 1e-9 * outputscale)
+    pairs = random_items(NUM_POINTS, duels, 2, g)
     slips = torch.rand(len(pairs), generator=g) < slip
-    answers, new = _answer(f, pairs, slips, g), _pairs(NUM_NEW, NUM_POINTS, g)
+    answers, new = _answer(f, pairs, slips, g), random_items(NUM_POINTS, NUM_NEW, 2, g)
     ignores = model == "exact, no slips"
     likelihood, began = PreferenceLikelihood(slip=0.0 if ignores else slip), time.process_time()
     fitted = SkewGP(
@@ -109,7 +91,7 @@ LIKELIHOODS: dict[str, Callable[[], PreferenceLikelihood]] = {
 def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     g = torch.Generator().manual_seed(seed)
     f = SPREAD * torch.randn(ITEMS, dtype=torch.double, generator=g)
-    pairs, judge = _pairs(MEMBERS * VOTES, ITEMS, g), torch.arange(MEMBERS * VOTES) % MEMBERS
+    pairs, judge = random_items(ITEMS, MEMBERS * VOTES, 2, g), torch.arange(MEMBERS * VOTES) % MEMBERS
     duels = _answer(f, pairs, judge >= MEMBERS - RANDOM, g)
     personal = rbf_kernel(1e-6, 1.0).requires_grad_(False)  # members differ in their slips alone
     began = time.process_time()

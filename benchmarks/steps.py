@@ -1,40 +1,41 @@
-"""One step of a preferential optimisation, fit and next pair by qEUBO, beside BoTorch's PairwiseGP.
+"""One step of a preferential optimisation beside BoTorch's PairwiseGP; its parts, and hyperparameters sampled.
 
-Six inputs, all duels between new points. Both models are fitted with `fit_gpytorch_mll` from their default start, and
-both acquisition functions are optimised with the same budget; ours draws its latent draws in between. With `--profile`
-also how often the parts of a step ran, and how long they took, with duels and with labels of points (whose acquisition
-function is the information gained from a label): sweeps are part of the objective of a fit and of the draws,
-diagnostics of the draws, the rest of a stage is what is left of it. Seconds are those of the processor.
+Seconds are those of the processor; of labels the next point is that of the information gained.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from statistics import median
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskVariationalGP
 from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.optim import optimize_acqf
+from botorch.optim.fit import fit_gpytorch_mll_torch
 from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.likelihoods import BernoulliLikelihood
+from gpytorch.mlls import MarginalLogLikelihood, VariationalELBO
 from torch import Tensor
 
-from benchmarks._problems import duel_data
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._functions import unit_cube
+from benchmarks._observations import duel_data, fitted
+from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.propagation import expectation_propagation
@@ -44,37 +45,8 @@ LABELS = (50, 200, 500, 1000)
 DIMENSION = 6
 NOISE = 0.3  # standard deviation of one value of a duel
 CPU = torch.device("cpu")
-REPEATS = 5  # of a step, in turns with the other model's; medians are told
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of this benchmark."""
-    add_common_arguments(parser)
-    parser.add_argument("--profile", action="store_true", help="where the time of our step goes")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run it."""
-    folder = prepare(options)
-    table = Table(
-        "steps",
-        ("duels", "model", "fit_s", "draws_s", "acquisition_s", "total_s", "ratio_to_pairwise"),
-        notes=[environment(), f"load average at the start {load_average()}"],
-    )
-    duel_step(skew_gp, 10)  # warm-up
-    for m in SIZES[:2] if options.quick else SIZES:
-        runs = [(duel_step(pairwise_gp, m), duel_step(skew_gp, m)) for _ in range(1 if options.quick else REPEATS)]
-        pairwise, ours = ({name: median(run[i][name] for run in runs) for name in runs[0][i]} for i in range(2))
-        for name, row in (("PairwiseGP", pairwise), ("SkewGP", ours)):
-            table.add(duels=m, model=name, ratio_to_pairwise=row["total_s"] / pairwise["total_s"], **row)
-            say(f"{m} duels, {name}: {row['total_s']:.2f} s")
-    if options.profile:
-        publish([table, _profiles(options.quick)], folder)
-    else:
-        publish([table], folder)
-
-
-PARTS: tuple[tuple[str, Any, str], ...] = (
+STAGES = ("fit_s", "draws_s", "acquisition_s", "total_s")
+PARTS: tuple[tuple[str, Any, str], ...] = (  # nothing that a part calls is left out of its seconds
     ("objective of the fit", SkewGPMarginalLogLikelihood, "forward"),
     ("moments of rows in expectation propagation", expectation_propagation, "next_sites"),
     ("expectation propagation of the draws", draws, "expectation_propagation"),
@@ -87,47 +59,9 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def _profiles(quick: bool) -> Table:
-    """Calls and seconds of the parts of a step; nothing that a part calls is left out of its seconds."""
-    table = Table("steps_profile", ("data", "size", "part", "calls", "seconds"), notes=[environment()])
-    cases = [("duels", m, functools.partial(duel_step, skew_gp, m)) for m in SIZES]
-    cases += [("labels", n, functools.partial(label_step, n)) for n in LABELS]
-    label_step(10)  # warm-up
-    for data, size, step in cases[::4] if quick else cases:
-        spent: dict[str, list[float]] = {name: [] for name, _, _ in PARTS}
-        with ExitStack() as stack:
-            for name, owner, function in PARTS:
-                stack.enter_context(patch.object(owner, function, _timed(getattr(owner, function), spent[name])))
-            for stage, seconds in step().items():
-                table.add(data=data, size=size, part=stage.removesuffix("_s"), calls=1, seconds=seconds)
-        for name, times in spent.items():
-            if times:
-                table.add(data=data, size=size, part=name, calls=len(times), seconds=sum(times))
-    return table
-
-
-def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
-    """A function that also notes how long each call takes."""
-
-    @functools.wraps(function)
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        began = time.process_time()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            times.append(time.process_time() - began)
-
-    return timed
-
-
 def skew_gp(X: Tensor, pairs: Tensor) -> Model:
     """Our model of duels, fitted."""
-    return _fitted(SkewGP(X, Preference(pairs)))
-
-
-def _fitted(model: SkewGP) -> Model:
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    return model
+    return fitted(SkewGP(X, Preference(pairs)))
 
 
 def pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
@@ -137,9 +71,14 @@ def pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
     return model
 
 
+def sampler() -> SobolQMCNormalSampler:
+    """Of values at points."""
+    return SobolQMCNormalSampler(torch.Size([256]), seed=0)
+
+
 def best_pair(model: Model) -> AcquisitionFunction:
     """The acquisition function of the next pair."""
-    return qExpectedUtilityOfBestOption(pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0))
+    return qExpectedUtilityOfBestOption(pref_model=model, sampler=sampler())
 
 
 def duel_step(
@@ -170,7 +109,7 @@ def label_step(
     X, labels = label_data(n, device)
 
     def build() -> Model:
-        return _fitted(SkewGP(X, Binary(labels), inducing_points=inducing_points))
+        return fitted(SkewGP(X, Binary(labels), inducing_points=inducing_points))
 
     return stages(X, build, SkewBayesianActiveLearningByDisagreement, q=1, clock=clock)
 
@@ -190,8 +129,226 @@ def stages(
     with torch.no_grad():
         model.posterior(X[:1])  # makes the draws
     times.append(clock())
-    bounds = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).to(X)
-    optimize_acqf(acquire(model), bounds=bounds, q=q, num_restarts=10, raw_samples=256)
+    optimize_acqf(acquire(model), bounds=unit_cube(DIMENSION).to(X), q=q, num_restarts=10, raw_samples=256)
     times.append(clock())
-    fit, draws, step = (after - before for before, after in itertools.pairwise(times))
-    return {"fit_s": fit, "draws_s": draws, "acquisition_s": step, "total_s": times[-1] - times[0]}
+    spent = [after - before for before, after in itertools.pairwise(times)]
+    return dict(zip(STAGES, (*spent, times[-1] - times[0]), strict=True))
+
+
+@functools.cache
+def _warm_up() -> None:
+    duel_step(skew_gp, 10)
+    label_step(10)
+
+
+def _run(duels: int, model: str, seed: int) -> dict[str, Cell]:
+    _warm_up()
+    return {**duel_step(skew_gp if model == "SkewGP" else pairwise_gp, duels)}
+
+
+def _columns(runs: Group) -> dict[str, Cell]:
+    total, rival = runs.median("total_s"), runs.beside("total_s", model="PairwiseGP")[1]
+    ratio = total / float(rival.quantile(0.5)) if len(rival) else 1.0
+    return {**{stage: runs.median(stage) for stage in STAGES}, "ratio_to_pairwise": ratio}
+
+
+def _profile(data: str, size: int, part: str, seed: int) -> list[Names]:
+    """Calls and seconds of the stages and parts of a step."""
+    _warm_up()
+    spent: dict[str, list[float]] = {name: [] for name, _, _ in PARTS}
+    with ExitStack() as stack:
+        for name, owner, function in PARTS:
+            stack.enter_context(patch.object(owner, function, _timed(getattr(owner, function), spent[name])))
+        found = duel_step(skew_gp, size) if data == "duels" else label_step(size)
+    spent = {stage.removesuffix("_s"): [seconds] for stage, seconds in found.items()} | spent
+    return [{"part": name, "calls": len(times), "seconds": sum(times)} for name, times in spent.items() if times]
+
+
+def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
+    """A function that also notes how long each call takes."""
+
+    @functools.wraps(function)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        began = time.process_time()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            times.append(time.process_time() - began)
+
+    return timed
+
+
+CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
+
+
+# Hyperparameters sampled beside hyperparameters fitted
+
+
+def _duels(m: int, d: int) -> SkewGP:
+    data = duel_data(m, NOISE, d)
+    return SkewGP(data.X, Preference(data.pairs))
+
+
+def _labels(n: int, d: int) -> SkewGP:
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return SkewGP(X, Binary(torch.sin(4 * X).sum(-1) > 1))
+
+
+def _numbers(n: int, d: int, relevant: int) -> SkewGP:
+    """Numbers that depend on some of the inputs, with a noise of 0.1."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(n, d, generator=generator, dtype=torch.float64)
+    noise = 0.1 * torch.randn(n, generator=generator, dtype=torch.float64)
+    return SkewGP(X, Numeric(torch.sin(4 * X[:, :relevant]).sum(-1) + noise))
+
+
+SAMPLED: dict[str, Callable[[], SkewGP]] = {
+    "50 duels, 6 inputs": lambda: _duels(50, 6),
+    "15 duels, 2 inputs": lambda: _duels(15, 2),
+    "60 labels, 4 inputs": lambda: _labels(60, 4),
+    "15 numbers, 10 inputs": lambda: _numbers(15, 10, relevant=2),
+    "40 numbers, 20 inputs": lambda: _numbers(40, 20, relevant=3),
+}
+
+
+@functools.cache
+def _warm_up_sampling() -> None:
+    sample_hyperparameters(fit_skew_gp(SAMPLED["50 duels, 6 inputs"]()))
+
+
+def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
+    """Seconds of a fit, seconds of sampling after it, and the effective size of the draws."""
+    _warm_up_sampling()
+    model, began = SAMPLED[case](), time.process_time()
+    mll = fit_skew_gp(model)
+    after = time.process_time()
+    found = sample_hyperparameters(mll, generator=torch.Generator().manual_seed(seed))
+    return {
+        "fit_s": after - began, "sampling_s": time.process_time() - after, "effective_size": found.effective_size
+    }  # fmt: skip
+
+
+def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
+    fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
+    return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
+
+
+OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
+
+
+# One call of optimize_acqf, of one point with 256 draws; how many evaluations it takes is the optimiser's choice
+
+DUELS, LITTLE_NOISE, FIT_STEPS = 100, 0.1, 10
+FUNCTIONS: dict[str, Callable[[Model, Tensor], AcquisitionFunction]] = {
+    "qEUBO": lambda model, X: qExpectedUtilityOfBestOption(model, sampler=sampler(), X_pending=X[:1]),
+    "qLogNEI": lambda model, X: qLogNoisyExpectedImprovement(model, X, sampler=sampler(), prune_baseline=True),
+}
+
+
+@functools.cache
+def _roughly_fitted(name: str) -> tuple[Model, Tensor]:
+    data = duel_data(DUELS, LITTLE_NOISE, DIMENSION)
+    if name == "SkewGP":
+        model: Model = SkewGP(data.X, Preference(data.pairs))
+        mll: MarginalLogLikelihood = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    else:
+        model = PairwiseGP(data.X, data.pairs)
+        mll = PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda _: True)
+    model.eval().posterior(data.X[:1])  # draws and factorisations, made once per fit
+    return model, data.X
+
+
+def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
+    """Seconds, evaluations with a gradient, and the value found, of one call."""
+    acquisition, count = FUNCTIONS[function](*_roughly_fitted(model)), 0
+
+    def counting(*_: object) -> None:
+        nonlocal count
+        count += torch.is_grad_enabled()
+
+    acquisition.register_forward_pre_hook(counting)
+    bounds, began = unit_cube(DIMENSION), time.process_time()
+    _, value = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=256)
+    return {"call_s": time.process_time() - began, "evaluations": count, "value": float(value)}
+
+
+def _columns_of_call(runs: Group) -> dict[str, Cell]:
+    mine, theirs = runs.median("call_s"), runs.beside("call_s", model="PairwiseGP")[1]
+    return {
+        "call_s": mine, "evaluations": runs.median("evaluations"), "value": runs.mean("value"),
+        "times_pairwise": mine / float(theirs.quantile(0.5)) if len(theirs) else 1.0,
+    }  # fmt: skip
+
+
+OF_CALL = ("call_s", "evaluations", "value")
+
+
+# The CPU and a GPU, by the clock; beside our inducing points a sparse variational model of BoTorch
+
+POINTS = 200  # inducing points
+ADAM_STEPS = 500  # of the variational model, each over all data
+MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
+
+
+def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -> dict[str, float]:
+    """Seconds of the fit of a sparse variational model, of which no step is asked."""
+    X, labels = label_data(n, device)
+    torch.manual_seed(0)
+    began = clock()
+    model = SingleTaskVariationalGP(
+        X,
+        labels.to(X).unsqueeze(-1),
+        likelihood=BernoulliLikelihood(),
+        num_outputs=1,
+        inducing_points=min(POINTS, n // 2),
+    )
+    mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
+    fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
+    seconds = clock() - began
+    return {"fit_s": seconds, "total_s": seconds}
+
+
+def _clock(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+@functools.cache
+def _warm_up_device(device: torch.device) -> None:
+    clock = functools.partial(_clock, device)
+    duel_step(skew_gp, 10, device, clock)
+    label_step(10, device, clock)
+
+
+STEPS_ON_DEVICES: dict[str, tuple[Callable[..., dict[str, float]], tuple[int, ...]]] = {
+    "SkewGP, duels": (functools.partial(duel_step, skew_gp), (100, 300, 1000)),
+    "PairwiseGP, duels": (functools.partial(duel_step, pairwise_gp), (100, 300)),  # more takes minutes
+    "SkewGP, labels": (label_step, (200, 1000, 2000, 5000)),
+    "SkewGP, labels by inducing points": (functools.partial(label_step, inducing_points=POINTS), (10_000,)),
+    "SVGP, labels by inducing points": (_variational_fit, (10_000,)),
+}
+
+
+def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] | list[Names]:
+    too_many = data == "SkewGP, labels" and size > MOST_ON_CPU
+    if (not torch.cuda.is_available()) if device == "cuda" else too_many:
+        return []
+    of = torch.device(device)
+    _warm_up_device(of)
+    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(_clock, of))}
+
+
+ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]
+
+
+RACES = (
+    Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES, _columns,
+         ["medians; the models take turns"]),
+    Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
+    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING, _columns_of_sampling),
+    Race("acquisition", grid(function=FUNCTIONS), grid(model=("SkewGP", "PairwiseGP")), range(3), _of_call, OF_CALL,
+         _columns_of_call),
+    Race("devices", ON_DEVICES, grid(device=("cuda", "cpu")), range(1), _on_device, STAGES),
+)  # fmt: skip

@@ -9,10 +9,10 @@ A comment `<!-- table: NAME -->` in `README.md`, `docs` or `docs/measurements` i
     |---|---|---|
     | $ | {$ PairwiseGP[total_s]:.2f} s | {$ SkewGP[total_s]:.2f} s |
 
-The first line names a file of results, and after `by` the columns that name an entry of it. Braces stand for a cell of
-it, with Python's format. A row with `$` is repeated for every value of the first of these columns, or, as in
-`by functions labels | level`, for every combination of those before the bar, which are `$1`, `$2` and so on alone.
-`where`, as in `where noise=0.1, judge=consistent`, leaves out other entries. Braces may name another file:
+The first line names a file of results, and after `by` the columns that name an entry. Braces stand for a cell, with
+Python's format. A row with `$` is repeated for every value of the first column, or, as in `by functions labels |
+level`, for every combination of those before the bar, which are `$1`, `$2` and so on alone. `where`, as in `where
+noise=0.1, judge=consistent`, leaves out other entries. Braces may name another file:
 `{evidence by n: 1000[ep_error]:.2f}`; a table without a first line has only such ones. A cell of the table is empty
 where its repeated entry is not in the file or has no value; a repeated row of empty cells is left out.
 """

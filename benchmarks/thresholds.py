@@ -1,25 +1,4 @@
-"""Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits.
-
-An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses, or on the `step`,
-a threshold that rises like an S, yes or no, with 5 % lapses of either kind. After ten Sobol
-points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
-fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
-median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
-band's width. Seeds are paired: they share function, first points and the randomness of answers. On the `ellipse`
-answers are right within a closed curve: at ten frequencies its ends are estimated from below and from above.
-
-- `asked by ...`: a SkewGP by expectation propagation with the default prior of labels; points of trials are Sobol's,
-  uniform, or the maximiser of an acquisition function over the domain, by `optimize_acqf`, or of 128 new Sobol points;
-- `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
-  by sixteen draws of the hyperparameters with expectation propagation for each;
-- `variational`: GPyTorch's variational GP with the same kernel, priors, link and guess rate, 64 inducing points. It
-  goes through the same acquisition functions and the same thresholds as the others;
-- `probit curve`: the likelihood's maximum, threshold a cubic and log slope linear in the frequency; of Sobol points;
-- `psignifit`: one function at each of five frequencies, sixteen trials each at even levels, interpolated between; if
-  installed;
-- `AEPsych`: its GP classification model and acquisition function EAVC with their defaults; if the variable
-  `AEPSYCH_PYTHON` names the Python of an environment with it.
-"""
+"""Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits."""
 
 from __future__ import annotations
 
@@ -32,7 +11,6 @@ import gpytorch
 import numpy as np
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
 from botorch.utils.sampling import manual_seed
@@ -40,10 +18,11 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks._observations import fitted
 from benchmarks._process import apart
-from benchmarks._race import Cell, Group, Names, Race, grid
-from benchmarks._runs import Row
+from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
+from benchmarks.experiments._models import LatentModel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     LevelSetInformation,
@@ -138,58 +117,42 @@ class _Link(gpytorch.likelihoods.Likelihood):
         return self.quadrature(lambda f: self.forward(f).log_prob(y), distribution)
 
 
-class Variational(gpytorch.models.ApproximateGP, Model):
+class _Process(gpytorch.models.ApproximateGP):
+    def __init__(self, like: SkewGP) -> None:
+        Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
+        variational = gpytorch.variational.CholeskyVariationalDistribution(64)
+        super().__init__(gpytorch.variational.VariationalStrategy(self, Z, variational, learn_inducing_locations=False))
+        self.mean_module, self.covar_module = copy.deepcopy(like.mean_module), copy.deepcopy(like.covar_module)
+
+    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+
+class Variational(LatentModel):
     """A variational GP with what acquisition functions ask of a SkewGP: its posterior is a mixture of one component."""
 
     minimize = False
     approximation = "ep"  # its posterior is a single Gaussian
 
     def __init__(self, like: SkewGP, observer: Observer) -> None:
-        Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
-        variational = gpytorch.variational.CholeskyVariationalDistribution(64)
-        super().__init__(gpytorch.variational.VariationalStrategy(self, Z, variational, learn_inducing_locations=False))
-        self.mean_module, self.covar_module = copy.deepcopy(like.mean_module), copy.deepcopy(like.covar_module)
-        self.likelihood = likelihood_of(observer.guess, observer.lapse)
-        self.link = _Link(observer.guess, observer.lapse)
-        self.double()
-        self.outcome_scale, self.observations, self.num_outputs, self.dim = OutcomeScale(), (), 1, 2
-        self.datapoints = Z
-
-    num_outputs = 1  # BoTorch's is a property without a setter
-
-    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
-        """The prior."""
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+        super().__init__(2, likelihood_of(observer.guess, observer.lapse), OutcomeScale())
+        self.process, self.link = _Process(like).double(), _Link(observer.guess, observer.lapse)
 
     def update(self, X: Tensor, y: Tensor, steps: int) -> None:
         """Steps of Adam on the evidence lower bound, from where the last ones ended."""
-        self.train()
+        self.process.train()
         self.datapoints = X
-        bound = gpytorch.mlls.VariationalELBO(self.link, self, num_data=len(X))
-        parameters = [p for name, p in self.named_parameters() if not name.startswith("likelihood.")]
-        optimiser = torch.optim.Adam([p for p in parameters if p.requires_grad], lr=0.05)
+        bound = gpytorch.mlls.VariationalELBO(self.link, self.process, num_data=len(X))
+        optimiser = torch.optim.Adam([p for p in self.process.parameters() if p.requires_grad], lr=0.05)
         for _ in range(steps):
             optimiser.zero_grad()
-            (-bound(self(X), y.double())).backward()
+            (-bound(self.process(X), y.double())).backward()
             optimiser.step()
-        self.eval()
+        self.process.eval()
 
-    @property
-    def answering_likelihood(self) -> ProbitLikelihood:
-        """The likelihood of new answers."""
-        return self.likelihood
-
-    def posterior(self, X: Tensor) -> SkewGPPosterior:
+    def posterior(self, X: Tensor, *args: object, **kwargs: object) -> SkewGPPosterior:
         """The posterior of the latent function."""
-        return SkewGPPosterior.from_gaussian(self(X))
-
-    def latent_posterior(self, X: Tensor, judges: None = None) -> SkewGPPosterior:
-        """The same."""
-        return self.posterior(X)
-
-    def condition_on_draws(self, *arguments: object) -> None:
-        """Nothing here asks for it."""
-        raise NotImplementedError
+        return SkewGPPosterior.from_gaussian(self.process(X))
 
 
 # Acquisition
@@ -252,8 +215,7 @@ def _of_skew_gp(choose: Next | None, exact: bool = False, points: str = "sobol")
             if state is not None:
                 model.load_state_dict(state)
             if state is None or len(X) % REFIT == 0:
-                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                state = model.state_dict()
+                state = fitted(model).state_dict()
             if choose is None or len(X) == TRIALS:
                 break
             X = torch.cat([X, choose(model, X)])

@@ -12,7 +12,7 @@ import torch
 from tensors import tensor
 from torch import Tensor
 
-from benchmarks._kinds import Noise, constant_mean, likelihood_of, rbf_kernel
+from benchmarks._observations import Noise, constant_mean, likelihood_of, rbf_kernel
 from benchmarks.fuzz.cases import Anchors, Case, Seen
 from benchmarks.fuzz.checks import deviations
 from benchmarks.fuzz.reference import Prior, reference_of

@@ -1,9 +1,9 @@
 """The papers' experiments run, go on where they were, and find what can be found another way."""
 
+import argparse
 import csv
-import dataclasses
 import re
-from argparse import Namespace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,26 +11,29 @@ from botorch.models import PairwiseGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
-from benchmarks._problems import classification
-from benchmarks._race import Group, Race, grid
+from benchmarks._functions import find_utility
+from benchmarks._observations import classification
+from benchmarks._race import Contest, Group, Race, grid
 from benchmarks._reporting import RESULTS
-from benchmarks.experiments import (
-    EXPERIMENTS,
-    _draws,
-    posteriors,
-    preferential_optimisation,
-    safe_optimisation,
-    unknown_constraint,
-)
-from benchmarks.experiments._experiment import Experiment
+from benchmarks.experiments import RACES, constraints, draws, duels, posteriors
 from benchmarks.experiments._models import MomentMatched, Surrogate, build
-from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, Fitter, choose, utility, values_at
+from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, REACH, Fitter, choose, values_at
 from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.truncated.diagnostics import diagnose
 
+BY_NAME = {race.title: race for race in RACES}
 
-def counting(done: list[tuple[str, int]]) -> Experiment:
-    def run(set, seed, smoke=False):
+
+def held(race: Race, *arguments: str) -> None:
+    contest, parser = Contest([race]), argparse.ArgumentParser()
+    contest.add_arguments(parser)
+    contest.run(parser.parse_args([*arguments, f"--threads={torch.get_num_threads()}"]))
+
+
+def test_rows_of_methods_pooled_tables_and_pictures(tmp_path, capsys):
+    done: list[tuple[str, int]] = []
+
+    def run(set, method, seed):
         done.append((set, seed))
         return [{"method": method, "value": f"{seed} {seed + (method == 'b')}"} for method in "ab"]
 
@@ -38,63 +41,52 @@ def counting(done: list[tuple[str, int]]) -> Experiment:
         mine, theirs = runs.beside("last", method="a")
         return {"runs": len(runs), "last": runs.mean("last"), "more": float((mine - theirs).mean())}
 
-    return Experiment(
-        Race("counting", grid(set="xy"), [{}], range(3), run, ("method", "value"), columns), methods=("a", "b"),
-        pooled="set",
+    counting = Race(
+        "some/counting", grid(set="xy"), grid(method="a"), range(3), run, ("value",), columns, pooled="set",
         derived=lambda row: {"last": float(row["value"].split()[-1])},
         plot=lambda figure, rows: figure.subplots().plot([0, 1]),
     )  # fmt: skip
-
-
-def held(experiment: Experiment, **given) -> None:
-    options = {"quick": False, "output": None, "threads": None, "seeds": 0, "processes": 1, "seconds": None}
-    experiment.hold(Namespace(**options | given))
-
-
-def test_runs_that_are_there_are_not_repeated(tmp_path, capsys):
-    done: list[tuple[str, int]] = []
-    held(counting(done), seeds=2, output=tmp_path)
+    held(counting, "--seeds=2", f"--output={tmp_path}")
     assert done == [("x", 0), ("y", 0), ("x", 1), ("y", 1)]
-    held(counting(done), output=tmp_path)
+    held(counting, "--only", "counting", f"--output={tmp_path}")
     assert done[4:] == [("x", 2), ("y", 2)]
-    lines = (tmp_path / "counting.csv").read_text().splitlines()
+    lines = (tmp_path / "some/counting.csv").read_text().splitlines()
     table = {row["set"] + row["method"]: row for row in csv.DictReader(line for line in lines if line[0] != "#")}
+    assert list(table) == ["xa", "xb", "ya", "yb", "alla", "allb"]
     assert [(row["runs"], row["last"], row["more"]) for row in (table["xa"], table["alla"], table["allb"])] == [
         ("3", "1", "nan"), ("6", "1", "nan"), ("6", "2", "1"),
     ]  # fmt: skip
-    assert (tmp_path / "counting.png").exists()
-
-
-def test_a_smoke_test_stores_nothing(capsys):
-    done: list[tuple[str, int]] = []
-    held(counting(done), quick=True)
-    assert done == [("x", 0)]
+    assert (tmp_path / "some/counting.png").exists()
+    held(counting, "--quick")
+    assert done[6:] == [("x", 0)]
 
 
 def test_all_are_on_the_page():
     page = (RESULTS.parents[1] / "docs" / "experiments.md").read_text()
-    assert set(re.findall("<!-- table: experiments/([a-z_]+) -->", page)) == set(EXPERIMENTS)
+    assert set(re.findall("<!-- table: experiments/([a-z_]+) -->", page)) == set(BY_NAME)
 
 
 def test_safe_functions_are_valid_at_the_start():
     X = torch.linspace(-5, 5, 51, dtype=torch.float64).unsqueeze(-1)
     for number in range(5):
-        g = safe_optimisation._function(number, X)
+        g = constraints._function(number, X)
         assert g[25] >= 0
-        assert torch.equal(g, safe_optimisation._function(number, X))
+        assert torch.equal(g, constraints._function(number, X))
 
 
 def test_expanders_and_maximisers():
     covariance = torch.exp(-0.5 * (torch.arange(4.0) - torch.arange(4.0).unsqueeze(-1)).square()).double()
     lower, upper = torch.tensor([[0.5, 0.0, -2.0, -3.0], [0.6, 3.0, 0.0, 3.0]], dtype=torch.float64)
     safe = lower >= 0
-    assert safe_optimisation._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
+    assert constraints._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
+    less = torch.tensor([0.6, 0.4, 0.0, 3.0], dtype=torch.float64)  # the second is below what the first has for sure
+    assert constraints._maximisers(lower, less, safe).tolist() == [True, False, False, False]
     # a value of 3 at the second point takes the third, whose mean is -1, to -1 + 1.5 e^(-1/2) = -.09
-    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
+    assert constraints._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
     upper[1] = 6.0  # mean 3: a value of 6 takes the third point to -1 + 3 e^(-1/2) = .82, less 1.96 sd: -.74
-    assert not safe_optimisation._expanders(covariance, lower, upper, safe).any()
+    assert not constraints._expanders(covariance, lower, upper, safe).any()
     upper[1] = 12.0  # -1 + 6 e^(-1/2) = 2.64, less 1.96 sd: 1.08
-    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
+    assert constraints._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
 
 
 def test_the_classifier_of_safe_opt_learns_from_failures():
@@ -102,8 +94,8 @@ def test_the_classifier_of_safe_opt_learns_from_failures():
     x = X.squeeze(-1)
     g = torch.where(x > 1.5, -1.0, 2 + 0.5 * x)
     asked = [50, 55, 45, 60, 40]
-    assert safe_optimisation._next("SafeOpt, classifier", X, g, asked) > 60  # where it has been best
-    assert safe_optimisation._next("SafeOpt, classifier", X, g, [*asked, 66]) < 60  # the numbers are the same
+    assert constraints._next("SafeOpt, classifier", X, g, asked) > 60  # where it has been best
+    assert constraints._next("SafeOpt, classifier", X, g, [*asked, 66]) < 60  # the numbers are the same
 
 
 @pytest.mark.parametrize("method", ["EP", "Laplace"])
@@ -147,14 +139,14 @@ def test_mode_of_laplace_is_stationary(name):
 
 
 @pytest.fixture
-def duels() -> tuple[torch.Tensor, Preference]:
+def seen_duels() -> tuple[torch.Tensor, Preference]:
     X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return X, Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [0, 2], [2, 11]]))
 
 
 @pytest.mark.parametrize("method", ["SkewGP", "Laplace"])
-def test_hyperparameters_that_are_given_stay(duels, method):
-    points, seen = duels
+def test_hyperparameters_that_are_given_stay(seen_duels, method):
+    points, seen = seen_duels
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.outputscale, kernel.base_kernel.lengthscale = 50.0, 0.1
     fitter = Fitter(method, smoke=True, kernel=kernel)
@@ -164,8 +156,8 @@ def test_hyperparameters_that_are_given_stay(duels, method):
         assert model.covar_module.base_kernel.lengthscale.item() == pytest.approx(0.1)
 
 
-def test_posteriors_of_pairwise_gp_are_its_own(duels):
-    points, seen = duels
+def test_posteriors_of_pairwise_gp_are_its_own(seen_duels):
+    points, seen = seen_duels
     model = PairwiseGP(points, seen.pairs).eval()
     X = torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     found, expected = Surrogate(model).posterior(X), model.posterior(X)
@@ -173,8 +165,8 @@ def test_posteriors_of_pairwise_gp_are_its_own(duels):
     torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-9)
 
 
-def test_pairwise_gp_at_points_that_come_twice(duels):
-    points, seen = duels
+def test_pairwise_gp_at_points_that_come_twice(seen_duels):
+    points, seen = seen_duels
     X = torch.cat([points, points, points + 1e-9])
     posterior = Surrogate(PairwiseGP(points, seen.pairs).eval()).posterior(X)
     torch.testing.assert_close(posterior.mean[:12], posterior.mean[12:24])
@@ -182,8 +174,8 @@ def test_pairwise_gp_at_points_that_come_twice(duels):
 
 @pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
 @pytest.mark.parametrize("method", ["SkewGP", "PairwiseGP"])
-def test_a_closer_look_finds_the_best_of_all_points(duels, method, name):
-    points, seen = duels
+def test_a_closer_look_finds_the_best_of_all_points(seen_duels, method, name):
+    points, seen = seen_duels
     model = build(method, points, [seen], num_draws=64).eval()
     if method == "PairwiseGP":
         model = Surrogate(model)
@@ -207,8 +199,8 @@ def test_points_that_have_lost_for_sure_do_not_hide_the_best(name):
     assert choose(name, model, points[29], 3, X) == int(values.argmax())
 
 
-def test_moments_of_a_normal_in_the_place_of_a_posterior(duels):
-    points, seen = duels
+def test_moments_of_a_normal_in_the_place_of_a_posterior(seen_duels):
+    points, seen = seen_duels
     posterior = build("SkewGP", points, [seen], num_draws=64).posterior(points[:3])
     normal = MomentMatched(build("SkewGP", points, [seen], num_draws=64)).posterior(points[:3])
     torch.testing.assert_close(normal.mean, posterior.mean)
@@ -217,38 +209,37 @@ def test_moments_of_a_normal_in_the_place_of_a_posterior(duels):
 
 def test_sasenas_optimum_is_that_of_the_paper():
     best = torch.tensor([2.7450, 2.3523], dtype=torch.float64) / 5
-    assert float(unknown_constraint.value(best)) == pytest.approx(1.1743, abs=2e-4)
-    assert float(unknown_constraint.excess(best)) == pytest.approx(0, abs=1e-4)
+    assert float(constraints.value(best)) == pytest.approx(1.1743, abs=2e-4)
+    assert float(constraints.excess(best)) == pytest.approx(0, abs=1e-4)
 
 
 def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():
-    for name in preferential_optimisation.FIRST_DUELS:
-        function = utility(name)
+    for name in duels.FIRST_DUELS:
+        function = find_utility(name, REACH.get(name))
         X = torch.rand(2000, function.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         assert function.evaluate(X).max() <= function.best + 1e-6
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted((RESULTS / "experiments").glob("*_runs.csv"))])
 def test_tables_of_part_of_the_cases(name):
-    name = name.removesuffix("_runs")
-    with (RESULTS / "experiments" / f"{name}_runs.csv").open() as file:
+    race = BY_NAME[name.removesuffix("_runs")]
+    with (RESULTS / "experiments" / f"{name}.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if line[0] != "#"))
-    experiment = EXPERIMENTS[name]
-    keys = (*experiment.race.cases[0], *experiment.race.methods[0], "seed")
+    keys = (*race.cases[0], "seed")
     of_first = [all(row[key] == rows[0][key] for key in keys) for row in rows]
     first = [row for row, is_first in zip(rows, of_first, strict=True) if is_first]
     others = [row for row, is_first in zip(rows, of_first, strict=True) if not is_first]
     for some in (rows, first, others):
-        assert not some or experiment.tables(some)[0].rows
+        assert not some or race.table(some).rows
 
 
 @pytest.mark.slow
 def test_rows_of_other_samplers_have_the_moments_of_ours():
     """Means and second moments of `E[h | u]`, in standard errors of both."""
-    distribution = classification(12).distribution
+    distribution = classification(12)
     gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
     moments, errors = [], []
-    samplers = {_draws._ours: 16_000, _draws._hamiltonian: 16_000, _draws._elliptical_slice: 4000}
+    samplers = {draws._ours: 16_000, draws._hamiltonian: 16_000, draws._elliptical_slice: 4000}
     for sample, num_draws in samplers.items():
         h = sample(distribution, num_draws) @ gain
         both = torch.cat([h, h.square()], dim=-1)
@@ -259,12 +250,11 @@ def test_rows_of_other_samplers_have_the_moments_of_ours():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_experiments_run(name, capsys):
-    held(EXPERIMENTS[name], quick=True)
+    held(BY_NAME[name], "--quick")
     table, said = capsys.readouterr()
     assert f"{name}: " in said
     assert "method" in table
     if name == "kernels":  # the last case has not all measures
-        last = dataclasses.replace(EXPERIMENTS[name].race, cases=EXPERIMENTS[name].race.cases[-1:])
-        held(dataclasses.replace(EXPERIMENTS[name], race=last), quick=True)
+        held(replace(BY_NAME[name], cases=BY_NAME[name].cases[-1:]), "--quick")

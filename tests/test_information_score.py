@@ -6,7 +6,7 @@ import pytest
 import torch
 from tensors import tensor
 
-from benchmarks._scores import information_score
+from benchmarks.experiments._models import information_score
 
 
 def test_information_score_in_bits():

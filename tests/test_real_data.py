@@ -1,7 +1,6 @@
 """Real data: what the wheels hold, published log likelihoods, splits, and the models of people against known truth."""
 
 import csv
-import json
 import math
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.real import bins_of, clustered_error, data, ours, rivals
+from benchmarks.real import CASES, KIND, _is_asked, _suits, bins_of, clustered_error, data, ours, rivals
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
@@ -206,44 +205,100 @@ def test_errors_within_and_between_people():
 
 
 def test_bins_of_what_came_true():
-    entry = {"said": [[0.95, 0.05], [0.95, 0.05], [0.62, 0.38]], "answers": [0, 1, 0], "person": [0, 1, 2]}
-    found = {number: (count, said, true) for number, count, said, true, _ in bins_of([entry])}
+    rows = [
+        {"said": "0.95 0.05 0.95 0.05", "answers": "0 1", "person": "0 1"},
+        {"said": "0.62 0.38", "answers": "0", "person": "2"},
+    ]
+    found = {cells["bin"]: tuple(cells[name] for name in ("outcomes", "said", "came_true")) for cells in bins_of(rows)}
     assert found[9] == (2, pytest.approx(0.95), 0.5)
     assert found[0] == (2, pytest.approx(0.05), 0.5)
     assert found[6] == (1, pytest.approx(0.62), 1.0)
     assert found[3] == (1, pytest.approx(0.38), 0.0)
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path, capsys):
-    command = ["real", "--data", "wine", "--quick", "--progress", str(tmp_path / "progress.jsonl")]
-    main([*command, "--models", "cumulative link"])
-    assert "2 to do, 0 done before" in capsys.readouterr().err
-    main([*command, "--models", "cumulative link", "SkewGP, EP"])
-    captured = capsys.readouterr()
-    assert "2 to do, 2 done before" in captured.err
-    assert captured.out.count("wine") > 4
-    lines = (tmp_path / "progress.jsonl").read_text().splitlines()
-    assert len(lines) == 4
-    assert all("log_density" in line for line in lines)
+def test_kinds_and_splits_are_those_of_the_data():
+    for name, kind in KIND.items():
+        answers = data.mode_canada_pairs()[0] if name not in data.DATA else data.DATA[name]()
+        people = len(answers.person.unique())
+        if isinstance(answers, data.Readings):
+            assert kind == "readings"
+        elif isinstance(answers, data.Grades):
+            assert kind == ("grades" if answers.num_grades > 2 else "labels")
+        elif name in data.DATA:
+            assert kind == ("choices" if people == len(answers) else "panel")
+            assert answers.in_time == ({"split": "last", "data": name, "part": "all"} in CASES)
+        if name in data.DATA and people in (1, len(answers)):
+            assert [case["split"] for case in CASES if case["data"] == name] == ["known", "known"]
+
+
+def test_which_models_learn_from_what():
+    def asked(*names, fold=0):
+        return _suits(names[2], names[0]) and _is_asked(names[0], "known", *names[1:], fold)
+
+    assert asked("Train", "some", "SkewGP, EP")
+    assert not asked("Train", "all", "SkewGP, EP")  # which has too many
+    assert asked("Train", "some", "mixed logit")
+    assert asked("Train", "all", "mixed logit")
+    assert not asked("Train", "all", "mixed logit", fold=1)
+    assert asked("Train", "all", "SkewGP, panel, EP")
+    assert not asked("Train", "some", "SkewGP, panel, EP")
+    assert not asked("Car", "all", "SkewGP, panel, EP")  # nobody answered twice
+    assert not asked("Car", "all", "mixed logit")
+    assert asked("wine", "all", "SkewGP, EP", fold=3)
+    assert not asked("wine", "some", "SkewGP, EP")  # which has few
+    assert asked("rat", "all", "psytrack")
+    assert not asked("soup", "all", "graded response, five factors")  # no questionnaire
+
+
+def run_real(*arguments):
+    main(["real", *arguments, f"--threads={torch.get_num_threads()}"])
+
+
+def test_a_model_of_a_fold_runs_once(tmp_path, capsys):
+    command = ["--only", "wine", "cumulative link", "--seeds=1", f"--output={tmp_path}"]
+    run_real(*command)
+    assert "4 of 4 runs are missing" in capsys.readouterr().err
+    rows = list(csv.DictReader((tmp_path / "real_runs.csv").read_text().splitlines()))
+    assert [(row["split"], row["part"], row["learnt"]) for row in rows] == [
+        ("known", "all", "54"),
+        ("new", "all", "56"),
+    ]
+    run_real(*command)
+    assert "2 of 4 runs are missing" in capsys.readouterr().err  # of parts, of which there are none
 
 
 def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
-    def store(name: str, commit: str, *models: tuple[str, float]) -> list[list[str]]:
-        entry = {"data": "wine", "split": "known", "fold": 0, "size": None, "learnt": 54, "person": [0, 1]}
-        entry |= {"seconds": 1.0, "peak_mb": 0.0, "commit": commit}
-        lines = [json.dumps(entry | {"model": model, "log_density": [-nats, -nats]}) for model, nats in models]
-        (tmp_path / name).write_text("\n".join(lines))
-        main(["real", "--list", "--progress", str(tmp_path / name), "--output", str(tmp_path)])
+    names = (
+        "data",
+        "split",
+        "part",
+        "model",
+        "seed",
+        "learnt",
+        "seconds",
+        "peak_mb",
+        "person",
+        "log_density",
+        "commit",
+    )
+
+    def store(commit: str, *models: tuple[str, float]) -> list[list[str]]:
+        rows = [
+            ["wine", "known", "all", model, 0, 54, 1, 0, "0 1", f"{-nats} {-nats}", commit] for model, nats in models
+        ]
+        with (tmp_path / "real_runs.csv").open("w") as file:
+            csv.writer(file).writerows([names, *rows])
+        run_real("--seconds=0", f"--output={tmp_path}")
         lines = (tmp_path / "real.csv").read_text().splitlines()
         assert not any(line.startswith("# commit") for line in lines)
         found = csv.DictReader(line for line in lines if not line.startswith("#"))
         return [[row[name] for name in ("model", "nats", "commit", "part", "behind_linear")] for row in found]
 
-    store("one", "aaaaaaa", ("SkewGP, EP", 1.5), ("boosting", 2.0))
-    assert store("two", "bbbbbbb", ("cumulative link", 1.0), ("SkewGP, EP", 1.25)) == [
+    store("aaaaaaa", ("SkewGP, EP", 1.5), ("boosting", 2.0))
+    assert store("bbbbbbb", ("cumulative link", 1.0), ("SkewGP, EP", 1.25)) == [
         ["cumulative link", "1", "bbbbbbb", "all", ""],
-        ["boosting", "2", "aaaaaaa", "all", ""],
         ["SkewGP, EP", "1.25", "bbbbbbb", "all", "0.25"],
+        ["boosting", "2", "aaaaaaa", "all", ""],
     ]
 
 

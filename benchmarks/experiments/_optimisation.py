@@ -1,18 +1,13 @@
-"""A loop of optimisation with duels, and what it is made of: functions, histories, fits, candidates.
+"""A loop of optimisation with duels: every new point, the best of 5,000, is compared with the current best one.
 
-Inputs are scaled to the unit cube and functions are maximised. Judges do not err. As in the papers every new point is
-compared with the current best one. Here that is the one of largest posterior mean among those seen, and the best of
-5,000 uniform points is asked about; in the papers it is the winner of the duel before, and L-BFGS-B climbs from the
-best of 5,000 (unified framework, C.3 and footnote 7). Of posteriors that are normal it is looked for among the 200
-that were best by the same function of few samples, and with information gain among those that were best by a quarter of
-the samples. No other function of a skewed posterior can be foreseen: by expected improvement under a normal
-distribution of the same mean and covariance the best point comes after thousands of others that have lost for sure.
+Where that can be foreseen, the best is looked for among the 200 that were best by the same function of few samples.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,14 +19,12 @@ from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
-from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
 from gpytorch.kernels import Kernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._runs import Row
-from benchmarks._test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
-from benchmarks._utilities import Utility
+from benchmarks._functions import find_utility
+from benchmarks._race import Cell, Group, Row, mean_and_error
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
@@ -50,24 +43,14 @@ FEW_SAMPLES, SOME_SAMPLES = 32, 128  # of what points are picked by for a closer
 REFIT_EVERY = 20  # iterations between fits of hyperparameters; every fifth of the first ten
 MOST_STEPS = 50  # of a fit
 FIT_OPTIONS: dict[str, Any] = {"warning_handler": lambda _: True}
+REACH = {"rosenbrock5": 3.0, "levy2": 1.0}  # of the papers' domains, where BoTorch has others
 
-
-def utility(name: str) -> Utility:
-    """One of the papers' functions, on the papers' domain, by its name."""
-    build_it: dict[str, Callable[[], tuple[Any, list[list[float]] | None]]] = {
-        "cosine": lambda: (CosineExponential(), None),
-        "camel": lambda: (SixHumpCamel(negate=True), [[-2.0, -1.0], [2.0, 1.0]]),
-        "langermann": lambda: (Langermann(negate=True), None),
-        "colville": lambda: (Colville(negate=True), None),
-        "rosenbrock5": lambda: (Rosenbrock(5, negate=True), [[-3.0] * 5, [3.0] * 5]),
-        "hartmann6": lambda: (Hartmann(6, negate=True), None),
-        "forrester": lambda: (Forrester(negate=True), None),
-        "goldstein": lambda: (GoldsteinPrice(negate=True), None),
-        "levy2": lambda: (Levy(2, negate=True), [[-1.0] * 2, [1.0] * 2]),
-    }
-    function, bounds = build_it[name]()
-    low, high = (function.bounds if bounds is None else torch.tensor(bounds)).double()
-    return Utility(name, len(low), float(function.optimal_value), lambda U: function(low + (high - low) * U))
+FLOOR = 1e-6  # of regrets whose logarithm is taken
+NOTES = (
+    "half_way, regret: means, and the standard error of the latter, whose median follows",
+    f"log10_less: log10 of the regret of the first method less that of the method, paired (negative: the first is "
+    f"better), floored at {FLOOR:g}; of all functions, errors are over runs",
+)
 
 
 @dataclass
@@ -104,11 +87,7 @@ class History:
 
 
 class Fitter:
-    """Makes models of a growing history, and fits hyperparameters every now and then.
-
-    All but PairwiseGP are fitted by the evidence of expectation propagation with the library's default priors;
-    PairwiseGP by its own, with BoTorch's. With a kernel nothing is fitted, and the mean is 0.
-    """
+    """Makes models of a growing history, and fits hyperparameters every now and then; with a kernel never."""
 
     def __init__(
         self, model: str, smoke: bool = False, likelihood: RowLikelihood | None = None, kernel: Kernel | None = None
@@ -207,7 +186,7 @@ def best_row(model: Model, points: Tensor) -> int:
 
 
 def optimise(
-    utility: Utility,
+    function: str,
     method: str,
     seed: int,
     first_duels: int,
@@ -217,13 +196,11 @@ def optimise(
     smoke: bool = False,
     kernel: Kernel | None = None,
 ) -> Row:
-    """A run of duels, with a number every now and then: `regret`, of the best point before each question and after the
-    last, and `seconds_per_step`.
+    """The regret of the best point before each question and after the last, of a model and an acquisition function.
 
-    Duels between fresh points come first, and values of the first points; after each `number_every` questions, never if
-    0, a value is told instead of a duel. `method` is a model and an acquisition function, as `"SkewGP, UCB"`;
-    `"random"` has random points and SkewGP's judgement. Hyperparameters are fitted unless there is a kernel.
+    Duels between fresh points come first, and values of the first points; each `number_every`th question is a number.
     """
+    utility = find_utility(function, REACH.get(function))
     model_name, _, acquisition_name = ("SkewGP, random" if method == "random" else method).partition(", ")
     generator = torch.Generator().manual_seed(seed)
     history = History(torch.rand(2 * first_duels, utility.dim, generator=generator, dtype=torch.float64))
@@ -251,3 +228,56 @@ def optimise(
                 history.duel(new, best, utility.evaluate)
     seconds = (time.process_time() - began) / len(trace)
     return {"regret": " ".join(f"{regret:.4g}" for regret in trace), "seconds_per_step": f"{seconds:.4f}"}
+
+
+# Tables and pictures of regret against questions
+
+
+def trace_of(row: Row) -> list[float]:
+    """The regrets of a row."""
+    return [float(value) for value in row["regret"].split()]
+
+
+def regrets(row: Row) -> dict[str, Cell]:
+    """What the table needs of a row's regrets."""
+    trace = trace_of(row)
+    return {"half_way": trace[len(trace) // 2], "final": trace[-1], "log10": math.log10(max(trace[-1], FLOOR))}
+
+
+def regret_columns(reference: str, runs: Group) -> dict[str, Cell]:
+    """Regret half way and at the end, and the logarithm of the latter beside that of a reference method, paired."""
+    mine, theirs = runs.beside("log10", method=reference)
+    less, its_error = mean_and_error(theirs - mine)
+    return {
+        "trials": len(runs), "half_way": runs.mean("half_way"), "regret": runs.mean("final"),
+        "error": runs.error("final"), "median": runs.median("final"), "log10_less": less, "its_error": its_error,
+        "seconds_per_step": runs.mean("seconds_per_step"),
+    }  # fmt: skip
+
+
+def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
+    """Mean regret and its standard error against questions, a panel for every function."""
+    rows = [{"function": "regret", **row} for row in rows]
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    across = min(len(functions), 3)
+    down = math.ceil(len(functions) / across)
+    figure.set_size_inches(4 * across if across > 1 else 6, 3 * down + (0.6 if across > 1 else 1.0))
+    panels = figure.subplots(down, across, squeeze=False).flat
+    handles = {}
+    for function, panel in zip(functions, panels, strict=False):  # functions first: what is left of panels is hidden
+        for i, method in enumerate(methods):
+            traces = [trace_of(row) for row in rows if (row["function"], row["method"]) == (function, method)]
+            if traces:
+                values = torch.tensor(traces, dtype=torch.float64)
+                mean, error = values.mean(0).numpy(), (values.std(0, correction=0) / len(values) ** 0.5).numpy()
+                steps = torch.arange(len(mean)).numpy()
+                (handles[method],) = panel.semilogy(
+                    steps, mean.clip(FLOOR), color=f"C{i % 10}", ls="-" if i < 10 else "--"
+                )
+                panel.fill_between(steps, (mean - error).clip(FLOOR), mean + error, color=f"C{i % 10}", alpha=0.15)
+        panel.set(title=function, xlabel=xlabel, ylabel="regret")
+    for panel in panels:
+        panel.set_axis_off()
+    place = {"loc": "outside lower center", "ncols": 4 if across > 1 else 2}
+    figure.legend(handles.values(), handles.keys(), **place, frameon=False, fontsize=8)

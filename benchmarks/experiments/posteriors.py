@@ -1,19 +1,7 @@
-"""Posteriors of duels, of numbers with duels and of labels, beside their approximations (unified framework, figures 1,
-4, 5, 6 and 7).
+"""Posteriors of duels, numbers and duels, and labels, beside approximations (unified framework, figures 1, 4 to 7).
 
-- `duels` (figures 4 and 5): 25 points in [-2.6, 2.6], 45 duels by cos(5 x) + exp(-x^2 / 2), lengthscale 0.33, variance
-  50; the posterior of f(x) - f(0.05).
-- `numbers and duels` (figures 1 and 6): a function drawn from the prior, lengthscale 0.19 and variance 1; 15 numbers
-  with noise 0.001 on [0, 2.5] and 30 duels of noise 0.1 between 15 points on [2.5, 5] (the paper does not tell its
-  function, nor the noise of its judgements); the posterior of f(x).
-- `figure 7`: the same with the lengthscale 0.497, the variance 0.147 and the noise 0.0021 of that figure, whose data
-  the paper does not tell.
-- `labels`: 40 of a function drawn from the prior with variance 10 and lengthscale 0.5 on [-2.6, 2.6].
-
-The reference is 16,384 draws of the library's default sampler, which its tests hold against others; `again` is as many
-with another seed, and tells how exact both are. Reported are the largest differences over 101 points, in standard
-deviations of the reference: of means, and of upper ends of intervals of 95 % with equal tails; and the largest
-skewness. A trial is another data set.
+The largest differences over 101 points from 16,384 draws, in their standard deviations: of means, and of upper ends of
+intervals of 95 %; and the largest skewness. `again` is as many draws with another seed.
 """
 
 from __future__ import annotations
@@ -22,14 +10,12 @@ import time
 from dataclasses import replace
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
-from benchmarks._test_functions import CosineExponential
-from benchmarks.experiments._experiment import Experiment
+from benchmarks._functions import cosine_exponential
+from benchmarks._observations import duel, normal_draw, random_pairs, rbf_kernel, squared_exponential
+from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -50,39 +36,25 @@ NUM_POINTS, TAIL = 101, 0.025
 MEASURES = ("mean", "upper", "skewness", "seconds")
 
 
-def _drawn(X: Tensor, variance: float, lengthscale: float, generator: torch.Generator) -> Tensor:
-    covariance = variance * torch.exp(-0.5 * ((X - X.mT) / lengthscale).square())
-    root = torch.linalg.cholesky(covariance + 1e-8 * torch.eye(len(X), dtype=X.dtype))
-    return root @ torch.randn(len(X), generator=generator, dtype=X.dtype)
-
-
-def _duels(f: Tensor, num: int, generator: torch.Generator) -> Tensor:
-    """Random duels between different items, winner first."""
-    first = torch.randint(len(f), (num,), generator=generator)
-    second = (first + torch.randint(1, len(f), (num,), generator=generator)) % len(f)
-    wins = (f[first] > f[second]).unsqueeze(-1)
-    return torch.where(wins, torch.stack([first, second], -1), torch.stack([second, first], -1))
-
-
 def _data(name: str, number: int) -> tuple[Tensor, list[Observation], RowLikelihood, float, float, Tensor]:
     """Points, observations, likelihood, variance, lengthscale, and where the posterior is looked at."""
     generator = torch.Generator().manual_seed(number)
     wide = torch.linspace(-2.6, 2.6, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
     if name == "duels":
         X = 5.2 * torch.rand(25, 1, generator=generator, dtype=torch.float64) - 2.6
-        pairs = _duels(CosineExponential()(X), 45, generator)
+        pairs = duel(cosine_exponential(X), random_pairs(25, 45, generator), 0.0, generator)
         return X, [Preference(pairs)], PreferenceLikelihood(), 50.0, 0.33, wide
     if name == "labels":
         X = 5.2 * torch.rand(40, 1, generator=generator, dtype=torch.float64) - 2.6
-        f = _drawn(X, 10.0, 0.5, generator)
+        f = normal_draw(10.0 * squared_exponential(X, 0.5), generator, 1e-8)
         labels = f + torch.randn(40, generator=generator, dtype=X.dtype) > 0
         return X, [Binary(labels)], ProbitLikelihood(), 10.0, 0.5, wide
     X = 2.5 * torch.rand(30, 1, generator=generator, dtype=torch.float64)
     X[15:] += 2.5
     variance, lengthscale, noise = (0.147, 0.497, 0.0021) if name == "figure 7" else (1.0, 0.19, 0.001)
-    f = _drawn(X, variance, lengthscale, generator)
+    f = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-8)
     values = f[:15] + noise**0.5 * torch.randn(15, generator=generator, dtype=X.dtype)
-    pairs = _duels(f[15:], 30, generator) + 15
+    pairs = duel(f[15:], random_pairs(15, 30, generator), 0.0, generator) + 15
     likelihood = MixedLikelihood(
         NumericLikelihood(noise=noise, learn_noise=False), PreferenceLikelihood(noise=0.1, learn_noise=False)
     )
@@ -99,15 +71,14 @@ def _posterior(model: SkewGP, at: Tensor, difference: bool) -> SkewGPPosterior:
     return posterior.affine(at.new_tensor([[1.0, -1.0]]))
 
 
-def _run(data: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+def _run(data: str, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
     X, observations, likelihood, variance, lengthscale, at = _data(data, seed)
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
+    kernel = rbf_kernel(variance, lengthscale)
     modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
     settings = replace(REFERENCE, num_draws=64) if smoke else REFERENCE
     reference = _summary(SkewGP(X, observations, draw_settings=settings, **modules), at, data)
     rows: list[dict[str, Cell]] = []
-    for method in METHODS:
+    for method in METHODS:  # that which is asked for comes first
         began = time.process_time()
         if method == "numbers only":
             if len(observations) == 1:
@@ -144,10 +115,10 @@ def _columns(runs: Group) -> dict[str, Cell]:
     return {"data_sets": len(runs), **means, "its_error": runs.error("mean"), "error": runs.error("upper")}
 
 
-EXPERIMENT = Experiment(
-    race=Race(
-        "posteriors", grid(data=DATA), [{}], range(5), _run, ("method", *MEASURES), _columns,
+RACES = (
+    Race(
+        "experiments/posteriors", grid(data=DATA), grid(method=METHODS[:1]), range(5), _run, MEASURES, _columns,
         ["largest differences from the reference, in its standard deviations; averages over data sets"],
+        quick={"smoke": True},
     ),
-    methods=METHODS,
 )  # fmt: skip

@@ -17,7 +17,7 @@ import torch
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.outcome import Standardize
 
-from benchmarks._kinds import Noise, constant_mean, likelihood_of, rbf_kernel
+from benchmarks._observations import Noise, constant_mean, likelihood_of, rbf_kernel
 from botorch_skewgp import SkewGP, observations
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.truncated.draws import DrawSettings

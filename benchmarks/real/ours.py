@@ -24,7 +24,8 @@ from gpytorch.priors import LogNormalPrior, Prior
 from linear_operator import to_dense
 from torch import Tensor
 
-from benchmarks.predictive import pairwise_gp as wins_of_pairwise_gp
+from benchmarks._observations import fitted
+from benchmarks.predictive import pairwise_wins
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
@@ -104,8 +105,7 @@ def skew_gp(
     observations, number = _of_people(known) if by_person else (observations_of(known), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = SkewGP(points, observations, inducing_points=at, approximation=approximation)
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        model = fitted(SkewGP(points, observations, inducing_points=at, approximation=approximation))
         return _predictions(model.eval(), Z, test, unit, number)
 
 
@@ -217,7 +217,7 @@ def pairwise_gp(known: Choices, test: Choices) -> Predictions:
     pairs = observations_of(known)[0].pairs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = wins_of_pairwise_gp(X.flatten(0, 1), pairs, Z)
+        first = pairwise_wins(X.flatten(0, 1), pairs, Z)
     return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
 
 

@@ -1,8 +1,5 @@
 """The fields' standard models, in a few lines each: maximum likelihood by L-BFGS in double precision.
 
-A model is a function of training answers and test answers that returns the log probability (or density) of each test
-answer, and for choices and grades the probabilities of all outcomes.
-
 Models of people draw their tastes `w_j ~ N(mean, L L^T)` by Sobol's sequence: the likelihood of a person's answers is
 an average over the draws, and a known person's prediction weights them by it ([Train2009discrete]_, chapters 10, 11).
 

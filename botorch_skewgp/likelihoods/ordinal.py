@@ -27,7 +27,6 @@ from botorch_skewgp.observations import Observation, Ordinal
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.rows import Reading, Rows
-from botorch_skewgp.warpings.parameters import register_named_prior
 
 
 class OrdinalLikelihood(NoisyValueLikelihood):

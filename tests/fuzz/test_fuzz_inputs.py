@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import fuzz
-from benchmarks.fuzz import STATUSES, examine, results, table
+from benchmarks.fuzz import RACES, STATUSES, examine, results
 from benchmarks.fuzz import checks as fuzz_checks
 from benchmarks.fuzz.cases import (
     CORNER,
@@ -58,7 +58,7 @@ MENDED += [21_052, 1_000_025, 1_000_093, 1_000_352]
     ids=str,
 )
 def test_numbered_inputs(numbers):
-    found = list(results(list(numbers), processes=1, limit=20))
+    found = results(list(numbers))
     assert [entry["number"] for entry in found] == list(numbers)
     assert not [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
     # a reference is found for nearly all, and few are refused: a refusal that becomes an answer may have no reference
@@ -108,15 +108,14 @@ def test_an_input_that_ends_its_process_hangs_and_the_next_ones_go_on(monkeypatc
         return {"entries": entries} if 7 not in numbers else {"entries": entries[: numbers.index(7)], "why": "killed"}
 
     monkeypatch.setattr(fuzz, "apart", apart)
-    monkeypatch.setattr(fuzz, "CHUNK", 3)
-    found = list(results([5, 6, 7, 8, 9], processes=1, limit=20))
+    found = results([5, 6, 7, 8, 9])
     assert [entry["number"] for entry in found] == [5, 6, 7, 8, 9]
     assert [entry["status"] for entry in found] == ["right", "right", "hang", "right", "right"]
     assert found[2]["why"] == "killed, of 20 s"
-    assert asked == [[5, 6, 7], [8, 9]]
+    assert asked == [[5, 6, 7, 8, 9], [8, 9]]
     monkeypatch.setattr(fuzz, "apart", lambda *arguments: {"why": "no module"})
     with pytest.raises(RuntimeError, match="ended before it began: no module"):
-        list(results([5], processes=1, limit=20))
+        results([5])
 
 
 def test_numbered_inputs_repeat():
@@ -127,14 +126,16 @@ def test_numbered_inputs_repeat():
     assert entry["status"] in STATUSES
 
 
-def test_a_table_counts_every_kind():
+def test_a_table_counts_every_kind(monkeypatch):
+    verdicts = [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
     entries = [
         {"number": i, "status": status, "why": "because", "kinds": kinds, "seconds": 1.0}
-        for i, (status, kinds) in enumerate(
-            [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
-        )
+        for i, (status, kinds) in enumerate(verdicts)
     ]
-    rows = {row["kind"]: row for row in table(entries).rows}
+    monkeypatch.setattr(fuzz, "results", lambda numbers: entries)
+    (race,) = RACES
+    rows = {row["kind"]: row for row in race.small().table(race.small().hold(None)).rows}
+    assert [*rows] == ["all", "Binary", "Numeric", "Tie", "with a skew prior"]
     assert rows["all"]["inputs"] == 4
     assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
     assert rows["with a skew prior"]["inputs"] == 1

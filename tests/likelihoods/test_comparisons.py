@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from tensors import tensor
 from torch.distributions import Normal
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,

@@ -14,7 +14,7 @@ from gpytorch.kernels import LinearKernel
 from gradients import assert_parameter_gradient
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (

@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError, ContradictionWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood

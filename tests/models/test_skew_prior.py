@@ -8,7 +8,7 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models import SkewPrior

@@ -17,7 +17,7 @@ from gradients import assert_parameter_gradient
 from kind_cases import rbf_columns
 from torch import Tensor
 
-from benchmarks._kinds import rbf_kernel
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.exceptions import CompetingExplanationsWarning

@@ -25,7 +25,7 @@ from sampler_cases import (
     trivariate_orthant,
 )
 
-from benchmarks._gibbs import GibbsSampler
+from benchmarks.samplers import GibbsSampler
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler

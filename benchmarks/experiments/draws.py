@@ -1,11 +1,15 @@
-"""How long draws of a truncated normal take, and how many of them are worth one: by ours and the papers' ways."""
+"""Time, convergence and worth of draws against the number of labels (classification, fig. 4; unified, fig. 8).
+
+R-hat (the largest, split and rank-normalised) and the effective size (the least) are of twelve values of the latent
+function given the rows, their mean square and their log likelihood.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +18,9 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
-from benchmarks._problems import classification
-from benchmarks._race import Group, Race, grid
-from benchmarks._reporting import Cell
-from benchmarks.experiments._experiment import Experiment
+from benchmarks._observations import classification, label_rows, squared_exponential
+from benchmarks._race import Cell, Group, Race, grid
+from benchmarks.samplers import functionals
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
@@ -25,7 +28,6 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start
-from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import sample_interval
 
@@ -34,17 +36,14 @@ LARGEST = {"elliptical slice": 2500, "HMC": 1000}  # labels, of methods that tak
 
 
 def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[str, Cell]:
-    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds.
-
-    The draws of `SkewGP` and `HMC` are `num_draws` of all chains; those of others `num_draws` of each chain.
-    """
+    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds."""
     _compile()
     began = time.process_time()
     rows = _METHODS[method](distribution, num_draws)
     seconds = time.process_time() - began
     if rows is None:
         return {"seconds": seconds, "r_hat": None, "effective_size": None}
-    found = diagnose(_functionals(distribution, rows))
+    found = diagnose(functionals(distribution, rows))
     return {
         "seconds": seconds, "r_hat": f"{float(found.r_hat.max()):.4f}",
         "effective_size": float(found.bulk_effective_size.min()),
@@ -54,15 +53,7 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[st
 @cache
 def _compile() -> None:
     """Have compiled code compiled before anything is timed."""
-    draw(classification(8).distribution, DrawSettings(num_draws=16))
-
-
-def _functionals(distribution: TruncatedNormal, rows: Tensor) -> Tensor:
-    """What is watched of rows `... x m`: twelve of `E[h | u]`, its mean square and its log likelihood."""
-    m = distribution.num_rows
-    h = rows @ torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
-    summaries = [h.square().mean(-1, keepdim=True), torch.special.log_ndtr(h).sum(-1, keepdim=True)]
-    return torch.cat([h[..., :: max(1, m // 12)][..., :12], *summaries], dim=-1)
+    draw(classification(8), DrawSettings(num_draws=16))
 
 
 def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
@@ -70,16 +61,12 @@ def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     return draws.rows.unflatten(0, (NUM_CHAINS, -1)).transpose(0, 1)
 
 
-def _run(sampler: Sampler, distribution: TruncatedNormal, num_draws: int) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
+def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    sampler, generator = LinearEllipticalSliceSampler(distribution), torch.Generator().manual_seed(0)
     state = sampler.init(feasible_start(distribution, NUM_CHAINS, generator))
     state, _, _ = sampler.run(state, DROPPED, generator)
     _, positions, _ = sampler.run(state, num_draws, generator)
     return sampler.rows(positions, generator)
-
-
-def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
-    return _run(LinearEllipticalSliceSampler(distribution), distribution, num_draws)
 
 
 def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
@@ -186,20 +173,34 @@ def _columns(runs: Group) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def size_experiment(
-    problem: Callable[[int, int], TruncatedNormal],
-    num_draws: int,
-    cases: Sequence[Mapping[str, Cell]],
-    methods: Sequence[str],
-    name: str,
-) -> Experiment:
-    """An experiment of draws of the rows of `problem(n, seed)`, for cases of `n`; a data set is a trial."""
+def _labels(n: int, seed: int) -> TruncatedNormal:
+    """The rows of labels at points in one dimension."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    return label_rows(2 * (squared_exponential(x, 0.5) + 1e-8 * torch.eye(n, dtype=x.dtype)), generator)
 
-    def run(n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
-        if n > LARGEST.get(method, n):
-            return []
-        return [timed(method, problem(30 if smoke else n, seed), 40 if smoke else num_draws)]
 
+PROBLEMS: dict[str, tuple[Callable[[int, int], TruncatedNormal], int]] = {  # and numbers of draws
+    "draws_against_size": (_labels, 1000),
+    "sampling_time": (classification, 3000),
+}
+
+
+def _of_size(problem: str, n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    if n > LARGEST.get(method, n):
+        return []
+    make, num_draws = PROBLEMS[problem]
+    return [timed(method, make(30 if smoke else n, seed), 40 if smoke else num_draws)]
+
+
+def _race(problem: str, sizes: Iterable[int], methods: Sequence[str]) -> Race:
     notes = ["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"]
     measures = ("seconds", "r_hat", "effective_size")
-    return Experiment(Race(name, cases, grid(method=methods), range(3), run, measures, _columns, notes))
+    return Race(f"experiments/{problem}", grid(n=sizes), grid(method=methods), range(3), partial(_of_size, problem),
+                measures, _columns, notes, quick={"smoke": True})  # fmt: skip
+
+
+RACES = (
+    _race("draws_against_size", (50, 100, 200, 400, 800, 1600), ("SkewGP", "LIN-ESS", "elliptical slice")),
+    _race("sampling_time", range(1000, 4501, 500), ("SkewGP", "LIN-ESS", "EP", "Laplace", "elliptical slice", "HMC")),
+)
