@@ -45,8 +45,10 @@ def test_identity_is_a_student_t_process(noisy):
     q = (y - b) @ np.linalg.solve(K, y - b)
     location = k.T @ np.linalg.solve(K, y - b) + b
     h = 1 - k.T @ np.linalg.solve(K, one)
-    C = 1 + 0.01 * noisy - (k * np.linalg.solve(K, k)).sum(0) + h**2 / (one @ np.linalg.solve(K, one))
-    law = stats.t(n - 1, location, np.sqrt(q * C / (n - 1)))
+    C = kernel(t, t) + 0.01 * noisy * np.eye(len(t)) - k.T @ np.linalg.solve(K, k)
+    C = C + np.outer(h, h) / (one @ np.linalg.solve(K, one))
+    law = stats.t(n - 1, location, np.sqrt(q * C.diagonal() / (n - 1)))
+    np.testing.assert_allclose(posterior._joint.matrix().detach()[0], C, rtol=1e-9)
     np.testing.assert_allclose(posterior.median.squeeze(-1), law.median(), rtol=1e-9)
     np.testing.assert_allclose(posterior.quantile(0.95).squeeze(-1), law.ppf(0.95), rtol=1e-9)
     np.testing.assert_allclose(posterior.cdf(2.0).squeeze(-1), law.cdf(2.0), rtol=1e-9)

@@ -7,6 +7,7 @@ import pickle
 import mpmath
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 from tensors import tensor
 
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
@@ -133,7 +134,8 @@ def test_domain_and_range_of_compositions():
 
 
 @pytest.mark.parametrize(
-    ("name", "power"), [("affine", 1), ("arcsinh", math.inf), ("sinh-arcsinh", 1 / 0.6), ("Box-Cox", 1 / 0.3)]
+    ("name", "power"),
+    [("affine", 1), ("arcsinh", math.inf), ("sinh-arcsinh", 1 / 0.6), ("Box-Cox", 1 / 0.3), ("A-BC", math.inf)],
 )
 def test_tail_power(name, power):
     warping = WARPINGS[name]
@@ -149,6 +151,11 @@ def test_redundant_parameters_of_the_outermost():
     assert SinhArcsinh().redundant_parameters() == set()
     composed = Composition([Affine(), Arcsinh()])
     assert composed.redundant_parameters() == {"warpings.1.raw_offset", "warpings.1.raw_scale"}
+
+
+def test_scales_are_positive():
+    with pytest.raises(InputDataError, match="scale must be positive and finite"):
+        Affine().scale = -1.0
 
 
 def test_an_empty_composition_is_refused():
