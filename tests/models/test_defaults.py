@@ -119,8 +119,9 @@ def test_labels_of_one_region_say_little_about_another():
     assert float(model.predictive(far).probs.detach()) == pytest.approx(float(expected), abs=0.01)
 
 
-def test_sample_paths_draw_the_constant():
-    model = SkewGP(X, Binary(torch.tensor([1, 0, 1, 1, 0, 1])), mean_module=IntegratedConstantMean(4.0))
+@pytest.mark.parametrize("observations", [None, Binary([1, 0, 1, 1, 0, 1])], ids=["", "labels"])
+def test_sample_paths_draw_the_constant(observations):
+    model = SkewGP(X, observations, mean_module=IntegratedConstantMean(4.0))
     num_paths = 4096
     path = SkewGPSamplePath.draw(model, torch.Size([num_paths]), generator=torch.Generator().manual_seed(0))
     values, posterior = path(TEST_X).detach(), model.posterior(TEST_X)
