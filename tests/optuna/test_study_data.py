@@ -107,6 +107,7 @@ def of_what_has_no_button():
     report_comparison(study, 0, study.trials[1], tie=True)
     report_number(study, 1, 5.0, direction="minimize")
     report_number(study, 2, 7.0, direction="maximize")
+    report_censored(study, 3, 7.0, direction="maximize")
     report_unusable(study, 3)
     assert study.trials[3].state == TrialState.FAIL
     return study
@@ -145,6 +146,7 @@ READ = [
     (of_the_page, "numbers", [NONE, NONE, NONE]),  # the dashboard's zeros
     (of_the_page, "valid", [1, NONE, 1]),
     (of_what_has_no_button, "numbers", [NONE, -5.0, 7.0, NONE]),
+    (of_what_has_no_button, "bounds", [-math.inf] * 4 + [math.inf] * 4),  # of what does not work there are none
     (of_what_has_no_button, "valid", [NONE, NONE, NONE, 0]),
     (of_what_has_no_button, "shown", [True, True, True, False]),
     (of_a_winner_that_does_not_work, "valid", [1, 0]),
