@@ -1,7 +1,9 @@
 """The Ax backend: experiments learn from every trial, whether a number, a failure, a label or a comparison.
 
-`strategy` makes strategies; `adapter`, `data` and `comparisons` read experiments, and `decisions` asks people. Needs
-the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
+`strategy` makes strategies; `adapter`, `data` and `comparisons` read experiments, `transforms` and `models` build their
+models, `acquisition` searches, and `decisions` asks people. `registry` names all for Ax's storage, `internals` holds
+what is not Ax's public interface. Needs the extra `ax`. Import it before loading a stored experiment: the import
+registers this package's classes with Ax.
 """
 
 from botorch_skewgp.ax.comparisons import (

@@ -1,7 +1,8 @@
 """The Optuna backend: studies learn from every trial, whether a number, a failure, a constraint or a comparison.
 
 `sampler` reads `study_data` and searches a `search_space` by the models of `study_model`, in `turns` with other
-workers; `judgements` are what people say, and `decisions` are questions and the best trial. Needs the extra `optuna`.
+workers; `judgements` are what people say, and `decisions` are questions and the best trial. `internals` holds what is
+not Optuna's public interface. Needs the extra `optuna`.
 """
 
 from botorch_skewgp.optuna.decisions import OptunaQuestion, get_best_trial, get_next_question

@@ -93,8 +93,8 @@ def test_more_votes_and_items_are_the_larger_model(generator):
 
 def test_a_judge_who_answers_at_random_is_found_out(generator):
     utility = 1.5 * torch.randn(8, generator=generator, dtype=double)
-    pairs = torch.cat([votes_of(scale * utility, 100, generator)[0] for scale in (1, 1, 0)])
-    model = fit(item_model(8, Preference(pairs, judge=torch.arange(3).repeat_interleave(100)), approximation="ep"))
+    pairs = torch.cat([votes_of(scale * utility, 120, generator)[0] for scale in (1, 1, 0)])
+    model = fit(item_model(8, Preference(pairs, judge=torch.arange(3).repeat_interleave(120)), approximation="ep"))
     weights = model.judge_reliability.values
     assert weights[2] < 0.4 * weights[:2].min()
     pooled = fit(item_model(8, Preference(pairs), approximation="ep"))
