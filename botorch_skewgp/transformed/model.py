@@ -43,11 +43,11 @@ from botorch_skewgp.transformed.nodes import (
     widened,
 )
 from botorch_skewgp.transformed.outcomes import OutcomeUnits, check_outcomes, checked_outcomes, outcome_units
-from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 from botorch_skewgp.transformed.regression import MeanAndScale, WeightedNodes
 from botorch_skewgp.transformed.sparse_grid import MAX_LEVEL
 from botorch_skewgp.warpings import SinhArcsinh, Warping
+from botorch_skewgp.warpings.parameters import ParameterSpace
 
 MAX_NODES, MIN_NODES = 512, 128  # by default
 NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower
