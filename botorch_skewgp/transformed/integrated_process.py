@@ -13,8 +13,8 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
+from botorch_skewgp.transformed.defaults import OutcomeUnits
 from botorch_skewgp.transformed.nodes import Nodes
-from botorch_skewgp.transformed.outcomes import OutcomeUnits
 from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior, WarpingNodes
 from botorch_skewgp.transformed.regression import (
     TransformedRegression,
