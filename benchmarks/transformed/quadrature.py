@@ -20,8 +20,15 @@ from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.transformed.predictions import DOUBLE, WARPINGS, camel
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP
-from botorch_skewgp.transformed.nodes import Mode, Nodes, find_modes, smolyak_nodes, widened
-from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
+from botorch_skewgp.transformed.nodes import (
+    Mode,
+    Nodes,
+    find_modes,
+    normal_rule,
+    smolyak_nodes,
+    sparse_grid,
+    widened,
+)
 from botorch_skewgp.truncated.univariate import gauss_rule
 
 PROBLEMS = {  # warping, points, inputs

@@ -10,7 +10,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
-from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_unbounded, unconstrained
+from botorch_skewgp.warpings.parameters import ParameterSpace, from_unbounded
 
 FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity, where there is nothing to start from
 
@@ -20,42 +20,32 @@ class UnboundedDensity:
 
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
-        model = mll.model
-        all_constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}  # type: ignore[operator]
-        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        prior = log_prior(model)
-        gradients: Sequence[Tensor | None] = [None] * len(named)
+        self.space = ParameterSpace({"model": mll.model})
+        entries, prior = self.space.entries, log_prior(mll.model)
+        gradients: Sequence[Tensor | None] = [None] * len(entries)
         if isinstance(prior, Tensor) and prior.requires_grad:
-            gradients = torch.autograd.grad(prior, [p for _, p in named], allow_unused=True)
-        self.parameters = {n: p for (n, p), g in zip(named, gradients, strict=True) if g is not None}
+            free = [mll.model.get_parameter(entry.name) for entry in entries]
+            gradients = torch.autograd.grad(prior, free, allow_unused=True)
+        self.space.entries = [e for e, gradient in zip(entries, gradients, strict=True) if gradient is not None]
+        self.parameters = [mll.model.get_parameter(entry.name) for entry in self.space.entries]
         if not self.parameters:
             raise UnsupportedError("No free hyperparameter has a prior; register priors, or fit the model instead.")
-        self.constraints = {name: all_constraints[name] for name in self.parameters}
-        self.sizes = [p.numel() for p in self.parameters.values()]
 
     def coordinates(self) -> Tensor:
         """The present values in unbounded coordinates; those at bounds within `FARTHEST_LOGIT` of the middle."""
-        parts = []
-        for name, parameter in self.parameters.items():
-            constraint = self.constraints[name]
-            part = to_unbounded(constraint, constrained(constraint, parameter.detach().double())).flatten()
-            if constraint is not None and bool(constraint.upper_bound.isfinite() & constraint.lower_bound.isfinite()):
-                part = part.clamp(-FARTHEST_LOGIT, FARTHEST_LOGIT)
-            parts.append(part)
-        return torch.cat(parts)
+        return self.space.coordinates(FARTHEST_LOGIT)
 
     def values_at(self, x: Tensor) -> dict[str, Tensor]:
         """Values of the constrained parameters at unbounded coordinates `... x k`."""
-        parts = zip(self.parameters.items(), x.split(self.sizes, dim=-1), strict=True)
         return {
-            name: from_unbounded(self.constraints[name], part)[0].unflatten(-1, p.shape or (1,))
-            for (name, p), part in parts
+            e.name: from_unbounded(e.constraint, part)[0].unflatten(-1, e.shape or (1,))
+            for e, part in zip(self.space.entries, self.space.split(x), strict=True)
         }
 
     def state_dict(self, x: Tensor) -> dict[str, Tensor]:
         """The parameters themselves at unbounded coordinates `k`, in their shapes and dtypes."""
-        raw = {name: unconstrained(self.constraints[name], value) for name, value in self.values_at(x).items()}
-        return {name: raw[name].view(p.shape).to(p) for name, p in self.parameters.items()}
+        raws, parameters = self.space.raw_parameters(x.unsqueeze(0), "model"), self.parameters
+        return {name: raw.squeeze(0).to(p) for (name, raw), p in zip(raws.items(), parameters, strict=True)}
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The log density of coordinates `k` and its gradient; `-inf` where the prior has no Cholesky factor."""
@@ -94,21 +84,16 @@ class UnboundedDensity:
     def _write(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """Set the parameters; the coordinates as a leaf, the parameters as functions of it, and the log volume."""
         x = x.detach().requires_grad_(True)
-        log_volume, raws = x.new_zeros(()), []
-        for (name, parameter), part in zip(self.parameters.items(), x.split(self.sizes), strict=True):
-            constraint = self.constraints[name]
-            value, log_slope = from_unbounded(constraint, part)
-            raw = unconstrained(constraint, value)
-            raws.append(raw)
-            parameter.data.copy_(raw.detach().view(parameter.shape))
-            log_volume = log_volume + log_slope.sum()
-        return x, raws, log_volume
+        raws, log_slopes = self.space.raw(x.unsqueeze(0))
+        for parameter, raw in zip(self.parameters, raws, strict=True):
+            parameter.data.copy_(raw.detach().squeeze(0))
+        return x, raws, torch.stack([log_slope.sum() for log_slope in log_slopes]).sum()
 
     def _with_gradient(
         self, objective: Tensor, x: Tensor, raws: list[Tensor], log_volume: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The objective plus the log volume, and the gradient in the coordinates."""
-        slopes = torch.autograd.grad(objective, list(self.parameters.values()))
+        slopes = torch.autograd.grad(objective, self.parameters)
         pulled_back = [slope.to(raw).view_as(raw) for slope, raw in zip(slopes, raws, strict=True)]
         if log_volume.requires_grad:  # unless all bijections are shifts
             raws, pulled_back = [*raws, log_volume], [*pulled_back, torch.ones_like(log_volume)]

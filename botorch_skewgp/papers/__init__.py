@@ -11,7 +11,7 @@
 
 from botorch_skewgp.papers.arcsine import ArcsineKernel
 from botorch_skewgp.papers.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood
-from botorch_skewgp.papers.corrections import bivariate_log_normalizer, corrected_log_normalizer
+from botorch_skewgp.papers.corrections import corrected_log_normalizer
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.papers.phases import fit_phases
 from botorch_skewgp.papers.stochastic import StochasticMarginalLogLikelihood
@@ -24,7 +24,6 @@ __all__ = [
     "LinearEllipticalSliceSampler",
     "StochasticMarginalLogLikelihood",
     "UnifiedSkewNormalParameters",
-    "bivariate_log_normalizer",
     "corrected_log_normalizer",
     "fit_phases",
     "sun_parameters",

@@ -1,4 +1,4 @@
-r"""Two more log normalisers of interval rows: expectation propagation's, corrected, and bivariate conditioning.
+r"""Expectation propagation's log normaliser of interval rows, corrected.
 
 Expectation propagation replaces every tilted marginal by a Gaussian of its mean and variance and drops the higher
 cumulants. To second order in these, the true log evidence differs from the approximation by
@@ -10,8 +10,6 @@ the rows ([Opper2013perturbative]_). Terms of order 3 and 4 are kept.
 
 .. [Opper2013perturbative] M. Opper, U. Paquet, O. Winther. Perturbative corrections for approximate inference in
    Gaussian latent variable models. JMLR 14, 2013.
-.. [Trinh2015bivariate] G. Trinh, A. Genz. Bivariate conditioning approximations for multivariate normal probabilities.
-   Statistics and Computing 25, 2015.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import warnings
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.utils.probability import MVNXPB
 from torch import Tensor
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
@@ -80,21 +77,6 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
             stacklevel=2,
         )
     return value + total
-
-
-def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
-    r"""The log normaliser of interval rows by bivariate conditioning ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
-
-    For one to about a hundred rows with a positive definite `Gamma`: `m` steps in Python of `O(m^2)` each. It is off
-    by 1.9 nats for 50 rows with correlations of a half. Raises `UnsupportedError` if answers may be slips.
-
-    Example:
-        >>> value, _ = model.log_marginal_likelihood(bivariate_log_normalizer)
-    """
-    if distribution.heights is not None:
-        raise UnsupportedError('Bivariate conditioning does not support slips; use method="exact" or "ep".')
-    bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
-    return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
 
 
 def _cumulants(factor: RowFactor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Base class of posteriors whose marginals are mixtures, which are not Gaussian, and a check before closed forms."""
+"""Base class of posteriors whose marginals are mixtures, not Gaussian: its sampler, and a check before closed forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import NoReturn
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.posteriors import Posterior
+from botorch.sampling.get_sampler import GetSampler
+from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
 
@@ -129,6 +132,16 @@ class MixturePosterior(Posterior):
         law, upwards = self.marginals, self._weight > 0
         quantile = self._at_values(lambda level: law.quantile(level if upwards else 1 - level), value)
         return self._offset + self._weight * quantile
+
+
+@GetSampler.register(MixturePosterior)
+def get_skew_gp_sampler(
+    posterior: MixturePosterior, sample_shape: torch.Size, *, seed: int | None = None
+) -> NormalMCSampler:
+    """Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's."""
+    if posterior.base_sample_shape[-1] > SobolEngine.MAXDIM:
+        return IIDNormalSampler(sample_shape=sample_shape, seed=seed)
+    return SobolQMCNormalSampler(sample_shape=sample_shape, seed=seed)
 
 
 def check_one_value(posterior: Posterior, user: str) -> None:

@@ -2,8 +2,8 @@
 
 They use the package's kernels, warpings and checks of inputs, but neither rows nor draws. From data to posterior:
 
-- `outcomes`, `defaults`: checks and units of numbers; kernel and noise.
-- `parameter_space`, `nodes`, `sparse_grid`: parameters as coordinates, and nodes for integrals over them, around modes.
+- `defaults`: checks and units of numbers; kernel and noise.
+- `nodes`: nodes for integrals over the parameters' unbounded coordinates, around modes.
 - `regression`, `integrated_process`: the regression on warped outcomes at each node, the weights of nodes, and the
   posterior that they give.
 - `model`: the BoTorch model; `leave_one_out` and `warping_comparison` check it.

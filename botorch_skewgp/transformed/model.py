@@ -28,10 +28,18 @@ from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_parts
-from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
+from botorch_skewgp.transformed.defaults import (
+    OutcomeUnits,
+    check_outcomes,
+    checked_outcomes,
+    default_transformed_covar_module,
+    default_transformed_likelihood,
+    outcome_units,
+)
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess, Quadrature
 from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out, leave_one_out_laws
 from botorch_skewgp.transformed.nodes import (
+    MAX_LEVEL,
     LogPosterior,
     Mode,
     Nodes,
@@ -42,12 +50,10 @@ from botorch_skewgp.transformed.nodes import (
     sobol_nodes,
     widened,
 )
-from botorch_skewgp.transformed.outcomes import OutcomeUnits, check_outcomes, checked_outcomes, outcome_units
-from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 from botorch_skewgp.transformed.regression import MeanAndScale, WeightedNodes
-from botorch_skewgp.transformed.sparse_grid import MAX_LEVEL
 from botorch_skewgp.warpings import SinhArcsinh, Warping
+from botorch_skewgp.warpings.parameters import ParameterSpace
 
 MAX_NODES, MIN_NODES = 512, 128  # by default
 NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower

@@ -22,9 +22,6 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import Expecta
 from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-GAUSSIAN_DRAWS = 4  # per draw of the truncated normal
-MAX_ITERATIONS = 200  # of the bridge
-
 
 class LogNormalizer(NamedTuple):
     """An estimate of a log normaliser, and its standard error in nats; `None` where the method has none."""
@@ -66,7 +63,7 @@ def bridge_log_normalizer(
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
     root = approximation.latent_root
-    noise = standard_normal((GAUSSIAN_DRAWS * draws.num_draws, len(root)), root, generator)
+    noise = standard_normal((4 * draws.num_draws, len(root)), root, generator)
     latent = approximation.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
@@ -98,7 +95,7 @@ def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int) -> tuple[Tensor, Tens
         at_p = -torch.logaddexp(log_share + log_p, log_rest + log_r)
         return at_q, at_p
 
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(200):
         at_q, at_p = terms(log_r)
         new = _log_mean(at_q) - _log_mean(at_p)
         done = bool(((new - log_r).abs() < 1e-10).all())

@@ -22,7 +22,6 @@ MIN_ROOM = 0.02  # standard deviation of a row between its bounds over that with
 MAX_SKEWNESS = 0.01  # and excess kurtosis
 SOME_ROOM = 0.1  # below which a row is replaced if its message is Gaussian to NO_SKEWNESS
 NO_SKEWNESS = 1e-4
-SWEEPS = 3
 
 
 def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
@@ -83,7 +82,7 @@ class SiteConditioned:
         distribution = self.distribution
         precision = torch.cholesky_inverse(distribution.gamma_cholesky)
         centred = rows - distribution.mean
-        for _ in range(SWEEPS):
+        for _ in range(3):
             for i in self.which.nonzero().squeeze(-1).tolist():
                 mean, scale = rows[:, i] - centred @ precision[i] / precision[i, i], precision[i, i].rsqrt()
                 factor = distribution.factor.map(lambda values: values[i])  # noqa: B023

@@ -18,9 +18,7 @@ from botorch_skewgp.truncated.univariate import legendre
 
 REACH = 8.5  # standard deviations beyond which a normal distribution, or a narrower one, has no mass
 NUM_NODES = 10  # in a panel; errors of 1e-10 for weights of .01 to 1 and noise of 1e-6 to 1e6 of the variance
-NUM_OUTER = 6  # panels to each side of the mode, of geometrically growing widths
 AROUND_BOUNDS = (-10.0, -3.0, 0.0, 3.0, 10.0)  # ends of panels, in standard deviations of the noise
-NUM_STEPS = 24  # towards the mode
 
 
 class _Quadrature(NamedTuple):
@@ -124,14 +122,14 @@ class PoweredFactor(RowFactor):
         # the log density is concave: its mode is between the mean and where the slope at the mean points to
         near, far = torch.zeros_like(mean), sd * some._slopes(mean)[0]
         side, mode, noise_sd = far.sign(), near, some.noise.sqrt() / sd
-        for _ in range(NUM_STEPS):  # Newton's, or a bisection where it leaves the interval
+        for _ in range(24):  # Newton's step, or a bisection where it leaves the interval
             slope, curvature = some._slopes(mean + sd * mode)
             slope = sd * slope - mode
             near, far = torch.where(slope * side > 0, mode, near), torch.where(slope * side > 0, far, mode)
             step = mode + slope / (1 + sd.square() * curvature)
             mode = torch.where((step - near) * (step - far) < 0, step, 0.5 * (near + far))
         narrowest = (1 + some.power / noise_sd.square()).rsqrt()
-        growth = torch.linspace(0, 1, NUM_OUTER, dtype=mean.dtype, device=mean.device)
+        growth = torch.linspace(0, 1, 6, dtype=mean.dtype, device=mean.device)  # of panels to each side
         outer = narrowest * (REACH / narrowest).pow(growth)
         low, high = torch.minimum(mode, 0 * mode) - REACH, torch.maximum(mode, 0 * mode) + REACH
         ends = [low, mode - outer, mode, mode + outer, high]

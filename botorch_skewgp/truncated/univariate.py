@@ -16,7 +16,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 EXPONENTIAL = -1e5  # bound below which the tail of a normal variable is exponential up to rounding
 HARD = 0.1  # scale of an interval in standard deviations, below which differences of moments cancel
 FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
@@ -25,7 +24,7 @@ MASS = 9.0  # standard deviations of a normal variable beyond which its moments 
 
 def log_normal_density(x: Tensor) -> Tensor:
     """The log density of a standard normal variable."""
-    return -0.5 * x.square() - LOG_SQRT_2PI
+    return -0.5 * x.square() - 0.5 * math.log(2 * math.pi)
 
 
 def normal_cdf(x: Tensor) -> Tensor:

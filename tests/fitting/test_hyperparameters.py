@@ -104,7 +104,9 @@ def test_log_densities_of_many_points_are_those_of_single_ones():
     x = start + torch.linspace(-1.5, 2.0, 6, dtype=torch.float64).unsqueeze(-1)
     values = density.log_densities(x)
     torch.testing.assert_close(values, torch.stack([density(point)[0] for point in x]), atol=1e-6, rtol=0)
-    assert all(p.requires_grad for p in density.parameters.values())
+    assert all(p.requires_grad for p in density.parameters)
+    states = density.state_dict(x[-1]).values()  # the last one that was evaluated
+    assert all(map(torch.equal, states, density.parameters))
 
 
 def test_density_of_the_priors_and_its_gradient():

@@ -12,11 +12,11 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.row_model import log_normalizer
 from botorch_skewgp.observations import Binary, Numeric
-from botorch_skewgp.papers import bivariate_log_normalizer, corrected_log_normalizer
+from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-METHODS = ("exact", "ep", corrected_log_normalizer, bivariate_log_normalizer)
+METHODS = ("exact", "ep", corrected_log_normalizer)
 
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)

@@ -45,7 +45,7 @@ from botorch_skewgp.observations import (
     Slope,
     Validity,
 )
-from botorch_skewgp.papers import bivariate_log_normalizer, sun_parameters, unified_skew_normal
+from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.rand(8, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
@@ -261,7 +261,6 @@ def test_expectation_propagation_says_where_explanations_compete() -> None:
             lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
             "slip has values for 2 judges, but judge 2 gave answers",
         ),
-        (lambda: duels().log_marginal_likelihood(bivariate_log_normalizer), "slips"),
         (lambda: sun_parameters(duels(), X), "slips"),
         (lambda: unified_skew_normal(duels(), X), "slips"),
     ],

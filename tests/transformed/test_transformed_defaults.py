@@ -5,8 +5,11 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
-from botorch_skewgp.transformed.outcomes import outcome_units
+from botorch_skewgp.transformed.defaults import (
+    default_transformed_covar_module,
+    default_transformed_likelihood,
+    outcome_units,
+)
 from botorch_skewgp.warpings import Affine, BoxCox
 
 

@@ -19,13 +19,14 @@ from botorch_skewgp.transformed.nodes import (
     Proposal,
     ProposalMixture,
     find_modes,
+    normal_rule,
     prior_proposal,
     smolyak_nodes,
     sobol_nodes,
+    sparse_grid,
     widened,
 )
 from botorch_skewgp.transformed.regression import effective_number, keep_largest
-from botorch_skewgp.transformed.sparse_grid import normal_rule, sparse_grid
 from botorch_skewgp.truncated.univariate import gauss_rule
 
 LOG_TOTAL = 3.0  # of the integral over the two hills

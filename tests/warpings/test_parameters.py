@@ -7,6 +7,7 @@ from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
 
 from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
 from botorch_skewgp.warpings.parameters import (
+    ParameterSpace,
     constrained,
     from_unbounded,
     to_unbounded,
@@ -68,3 +69,11 @@ def test_there_and_back_with_the_slope(constraint, values):
     torch.testing.assert_close(log_slope, slope.abs().log())
     torch.testing.assert_close(constrained(constraint, unconstrained(constraint, value)), value)
     assert to_unbounded(constraint, value).diff().gt(0).all() != (isinstance(constraint, LessThan))
+
+
+def test_coordinates_between_two_bounds_end_at_a_limit():
+    kernel = RBFKernel(lengthscale_constraint=Interval(0.0, 1.0))
+    kernel.raw_lengthscale.data.fill_(1000.0)
+    space = ParameterSpace({"kernel": kernel})
+    assert float(space.coordinates()) > 30
+    assert float(space.coordinates(8.0)) == 8

@@ -20,8 +20,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
 from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Moments, Sites, inverse_of_transpose
 
-MIN_SIZE = 4  # of a block after padding
-
 
 class BorderedPrior(LowRankPrior):
     """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
@@ -147,8 +145,8 @@ class Blocks:
         order = label.argsort(stable=True)
         place = torch.arange(len(order), device=device) - (size.cumsum(0) - size)[label[order]]
         width = size
-        if padded:  # to sizes a factor of 1.41 apart
-            width = (2 ** (size.clamp(min=MIN_SIZE).double().log2() * 2).ceil().div(2)).ceil().long()
+        if padded:  # to sizes from 4 on, a factor of 1.41 apart
+            width = (2 ** (size.clamp(min=4).double().log2() * 2).ceil().div(2)).ceil().long()
         self.index: list[Tensor] = []  # each b x s, padded by m
         for s in width.unique().tolist():
             chosen = width == s

@@ -18,7 +18,6 @@ from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, 
 from botorch_skewgp.truncated.row_factor import standard_normal
 
 MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
-REFINEMENTS = 2  # each gains four digits
 
 
 class NoisyPrior:
@@ -110,7 +109,7 @@ class NoisyPrior:
         """The mean of the latent coordinates given rows, refined where rows without noise leave others few digits."""
         given, precision = self.given_rows, 1 / self._min_noise
         z = given.latent_given(residual * precision)
-        for _ in range(0 if self._is_enough else REFINEMENTS):
+        for _ in range(0 if self._is_enough else 2):  # each gains four digits
             pull = self.prior.transposed_times((residual - self.prior.times(z)) * precision) - z
             z = z + pull @ given.latent_root @ given.latent_root.mT
         return z

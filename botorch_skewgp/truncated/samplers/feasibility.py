@@ -19,10 +19,6 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import Expecta
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-# Softness of the bounds, in standard deviations of the rows, from the first to the last attempt.
-SOFTNESS = tuple(4.0**-k for k in range(17))
-NEWTON_STEPS = 50
-
 
 def feasible_start(
     distribution: TruncatedNormal,
@@ -99,7 +95,7 @@ def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
     # A row that no coordinate moves: it is inside its bounds or never will be.
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     force = torch.zeros_like(scale)
-    for softness in SOFTNESS:
+    for softness in (4.0**-k for k in range(17)):  # of the bounds, in standard deviations of the rows
         if bool(rows.inside(z).all()):
             break
         noise = rows.factor.noise
@@ -141,7 +137,7 @@ def _maximise(F: Tensor, mean: Tensor, factor: RowFactor, z: Tensor) -> tuple[Te
     zero = torch.zeros_like(mean)
     eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
     value = objective(z)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(50):
         deviation, moment, variance = factor.moments(mean + F @ z, zero)
         force = moment / deviation
         gradient = F.mT @ force - z

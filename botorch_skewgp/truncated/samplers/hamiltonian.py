@@ -84,14 +84,11 @@ class HamiltonianSampler(Sampler):
     if answers of rows without noise may be slips.
     """
 
-    def __init__(
-        self, distribution: TruncatedNormal, approximation: ExpectationPropagation, tuning: Tuning = TUNING
-    ) -> None:
+    def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> None:
         super().__init__(distribution)
         noisy = distribution.noise > 0
         if distribution.heights is not None and not bool(noisy.all()):
             raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
-        self.tuning = tuning
         double = as_double(distribution)
         self._double = double
         self._coordinates: Coordinates = coordinates_of(double, approximation)
@@ -106,8 +103,8 @@ class HamiltonianSampler(Sampler):
         self._approximation = approximation
         self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), double.mean.new_zeros(0, 1))
         self._set_wall_normals()
-        self.num_rotations, self.acceptance = tuning.fewest, 0.0
-        self._at_a_time = max(32, tuning.max_entries // max(1, double.num_rows))
+        self.num_rotations, self.acceptance = TUNING.fewest, 0.0
+        self._at_a_time = max(32, TUNING.max_entries // max(1, double.num_rows))
         self._watched = self._stretch.directions.mT
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,37 +138,36 @@ class HamiltonianSampler(Sampler):
     @torch.no_grad()
     def start(self, num_chains: int, generator: torch.Generator | None = None) -> SamplerState:
         """The state of chains after tuning: rotations and stretches are found, and the starts forgotten."""
-        tuning = self.tuning
         state = self._first(num_chains, generator)
-        for _ in range(tuning.max_rounds):
-            state, positions, _ = self.run(state, tuning.round_length, generator)
-            if self.acceptance < tuning.accepted and self.num_rotations < tuning.most:
+        for _ in range(TUNING.max_rounds):
+            state, positions, _ = self.run(state, TUNING.round_length, generator)
+            if self.acceptance < TUNING.accepted and self.num_rotations < TUNING.most:
                 self.num_rotations *= 2
                 continue
             first = self._stretch(state.position.mT)
-            if not self._fit_stretch(positions[tuning.round_length // 2 :].flatten(0, 1).mT):
+            if not self._fit_stretch(positions[TUNING.round_length // 2 :].flatten(0, 1).mT):
                 break
             inverse = self._stretch._replace(scale=1 / self._stretch.scale)
             state = self.init(inverse(first).mT)
-        state, positions, _ = self.run(state, 2 * tuning.round_length, generator)
+        state, positions, _ = self.run(state, 2 * TUNING.round_length, generator)
         self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
         return state
 
     def _directions_of_most_spread(self, positions: Tensor) -> Tensor:
         """Directions, `p x j`, in which positions `k x p` spread most, and those that are stretched."""
-        tuning, some = self.tuning, positions[-self.tuning.told_by :]
+        some = positions[-TUNING.told_by :]
         if len(self._walls):
             return self._watched
         centred = some - some.mean(0)
-        number = min(tuning.watched, positions.shape[-1])
+        number = min(TUNING.watched, positions.shape[-1])
         spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
         return torch.nn.functional.normalize(
-            torch.cat([spread, self._stretch.directions[: tuning.watched].mT], -1), dim=0
+            torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1), dim=0
         )
 
     def _first(self, num_chains: int, generator: torch.Generator | None) -> SamplerState:
         """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
-        size = self.tuning.pool * num_chains
+        size = TUNING.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
             zero, (lower, upper) = torch.zeros_like(self._squares), (bound.squeeze(-1) for bound in self._room)
             walls = TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
@@ -206,7 +202,7 @@ class HamiltonianSampler(Sampler):
         evaluations = torch.zeros(len(state.position), dtype=torch.long, device=state.position.device)
         angle = RIGHT_ANGLE / self.num_rotations
         for i in range(num_steps):
-            shorter = i % self.tuning.every == 0
+            shorter = i % TUNING.every == 0
             state, info, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
             positions.append(state.position)
             scores.append(self._scores(state))
@@ -225,7 +221,7 @@ class HamiltonianSampler(Sampler):
         assert state.slope is not None
         w, value, slope = state.position.mT, state.log_likelihood, state.slope.mT
         turn, coin = torch.rand(2, w.shape[-1], dtype=w.dtype, device=w.device, generator=generator)
-        turn = angle * (1 + self.tuning.jitter * (2 * turn - 1))
+        turn = angle * (1 + TUNING.jitter * (2 * turn - 1))
         p = standard_normal(w.shape, w, generator)
         before = value - 0.5 * (p.square() + w.square()).sum(0)
         half = 0.5 * turn
@@ -279,7 +275,7 @@ class HamiltonianSampler(Sampler):
 
     def _fit_stretch(self, w: Tensor) -> bool:
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
-        misfit, expected = self.tuning.misfit, self._approximation.variance.to(w)
+        misfit, expected = TUNING.misfit, self._approximation.variance.to(w)
         first = self._stretch(w)
         left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()

@@ -40,7 +40,6 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 HORIZON = math.pi / 2  # of a trajectory: unhindered it ends in an independent draw
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
 MAX_ROWS = 2**15  # whose covariance, 8.6 GB, is built
-TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
 CHUNK_BYTES = 2**28  # of velocities drawn at a time, for many steps in one matrix product
 _logger = logging.getLogger("botorch_skewgp")
 
@@ -128,13 +127,13 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             )
 
     def _min_room(self) -> str:
-        """A sentence that names the rows with the least room for a trajectory, alone or far in their tails."""
+        """A sentence that names rows, three at most, narrower than a standard deviation or beyond one in a tail."""
         distribution = self.distribution
         scale = distribution.gamma_diagonal.sqrt()
         width = (distribution.upper - distribution.lower) / scale
         beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
         tightness = torch.maximum(1 / width, beyond)
-        order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > TIGHT]
+        order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > 1]
         if not order:
             return (
                 "All rows together leave almost no room, though each by itself does: they nearly contradict each other."
