@@ -131,7 +131,6 @@ class _Process(gpytorch.models.ApproximateGP):
 class Variational(LatentModel):
     """A variational GP with what acquisition functions ask of a SkewGP: its posterior is a mixture of one component."""
 
-    minimize = False
     approximation = "ep"  # its posterior is a single Gaussian
 
     def __init__(self, like: SkewGP, observer: Observer) -> None:

@@ -22,7 +22,6 @@ class LatentModel(Protocol):
     """
 
     likelihood: RowLikelihood
-    minimize: bool
     approximation: Literal["ep"] | None
 
     @property

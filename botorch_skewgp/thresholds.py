@@ -50,8 +50,7 @@ class PsychometricFunction:
     latent function make a yes likely.
     """
 
-    reading: Reading  # what an answer reads, with two outcomes
-    yes: int  # the number of the outcome that is a yes
+    reading: Reading  # what an answer reads, with two outcomes: 1 is a yes
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
@@ -62,17 +61,16 @@ class PsychometricFunction:
             InputDataError: If it does not take the kind.
         """
         kind = kind_of_yes(model, kind)
-        reading = model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale)
-        return cls(reading, 0 if model.minimize and kind.turns_round else 1)
+        return cls(model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale))
 
     def __call__(self, latent: Tensor, variance: Tensor | float = 0.0) -> Tensor:
         """The probability of a yes at values of the latent function, with normal errors of a variance."""
-        return self.reading.log_outcome_probabilities(latent, variance)[..., self.yes].exp()
+        return self.reading.log_outcome_probabilities(latent, variance)[..., 1].exp()
 
     @property
     def sign(self) -> int:
         """1 if high values of the latent function make a yes likely, -1 if low ones do."""
-        return 1 if self.reading.highest == self.yes else -1
+        return 1 if self.reading.highest == 1 else -1
 
     @property
     def center(self) -> Tensor:

@@ -25,12 +25,11 @@ def make_model(
     observations: Observation | list[Observation] | None = None,
     num_draws: int = 256,
     X: Tensor = POINTS,
-    of: type[SkewGP] = SkewGP,
     **options,
 ) -> SkewGP:
     """A model with hyperparameters that are not refitted; of the duels `PAIRS` if no observations are given."""
     observations = Preference(PAIRS) if observations is None else observations
-    model = of(X, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model = SkewGP(X, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
     model.covar_module.outputscale = 4.0
     model.covar_module.base_kernel.lengthscale = 0.4
     return model

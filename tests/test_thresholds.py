@@ -5,6 +5,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
+from validity_cases import FallingValidityLikelihood
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
@@ -35,8 +36,8 @@ def latent(X):
     return 4 * (X[..., 1] - 0.5 + 0.3 * X[..., 0])
 
 
-def skew_gp(X, observations, scale, lengthscale, cls=SkewGP, **options) -> SkewGP:
-    model = cls(X, observations, **{"draw_settings": SETTINGS, **options})
+def skew_gp(X, observations, scale, lengthscale, **options) -> SkewGP:
+    model = SkewGP(X, observations, **{"draw_settings": SETTINGS, **options})
     model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = scale, lengthscale
     return model
 
@@ -48,11 +49,11 @@ def labels_model(n=25, **options) -> SkewGP:
     return skew_gp(X, Binary(y), 4.0, 0.8, **options)
 
 
-def known_model(observation, of_answers, sign=1.0, cls=SkewGP) -> SkewGP:
+def known_model(observation, of_answers, sign=1.0) -> SkewGP:
     """Numbers without noise tell the latent function, so that its threshold is known."""
     grid = torch.cartesian_prod(*[torch.linspace(0, 1, 8, dtype=DOUBLE)] * 2)
     likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), of_answers)
-    return skew_gp(grid, [Numeric(sign * latent(grid)), observation], 9.0, 1.0, cls, likelihood=likelihood)
+    return skew_gp(grid, [Numeric(sign * latent(grid)), observation], 9.0, 1.0, likelihood=likelihood)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +84,9 @@ def test_known_function(known, level):
 
 
 def test_low_values_are_valid():
-    """Of a model of which low values are good, validity is lost where the function rises above its limit."""
-    minimized = type("Model", (SkewGP,), {"minimize": True})
-    model = known_model(Validity([1], index=[63]), ValidityLikelihood(threshold=0.2, noise=0.1), cls=minimized)
+    """Validity is lost where the function rises above its limit."""
+    likelihood = FallingValidityLikelihood(threshold=0.2, noise=0.1)
+    model = known_model(Validity([1], index=[0]), likelihood)
     found = threshold(model, tensor([[0.4, 0.0]]), 0.5, dim=1, bounds=(1.0, 0.0))
     torch.testing.assert_close(found.median, tensor([0.5 - 0.3 * 0.4 + 0.2 / 4]), rtol=0, atol=4e-3)
 
@@ -205,18 +206,16 @@ def test_ensemble_takes_draws_of_all_members(labels):
     assert ends[0] <= both.median <= ends[1]
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-def test_psychometric_function_is_the_probability_of_validity(minimize):
+@pytest.mark.parametrize("of_validity", [ValidityLikelihood, FallingValidityLikelihood])
+def test_psychometric_function_is_the_probability_of_validity(of_validity):
     X = tensor([[0.1], [0.5], [0.8]])
-    likelihood = ValidityLikelihood(threshold=0.3, noise=0.2)
-    model = type("Model", (SkewGP,), {"minimize": minimize})(
-        X, Validity([1, 0, 1]), likelihood=likelihood, draw_settings=SETTINGS
-    )
+    likelihood = of_validity(threshold=0.3, noise=0.2)
+    model = SkewGP(X, Validity([1, 0, 1]), likelihood=likelihood, draw_settings=SETTINGS)
     function = PsychometricFunction.of(model)
     posterior = model.latent_posterior(X)
     p = function(posterior.component_means, posterior.gaussian_variance.unsqueeze(-1)).mean(-1)
     torch.testing.assert_close(p, LogProbabilityOfValidity(model)(X.unsqueeze(-2)).exp())
-    assert function.sign == (-1 if minimize else 1)
+    assert function.sign == (1 if of_validity is ValidityLikelihood else -1)
     at = function.latent_level(0.8)
     torch.testing.assert_close(function(at), tensor(0.8), check_dtype=False)
     assert (function(at + function.sign * 0.1) > 0.8).all()

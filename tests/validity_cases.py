@@ -8,10 +8,19 @@ from botorch.models.transforms.outcome import Standardize
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Numeric, Validity
+from botorch_skewgp.rows import Reading
 
 POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 VALUES = POINTS.sum(-1)
 WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
+
+
+class FallingValidityLikelihood(ValidityLikelihood):
+    """Experiments are valid where the latent function is below the threshold."""
+
+    def reading(self, *args, **kwargs) -> Reading:
+        rising = super().reading(*args, **kwargs)
+        return Reading(-rising.weight, -rising.cutpoints, rising.noise, slips=rising.slips)
 
 
 def make_model(observations, **options) -> SkewGP:

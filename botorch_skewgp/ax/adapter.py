@@ -76,7 +76,6 @@ class SkewGPAdapter(TorchAdapter):
         self.labels = (*binary_metrics, validity_metric)
         self._comparisons: list[Judgement] = []
         self._bounds: list[Bound] = []
-        self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
         self.learns_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
@@ -112,9 +111,8 @@ class SkewGPAdapter(TorchAdapter):
         if (comparisons, bounds) != (self._comparisons, self._bounds):
             self._last_experiment_data = None  # Ax does not compare these before it fits again
         self._comparisons, self._bounds = comparisons, bounds
-        experiment_data = self._with_every_trial(experiment_data, learns_failures=self.failures != "ignore")
-        self._has_validity = self.validity_metric in experiment_data.metric_signatures
-        if self._has_validity and self.validity_metric not in self._experiment.metrics:
+        experiment_data = self._with_every_trial(experiment_data)
+        if self.validity_metric in experiment_data.metric_signatures and self.validity_metric not in metrics:
             self._experiment.add_metric(ValidityMetric(name=self.validity_metric, lower_is_better=False))
         return experiment_data
 
@@ -123,7 +121,7 @@ class SkewGPAdapter(TorchAdapter):
     ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
         """Add the data of the fit, not later ones: those may be of a kind without parameters in the model."""
         if not self.learns_objective:
-            cv_training_data = self._with_every_trial(cv_training_data, learns_failures=self._has_validity)
+            cv_training_data = self._with_every_trial(cv_training_data)
         return super()._transform_inputs_for_cv(cv_training_data, *args, **kwargs)
 
     def _cross_validate(self, *args: Any, **kwargs: Any) -> list[ObservationData]:
@@ -136,12 +134,12 @@ class SkewGPAdapter(TorchAdapter):
             predictions.append(ObservationData(metric_signatures=names, means=entry.means[keep], covariance=covariance))
         return predictions
 
-    def _with_every_trial(self, experiment_data: ExperimentData, learns_failures: bool) -> ExperimentData:
+    def _with_every_trial(self, experiment_data: ExperimentData) -> ExperimentData:
         return with_every_trial(
             self._experiment,
             experiment_data,
             objectives=self._objectives(),
-            validity=self.validity_metric if learns_failures else None,
+            validity=None if self.failures == "ignore" else self.validity_metric,
             labels=self.labels,
             comparisons=self._comparisons,
             bounds=self._bounds,

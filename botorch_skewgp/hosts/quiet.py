@@ -11,7 +11,7 @@ from botorch.acquisition.multi_objective import logei
 from botorch.exceptions.warnings import BadInitialCandidatesWarning, BotorchWarning, OptimizationWarning
 from scipy.optimize import OptimizeWarning
 
-ATTEMPTED = "_load_attempted"  # BoTorch's own flag; former versions have neither flag nor kernel
+ATTEMPTED = "_load_attempted"  # BoTorch's own flag
 _turn = threading.RLock()
 
 
@@ -36,9 +36,6 @@ def without_compilation() -> Iterator[None]:
     """Keep BoTorch from compiling a kernel for several objectives, which takes silent minutes, and for ever behind the
     lock of a killed process. The values are the same without it; a kernel that is already loaded is used.
     """
-    if not hasattr(logei, ATTEMPTED):
-        yield
-        return
     with _turn:  # one thread at a time, or the flag of another would be restored
         before = getattr(logei, ATTEMPTED)
         setattr(logei, ATTEMPTED, True)

@@ -185,10 +185,6 @@ class RowLikelihood(JudgedLikelihood):
             function_dist = SkewGPPosterior.from_gaussian(function_dist)
         return self._predict(function_dist, scale)
 
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        """As `marginal` under minimisation, where the outcomes of some kinds flip, see `Observation.reversed`."""
-        return self._predict(posterior, scale)
-
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
         around = self.around_judge()

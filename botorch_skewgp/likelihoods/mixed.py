@@ -143,15 +143,8 @@ class MixedLikelihood(RowLikelihood):
         return [likelihood(function_samples, *args, **kwargs) for likelihood in self._predicting]
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Predictions:
-        return self._by_kind(lambda part: part(posterior, scale=scale))
-
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Predictions:
-        """Those of every kind."""
-        return self._by_kind(lambda part: part.reversed_marginal(posterior, scale))
-
-    def _by_kind(self, predict: Callable[[RowLikelihood], Any]) -> Predictions:
         parts = self._predicting
-        return Predictions([part.observation_types for part in parts], [predict(part) for part in parts])
+        return Predictions([part.observation_types for part in parts], [part(posterior, scale=scale) for part in parts])
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
         """The new observation of the first likelihood."""

@@ -265,7 +265,3 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         if (slips := self._slips(1, probabilities)) is not None:
             probabilities = (1 - slips) * probabilities + slips * available / available.sum(-1, keepdim=True)
         return Categorical(probs=probabilities)
-
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        """The lower item wins, and the lowest is chosen."""
-        return self.marginal(posterior.scalarize(posterior.mean.new_tensor([-1.0])), scale=scale)

@@ -15,7 +15,6 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
-from torch.distributions import Bernoulli
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
@@ -24,7 +23,6 @@ from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParamet
 from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
 from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
 from botorch_skewgp.warpings.parameters import register_named_prior
 
@@ -187,7 +185,3 @@ class ValidityLikelihood(NoisyValueLikelihood):
     def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and whether it is valid."""
         return observation.index.unsqueeze(-1), observation.valid.long()
-
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
-        """Valid below the threshold."""
-        return Bernoulli(probs=1 - self.marginal(posterior, scale=scale).probs)

@@ -14,17 +14,14 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
-from torch.distributions import Categorical
 
-from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, LEVEL_GAP
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Ranking, Tie, Vote
-from botorch_skewgp.observations.duels import BUTTONS, check_buttons, reverse_button
+from botorch_skewgp.observations.duels import BUTTONS, check_buttons
 from botorch_skewgp.observations.observation import Kind
-from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
 
 # Cells of the difference between -width and width, and of the average between the two thresholds, for each of BUTTONS.
@@ -143,11 +140,3 @@ class VoteLikelihood(PreferenceLikelihood):
             ),
         )
         return rows.weighted(None if count is None else count.to(answer.device)[answer])
-
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        """The lower item wins, and high items are bad."""
-        if posterior.num_points != 2:
-            return super().reversed_marginal(posterior, scale)
-        probabilities = RowLikelihood.marginal(self, posterior, scale=scale).probs
-        turned = check_buttons([reverse_button(button) for button in self.buttons])
-        return Categorical(probs=probabilities[..., [self.buttons.index(reverse_button(button)) for button in turned]])

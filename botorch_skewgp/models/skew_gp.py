@@ -90,7 +90,6 @@ class SkewGP(ConditioningMixin):
 
     _supports_cache_root = False
     _supports_batched_models = False
-    minimize = False  # subclasses may minimise
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:

@@ -64,8 +64,6 @@ class Preference(Duel):
     strength: Tensor | None = None
     num_strengths: int | None = None
 
-    turns_round: ClassVar[bool] = True
-
     def _check(self) -> None:
         super()._check()
         if self.strength is None:
@@ -163,7 +161,6 @@ class Vote(Duel):
     answers: Tensor | Sequence[str]
     buttons: tuple[str, ...] = None  # type: ignore[assignment]  # set when built
 
-    turns_round: ClassVar[bool] = True
     tells_level: ClassVar[bool] = True
 
     def _check(self) -> None:
@@ -195,13 +192,8 @@ class Vote(Duel):
     def reversed(self) -> Self:
         """The other item wins, and bad becomes good."""
         answers = torch.tensor(REVERSED, device=self._codes.device)[self._codes]
-        buttons = check_buttons([reverse_button(button) for button in self.buttons])
+        buttons = check_buttons([BUTTONS[REVERSED[BUTTONS.index(button)]] for button in self.buttons])
         return self._with({"answers": answers, "buttons": buttons})
-
-
-def reverse_button(button: str) -> str:
-    """The button of the same meaning under minimisation."""
-    return BUTTONS[REVERSED[BUTTONS.index(button)]]
 
 
 def check_buttons(buttons: Any) -> tuple[str, ...]:

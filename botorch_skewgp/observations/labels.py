@@ -73,7 +73,6 @@ class Validity(Countable):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     tells_validity: ClassVar[bool] = True
-    turns_round: ClassVar[bool] = True
 
     def _check(self) -> None:
         valid = as_flags(self.valid, "valid")
@@ -82,10 +81,6 @@ class Validity(Countable):
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each success and a no for each failure."""
         return Mark(self.index[self.valid], "valid", "yes"), Mark(self.index[~self.valid], "not valid", "no")
-
-    def reversed(self) -> Validity:
-        """Failures are above the threshold."""
-        return self._with({"valid": ~self.valid})
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,6 @@ class Observation:
         points_per_observation: The minimum number of points of an observation.
         takes_more_points: Whether an observation may have more points.
         tells_validity: Whether the outcome is that an experiment worked or failed.
-        turns_round: Whether outcomes flip under minimisation, see `reversed`.
         tells_level: Whether an observation of several points also informs about their level.
         tells_values: Whether it informs about values or differences of the latent function; default kernels ignore
             other kinds, such as slopes.
@@ -135,7 +134,6 @@ class Observation:
     points_per_observation: ClassVar[int] = 1
     takes_more_points: ClassVar[bool] = False
     tells_validity: ClassVar[bool] = False
-    turns_round: ClassVar[bool] = False
     tells_level: ClassVar[bool] = False
     tells_values: ClassVar[bool] = True
 
@@ -187,7 +185,7 @@ class Observation:
         return self._with({"judge": torch.full((self.num_answers,), judge, device=index.device)})
 
     def reversed(self) -> Observation:
-        """The observations under minimisation: judgements (preferences, validity) flip, measurements stay the same."""
+        """The observations where low values are good: points judged against each other turn round, others stay."""
         return self
 
     def _set(self, **values: Any) -> None:

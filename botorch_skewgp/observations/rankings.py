@@ -20,7 +20,6 @@ class Order(Countable):
     index_field: ClassVar[str] = "options"
     points_per_observation: ClassVar[int] = 2
     takes_more_points: ClassVar[bool] = True
-    turns_round: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
 
 

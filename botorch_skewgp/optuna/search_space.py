@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
@@ -73,19 +72,16 @@ def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribu
     """The parameters that all completed trials have, with the same distributions and more than one value; those of
     failed and pruned trials as long as none was completed, and of running ones, which may have been compared, before.
     """
-    if not any(entry.state == TrialState.COMPLETE for entry in trials):
-        told = [entry for entry in trials if entry.distributions]
-        ended = [entry for entry in told if entry.state in (TrialState.FAIL, TrialState.PRUNED)]
-        trials = ended or [entry for entry in told if entry.state == TrialState.RUNNING]
-        names = {name for entry in trials for name in entry.distributions}
-        first = trials[0].distributions if trials else {}
-        return {
-            name: first[name]
-            for name in sorted(names & set(first))
-            if not first[name].single() and all(e.distributions.get(name) == first[name] for e in trials)
-        }
-    space = intersection_search_space(list(trials))
-    return {name: distribution for name, distribution in space.items() if not distribution.single()}
+    told = [entry for entry in trials if entry.distributions]
+    completed = [entry for entry in trials if entry.state == TrialState.COMPLETE]
+    ended = [entry for entry in told if entry.state in (TrialState.FAIL, TrialState.PRUNED)]
+    known = completed or ended or [entry for entry in told if entry.state == TrialState.RUNNING]
+    first = sorted(known[0].distributions.items()) if known else []
+    return {
+        name: distribution
+        for name, distribution in first
+        if not distribution.single() and all(entry.distributions.get(name) == distribution for entry in known)
+    }
 
 
 def _cell(distribution: Number) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
+from validity_cases import FallingValidityLikelihood
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -38,12 +39,6 @@ REFERENCE = torch.rand(11, 2, generator=torch.Generator().manual_seed(4), dtype=
 GUESSES = {"guess": 0.35 / 0.9, "slip": 0.1}  # P(yes) is between 0.4 and 0.95
 
 
-class Minimized(SkewGP):
-    """A model of which low values are good, so that they are the valid ones."""
-
-    minimize = True
-
-
 labels = partial(make_model, Binary(LABELS))
 validity = partial(make_model, Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.5, noise=0.2))
 ties = partial(make_model, [Preference(PAIRS[:4]), Tie(PAIRS[4:])])
@@ -61,7 +56,7 @@ LABELLED = {
     "little noise": partial(labels, likelihood=ProbitLikelihood(noise=0.02)),
     "guesses": partial(labels, likelihood=ProbitLikelihood(**GUESSES)),
     "validity": validity,
-    "low is valid": partial(validity, of=Minimized),
+    "low is valid": partial(validity, likelihood=FallingValidityLikelihood(threshold=0.5, noise=0.2)),
 }
 SLIPS = {"slips": partial(ties, likelihood=PreferenceLikelihood(0.3, tie_width=0.6, ties_allowed=True, slip=0.1))}
 every = pytest.mark.parametrize("kind", KINDS)
@@ -232,7 +227,7 @@ def test_information_at_points_by_monte_carlo(target, name, generator):
             told = torch.multinomial(other, 1, generator=generator).squeeze(-1)
             acquisition = PredictiveInformation(model, z if k == 1 else z.unsqueeze(0))
         else:
-            told = (other[:, 0 if model.minimize else 1] >= LEVEL).long()
+            told = (other[:, 1] >= LEVEL).long()
             acquisition = LevelSetInformation(model, LEVEL, z)
         expected, error = mutual_information(torch.multinomial(p, 1, generator=generator).squeeze(-1), told)
         value = acquisition(x.unsqueeze(0)).item()

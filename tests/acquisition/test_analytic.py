@@ -274,9 +274,7 @@ def test_validity_beside_numbers(outcome_transform, generator):
 
 
 class Cold(Observation):
-    """Whether a point is cold: `-2 (f + v) > 1`; where low values are good, whether it is not."""
-
-    turns_round = True
+    """Whether a point is cold: `-2 (f + v) > 1`."""
 
 
 class ColdLikelihood(RowLikelihood):
@@ -286,15 +284,13 @@ class ColdLikelihood(RowLikelihood):
         return Reading(like.new_tensor([[-2.0]]), like.new_tensor([[1.0]]), like.new_tensor([0.3]))
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-def test_validity_of_a_kind_of_the_users(minimize, generator):
+def test_validity_of_a_kind_of_the_users(generator):
     of_points = make_model(
         Numeric((POINTS[:, 0] - 0.4) / 0.3), likelihood=MixedLikelihood(NumericLikelihood(), ColdLikelihood())
     )
-    of_points.minimize = minimize
     X = points(generator, 5)
     cold = of_points.latent_posterior(X).add_noise(torch.tensor([0.3])).cdf(torch.tensor(-0.5)).flatten()
-    torch.testing.assert_close(LogProbabilityOfValidity(of_points)(X).exp(), 1 - cold if minimize else cold)
+    torch.testing.assert_close(LogProbabilityOfValidity(of_points)(X).exp(), cold)
     torch.testing.assert_close(of_points.likelihood.for_kind(Cold)(of_points.latent_posterior(X)).probs.flatten(), cold)
 
 
@@ -312,7 +308,7 @@ def test_validity_of_fantasies_with_different_outcomes(binary, generator):
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
-    far = PsychometricFunction(Reading.at_point(torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)), 1)
+    far = PsychometricFunction(Reading.at_point(torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)))
     monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_functions", lambda model: [(binary, far)])
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)

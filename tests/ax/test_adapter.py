@@ -176,4 +176,5 @@ def test_every_attempt_at_a_trial_has_a_seed_of_its_own(monkeypatch):
         adapter.gen(n=1, model_gen_options=options)
     client.attach_trial({"x": 0.7})
     adapter.gen(n=1, model_gen_options=options)
-    assert len(set(seeds)) == 4
+    fitted_adapter(with_three_metrics(None, failures="ignore", seed=1)).gen(n=1, model_gen_options=options)
+    assert len(set(seeds)) == 5

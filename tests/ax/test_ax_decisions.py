@@ -8,6 +8,7 @@ pytest.importorskip("ax")
 
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.arm import Arm
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import UserInputError
 from ax_cases import GENERATES, new_client, node_of, small_strategy, snapshot, with_trials
@@ -85,14 +86,21 @@ def test_pairs_beside_numbers_and_a_constraint(space):
 
 
 def test_tried_arms_are_asked_about_again_the_best_and_those_compared_least_often():
-    only = ChoiceParameterConfig(name="choice", parameter_type="str", values=["a", "b", "c"], is_ordered=False)
-    client = new_client(objective="taste", parameters=[only], initialization_budget=9)
-    failed = [client.attach_trial({"choice": value}) for value in "ab"]
-    for index in failed:
-        client.mark_trial_failed(index)
+    four, three = (
+        ChoiceParameterConfig(name="choice", parameter_type="str", values=list(values), is_ordered=False)
+        for values in ("abcd", "abc")
+    )
+    client = new_client(objective="taste", parameters=[four], initialization_budget=9)
+    for value in "ab":
+        client.mark_trial_failed(client.attach_trial({"choice": value}))
+    trial = client._experiment.new_batch_trial()
+    trial.add_arms_and_weights([Arm({"choice": value}) for value in "cd"])
+    trial.mark_running(no_runner_required=True)
+    for name in ("2_0", "2_1"):
+        trial.mark_arm_abandoned(name)
     with pytest.raises(UserInputError, match="no second point to compare with"):
         get_next_pair(client)
-    client = new_client(objective="taste", parameters=[only], initialization_budget=9)
+    client = new_client(objective="taste", parameters=[three], initialization_budget=9)
     for value in "abc":
         client.attach_trial({"choice": value})
     _, arms = get_next_pair(client)

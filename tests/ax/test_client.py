@@ -1,5 +1,8 @@
 """Loops through Ax's `Client`, and what it reports."""
 
+import json
+import math
+
 import pytest
 
 pytest.importorskip("ax")
@@ -7,6 +10,9 @@ pytest.importorskip("ax")
 from ax.adapter.cross_validation import cross_validate
 from ax.api.configs import RangeParameterConfig
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
+from ax.storage.json_store.decoder import object_from_json
+from ax.storage.json_store.encoder import object_to_json
+from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 from ax_cases import GENERATES, new_client, next_trial, node_of, with_trials
 from botorch.acquisition import qUpperConfidenceBound
 
@@ -14,7 +20,9 @@ from botorch_skewgp.ax import (
     attach_comparison,
     get_best_arm,
     skewgp_generation_strategy,
+    transformed_generation_strategy,
 )
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 
 pytestmark = GENERATES
 
@@ -80,25 +88,59 @@ def test_an_exhausted_search_space(monkeypatch):
     assert len(client._experiment.trials) == 5
 
 
+SKEWGP, TRANSFORMED = skewgp_generation_strategy, transformed_generation_strategy
+
+
 @pytest.mark.parametrize(
-    ("kwargs", "match"),
+    ("strategy", "kwargs", "match"),
     [
-        ({"feasibility_threshold": 1.0}, "feasibility_threshold must be strictly between 0 and 1; got 1"),
-        ({"acquisition_options": {"beta": 1.0}}, "acquisition_options need an acquisition"),
-        ({"binary_metrics": "works"}, r"binary_metrics must be a list of names; write \['works'\] for a single one"),
-        ({"feasibility_threshold": "a"}, "feasibility_threshold must be a finite number; got 'a'"),
-        ({"validity_metric": None}, "validity_metric must be the name of a metric; got None"),
-        ({"binary_metrics": [1]}, r"binary_metrics must be a list of names; got \[1\]"),
-        ({"binary_metrics": 1}, "binary_metrics must be a list of names; got 1"),
-        ({"acquisition": []}, r"cannot construct a \[\]"),
-        ({"acquisition": qUpperConfidenceBound, "acquisition_options": [1]}, "acquisition_options must be arguments"),
-        ({"torch_device": "x"}, "torch_device must be a device of torch, such as 'cuda'; got 'x'"),
-        ({"acquisition": "qKnowledgeGradient"}, "cannot construct a qKnowledgeGradient"),
+        (SKEWGP, {"feasibility_threshold": 1.0}, "feasibility_threshold must be strictly between 0 and 1; got 1"),
+        (SKEWGP, {"acquisition_options": {"beta": 1.0}}, "acquisition_options need an acquisition"),
+        (SKEWGP, {"binary_metrics": "works"}, r"binary_metrics must be a list of names; write \['works'\]"),
+        (SKEWGP, {"feasibility_threshold": "a"}, "feasibility_threshold must be a finite number; got 'a'"),
+        (SKEWGP, {"validity_metric": None}, "validity_metric must be the name of a metric; got None"),
+        (SKEWGP, {"binary_metrics": [1]}, r"binary_metrics must be a list of names; got \[1\]"),
+        (SKEWGP, {"binary_metrics": 1}, "binary_metrics must be a list of names; got 1"),
+        (SKEWGP, {"acquisition": []}, r"cannot construct a \[\]"),
+        (SKEWGP, {"acquisition": qUpperConfidenceBound, "acquisition_options": [1]}, "must be arguments by name"),
+        (SKEWGP, {"torch_device": "x"}, "torch_device must be a device of torch, such as 'cuda'; got 'x'"),
+        (SKEWGP, {"acquisition": "qKnowledgeGradient"}, "cannot construct a qKnowledgeGradient"),
+        (TRANSFORMED, {"initialization_budget": 3}, "at least 4; got 3"),
+        (TRANSFORMED, {"initialization_budget": 4.5}, "integer of at least 4; got 4.5"),
+        (TRANSFORMED, {"seed": "x"}, "seed must be an integer"),
+        (TRANSFORMED, {"model_options": ["a"]}, "model_options must be a dictionary"),
     ],
 )
-def test_arguments_of_the_strategy(kwargs, match):
+def test_arguments_of_strategies(strategy, kwargs, match):
     with pytest.raises(UserInputError, match=match):
-        skewgp_generation_strategy(**kwargs)
+        strategy(**kwargs)
+
+
+# Transformed processes
+
+
+@pytest.mark.slow
+def test_a_loop_of_transformed_processes_on_an_exponential_outcome():
+    client = new_client()
+    options = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 2}
+    client.set_generation_strategy(transformed_generation_strategy(4, model_options=options))
+    for _ in range(6):
+        index, parameters = next_trial(client)
+        client.complete_trial(index, {"loss": math.exp(abs(10 * parameters["x"] - 3.0))})
+    (prediction,) = client.predict([{"x": 0.35}])
+    mean, deviation = prediction["loss"]
+    assert math.isfinite(mean)
+    assert deviation > 0
+    assert abs(client.get_best_parameterization()[0]["x"] - 0.3) < 0.25
+    assert [node_of(client, index) for index in range(6)] == ["Sobol"] * 4 + ["Transformed"] * 2
+
+
+def test_a_strategy_of_transformed_processes_is_stored_and_loaded():
+    strategy = transformed_generation_strategy(4, model_options={"num_nodes": 16})
+    (spec,) = strategy.nodes_by_name["Transformed"].generator_specs
+    assert spec.generator_kwargs["acquisition_class"] is SkewGPAcquisition
+    stored = object_to_json(strategy, encoder_registry=CORE_ENCODER_REGISTRY)
+    assert object_from_json(json.loads(json.dumps(stored))) == strategy
 
 
 # Search spaces

@@ -17,7 +17,7 @@ from ax_cases import datasets, fitted_adapter, new_client, observations, with_tr
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair, recorded_comparisons
 from botorch_skewgp.ax.data import ObservationDataset, objective_is_known, with_every_trial
-from botorch_skewgp.observations import Numeric, Preference, Tie
+from botorch_skewgp.observations import GradedPreference, Numeric, Preference, Tie
 
 NAN = math.nan
 
@@ -116,17 +116,16 @@ def test_an_objective_without_a_finite_number_is_named():
 
 
 def test_equality_of_datasets():
-    X, duel = torch.tensor([[0.0], [0.1], [0.2]], dtype=torch.float64), Preference([[0, 2]])
+    duel = Preference([[0, 2]])
 
-    def make(third=NAN, told=duel, noise=None, kinds=(Numeric, Preference), minimize=False):
+    def make(third=NAN, told=duel, noise=None, kinds=(Numeric, Preference), x=0.2, **kwargs):
+        options = {"feature_names": ["x"], "outcome_names": ["loss"], "group_indices": torch.tensor([0, 1, 2])} | kwargs
         return ObservationDataset(
-            X,
+            torch.tensor([[0.0], [0.1], [x]], dtype=torch.float64),
             torch.tensor([[1.0], [2.0], [third]], dtype=torch.float64),
-            feature_names=["x"],
-            outcome_names=["loss"],
             observations=[Numeric(torch.tensor([1.0, 2.0]), noise, index=[0, 1]), told],
             kinds=kinds,
-            minimize=minimize,
+            **options,
         )
 
     assert make() == make() != "something else"
@@ -137,9 +136,15 @@ def test_equality_of_datasets():
         {"noise": 0.1},
         {"kinds": (Numeric, Preference, Tie)},
         {"minimize": True},
+        {"x": 0.3},
+        {"group_indices": torch.tensor([0, 1, 1])},
+        {"feature_names": ["y"]},
+        {"outcome_names": ["other"]},
     ]
     for change in changes:
         assert make(**change) != make(), change
+    much, graded = (kind([[0, 2]], strength=[1], num_strengths=2) for kind in (Preference, GradedPreference))
+    assert make(told=much) != make(told=graded)
 
 
 @pytest.mark.parametrize("how", ["mark_trial_failed", "mark_trial_abandoned"])

@@ -192,19 +192,6 @@ def test_defaults():
     assert isinstance(SkewGP(X, [Binary([1]), Vote(PAIR, ["tie"])]).likelihood.for_kind(Vote), VoteLikelihood)
 
 
-def test_votes_turn_round_where_low_values_are_good():
-    likelihood, turned = votes(BUTTONS[:4]), Vote(PAIR, ["both bad"]).reversed()
-    assert turned.buttons == ("first", "second", "tie", "both good")
-    there = VoteLikelihood(turned.buttons, -THRESHOLD - LEVEL_GAP, level_gap=LEVEL_GAP, noise=NOISE, tie_width=WIDTH)
-    posterior = model_of([], likelihood).latent_posterior(X)
-    probabilities = there.reversed_marginal(
-        posterior.scalarize(X.new_tensor([-1.0])), model_of([], there).outcome_scale
-    )
-    # a bad item of -f has f above the upper of the mirrored thresholds; one threshold each, mirrored
-    mirrored = VoteLikelihood(BUTTONS[:4], THRESHOLD, level_gap=LEVEL_GAP, noise=NOISE, tie_width=WIDTH)
-    assert torch.allclose(probabilities.probs, mirrored(posterior).probs, atol=6e-3)
-
-
 def test_what_a_likelihood_does_not_know():
     with pytest.raises(InputDataError, match=r"answers have 3 strengths, the likelihood 1; give PreferenceLikelihood"):
         SkewGP(X, Preference(PAIR, [2]), likelihood=PreferenceLikelihood())

@@ -13,14 +13,12 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     OrdinalLikelihood,
-    OutcomeScale,
     PreferenceLikelihood,
     ProbitLikelihood,
     RowLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.observations import Binary, Choice, LabelPreference, Observation, Ordinal, Preference, Validity
-from botorch_skewgp.posteriors import SkewGPPosterior
 
 N = 50_000
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
@@ -121,10 +119,3 @@ def test_under_a_gaussian(name, generator):
         distribution = MultivariateNormal(mean, root @ root.mT)
     f = mean + torch.randn(N, q, dtype=torch.float64, generator=generator) @ root.mT
     assert_near(case.likelihood(distribution), shares(case, f, generator), 0.01 if len(f) and q > 2 else 1e-6)
-
-
-def test_where_low_values_are_good_what_is_below_the_threshold_is_valid():
-    likelihood, like = CASES["validity"].likelihood, torch.zeros(2, dtype=torch.float64)
-    posterior = SkewGPPosterior.from_gaussian(MultivariateNormal(like, torch.eye(2, dtype=torch.float64)))
-    turned = likelihood.reversed_marginal(posterior, OutcomeScale())
-    torch.testing.assert_close(turned.probs, 1 - likelihood(posterior).probs)

@@ -167,6 +167,7 @@ def test_failures_that_are_ignored_and_trials_that_are_left_out():
     report_choice(study, 0, [1, 2])
     data = read_study(study, SPACE, failures="ignore")
     assert of(data, "trials") == [0, 1, 2]  # a failed trial keeps its choices
+    assert of(data, "valid") == [1, 1, NONE]
     assert told(data) == {"Choice": [(0, 1, 2)]}
 
 
