@@ -80,7 +80,7 @@ def test_any_entries_are_read_or_told_and_can_be_taken_back(make, judgements, bo
     said = host.entries()
     host.clean()
     records._warn_once.cache_clear()
-    assert all(re.match(r"(Constraint '.*'|retry_history) of trial", text, re.DOTALL) for text in told(host.entries))
+    assert all(re.match(r"(Constraint ['\"].*|retry_history) of trial", text, re.DOTALL) for text in told(host.entries))
     assert host.entries() == said
 
 
