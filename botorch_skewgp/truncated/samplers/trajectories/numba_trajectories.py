@@ -294,6 +294,8 @@ class NumbaTrajectories:
             counts[chain], excess = self._kernel(start[chain], every[:, chain], *work, *self._arguments)
             return float(excess)
 
-        with ThreadPoolExecutor(max(1, min(torch.get_num_threads(), chains))) as pool:
-            excess = max(pool.map(run, range(chains)), default=0.0)
-        return moves.to(velocities), counts, excess
+        threads = min(torch.get_num_threads(), chains)
+        if threads <= 1:
+            return moves.to(velocities), counts, max(map(run, range(chains)), default=0.0)
+        with ThreadPoolExecutor(threads) as pool:
+            return moves.to(velocities), counts, max(pool.map(run, range(chains)))
