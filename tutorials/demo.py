@@ -24,7 +24,6 @@ from botorch.utils.sampling import draw_sobol_samples
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
-from tqdm import tqdm
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
@@ -96,8 +95,7 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
     best = recommend(model)[0].squeeze(0)
     regrets = [regret(utility, best)]
 
-    progress = tqdm(range(num_initial + 1, num_duels + 1), initial=num_initial, total=num_duels, desc="duels")
-    for count in progress:
+    for count in range(num_initial + 1, num_duels + 1):
         pair, _ = next_pair(model, bounds, num_restarts=4, raw_samples=128)
         duels.points = torch.cat([duels.points, pair])
         duels.add((len(duels.points) - 2, len(duels.points) - 1), judge.duel(pair))
@@ -106,7 +104,7 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
         best = recommend(model)[0].squeeze(0)
         regrets.append(regret(utility, best))
         if count % 10 == 0:
-            progress.write(f"{count:4d} duels: {describe(utility, best)}")
+            print(f"{count:4d} duels: {describe(utility, best)}")
     return model, best, regrets
 
 
