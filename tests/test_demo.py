@@ -1,7 +1,10 @@
 """What is wrong with the demonstration's options is said before the first duel."""
 
+import ast
 import importlib.util
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,15 @@ def demo(monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "run", lambda *args: pytest.fail("the duels have begun"))
     return module
+
+
+def test_it_imports_what_it_is_installed_with():
+    project = tomllib.loads((SCRIPT.parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    installed = {re.split("[<>=]", entry)[0] for entry in project["dependencies"] + extras["fast"] + extras["plot"]}
+    nodes = [node for node in ast.walk(ast.parse(SCRIPT.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
+    assert {name.partition(".")[0] for name in names} <= installed | sys.stdlib_module_names | {project["name"]}
 
 
 @pytest.mark.parametrize(
