@@ -290,6 +290,8 @@ def draw(
         values = functional(rows).transpose(0, 1)
         num_watched, values = values.shape[-1], _slowest(values)
         r_hat, bulk = diagnose(values)
+        if bool((rows[:, 0] == rows[:, -1]).all()):  # chains that have not left one start look constant
+            r_hat, bulk = torch.full_like(r_hat, torch.inf), torch.ones_like(bulk)
         autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
         allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
         flat_values = values.flatten(0, 1)

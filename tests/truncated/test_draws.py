@@ -23,7 +23,7 @@ from botorch_skewgp.truncated.draws import (
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
-from botorch_skewgp.truncated.samplers.sampler import RowSampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -280,6 +280,20 @@ def test_poor_draws_are_reported():
     assert draws.thinning == 2
     assert draws.effective_size.min() < 60
     assert issubclass(PoorDrawsWarning, SkewGPWarning)
+
+
+class Still(RowSampler):
+    """A sampler that does not move."""
+
+    def step(self, state, generator=None):
+        return state, SamplerInfo(torch.zeros(len(state.position)))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_chains_that_never_leave_their_start_are_poor(noise):
+    """Which all have in common where rows have no noise."""
+    with pytest.warns(PoorDrawsWarning, match="the largest R-hat inf"):
+        assert (draw(smooth_rows(5, noise), replace(SMALL, sampler=Still)).r_hat == INF).all()
 
 
 class Counting:
