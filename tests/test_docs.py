@@ -169,11 +169,13 @@ def test_references_of_docstrings_are_in_the_bibliography():
         assert defined <= known, f"references.bib lacks {defined - known} of {module.__name__}"
 
 
-def test_tests_that_the_page_on_checks_names_are_there():
+def test_tests_that_the_pages_name_are_there():
     names = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / "checks.md").read_text())
     assert len(names) > 40
     for path, name in names:
         assert f"def {name}(" in (ROOT / "tests" / path).read_text(), f"tests/{path} has no {name}"
+    pages = " ".join(page.read_text() for page in tables.pages())
+    assert [path for path in re.findall(r"`(tests/[\w/]+\.py)`", pages) if not (ROOT / path).exists()] == []
 
 
 WRITTEN = tables.pages()

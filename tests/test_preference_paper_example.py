@@ -15,12 +15,13 @@ import math
 from functools import cache
 from typing import NamedTuple
 
-import gpytorch
 import pytest
 import torch
+from botorch.models.pairwise_gp import PairwiseGP
 from scipy import stats
 from torch import Tensor
 
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Preference
@@ -107,14 +108,11 @@ def reference(case: str) -> Reference:
 @cache
 def model(case: str) -> SkewGP:
     variance, noise = CASES[case]
-    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
-    covar_module.initialize(outputscale=variance)
-    covar_module.base_kernel.initialize(lengthscale=LENGTHSCALE)
     return SkewGP(
         TRAIN_X,
         Preference(PAIRS),
         likelihood=PreferenceLikelihood(noise=noise),
-        covar_module=covar_module,
+        covar_module=rbf_kernel(variance, LENGTHSCALE),
         draw_settings=DrawSettings(num_draws=4096),
     ).eval()
 
@@ -160,3 +158,26 @@ def test_log_evidence(case):
     assert abs(ep - exact) < 0.01, (ep, exact)
     assert abs(float(bridge.value) - exact) < 3 * float(bridge.standard_error), (bridge, exact)
     assert float(bridge.standard_error) < 0.02
+
+
+@torch.no_grad()
+def errors_beside_reference(case: str, posterior, scale: float, generator: torch.Generator) -> tuple[float, float]:
+    """The largest errors of means, in standard deviations, and of logarithms of standard deviations."""
+    (mean, sd, _), _ = reference(case).errors(1.0, generator)
+    found = scale * posterior.mean.squeeze(-1), scale * posterior.variance.squeeze(-1).sqrt()
+    return float(((found[0] - mean) / sd).abs().max()), float((found[1] / sd).log().abs().max())
+
+
+def test_laplace_posterior_is_off_where_the_posterior_is_skewed_and_ours_is_not(generator):
+    """Of BoTorch, whose items' noise is 1, so utilities are divided by its standard deviation."""
+    first, second = CASES
+    laplace = {}
+    for case, (variance, noise) in CASES.items():
+        kernel = rbf_kernel(variance / noise, LENGTHSCALE)
+        posterior = PairwiseGP(TRAIN_X, PAIRS, covar_module=kernel).eval().posterior(TEST_X)
+        laplace[case] = errors_beside_reference(case, posterior, math.sqrt(noise), generator)
+    ours = errors_beside_reference(second, model(second).posterior(TEST_X), 1.0, generator)
+    assert max(laplace[first]) < 0.01, laplace  # the same model: what follows is the approximation's
+    assert laplace[second][0] == pytest.approx(1.09, abs=0.02), laplace  # as on the pages
+    assert laplace[second][1] > 0.1, laplace
+    assert max(ours) < 0.04, ours

@@ -146,10 +146,6 @@ class LatentModel(Model):
         """The posterior, which is in units of the latent function."""
         return self.posterior(X)
 
-    def condition_on_draws(self, *args: Any, **kwargs: Any) -> Any:
-        """Not for these models."""
-        raise NotImplementedError
-
 
 class Surrogate(LatentModel):
     """PairwiseGP as acquisition functions for duels take it.

@@ -3,9 +3,10 @@
 from itertools import product
 
 import pytest
+from botorch.acquisition import qSimpleRegret
 from contract_cases import KINDS, case
 from contract_checks import CHECKS, run
-from contract_registry import IMPOSSIBLE, botorch_classes, entries
+from contract_registry import IMPOSSIBLE, Entry, botorch_classes, entries, sampler
 
 ENTRIES = {entry.name: entry for entry in entries()}
 RISK_MEASURES = {"IndependentCVaR", "IndependentVaR", "MARS", "MultiOutputExpectation", "MultiOutputWorstCase", "MVaR"}
@@ -29,6 +30,35 @@ def test_no_class_of_botorch_is_forgotten():
 
 def test_names_are_unique():
     assert len(ENTRIES) == len(entries())
+
+
+FAULTS = {
+    "points downhill": lambda value, penalty: 2 * value.detach() - value,
+    "is lower at every evaluation": lambda value, penalty: value - penalty,
+    "mixes candidate sets": lambda value, penalty: value - value.mean() * len(value),
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "fault", "message"),
+    [
+        ("gradient", "points downhill", "central differences"),
+        ("optimise", "points downhill", "no better than"),
+        ("optimise", "is lower at every evaluation", "started from"),
+        ("repeat", "is lower at every evaluation", None),
+        ("t-batch", "mixes candidate sets", "not close"),
+    ],
+)
+def test_checks_can_fail(check, fault, message):
+    class Wrong(qSimpleRegret):
+        evaluations = 0.0
+
+        def forward(self, X):
+            self.evaluations += 1
+            return FAULTS[fault](super().forward(X), self.evaluations)
+
+    with pytest.raises(AssertionError, match=message):
+        run(check, Entry(Wrong, lambda c: Wrong(c.model, sampler=sampler())), case("preference"))
 
 
 def is_slow(name: str, check: str, kind: str) -> bool:
