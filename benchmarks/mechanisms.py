@@ -15,9 +15,9 @@ import torch
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from benchmarks._observations import best_first, duel_data, fitted, random_items, rbf_kernel
+from benchmarks._observations import best_first, fitted, random_items, rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
-from benchmarks.steps import best_pair
+from benchmarks.steps import best_pair, duel_model
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import PreferenceLikelihood
@@ -45,11 +45,6 @@ def _points(n: int) -> Tensor:
 
 def _utility(X: Tensor) -> Tensor:
     return torch.sin(5 * X[..., 0]) + 1.5 * torch.cos(4 * X[..., 1]) * X[..., 0]
-
-
-def _duels(m: int) -> SkewGP:
-    data = duel_data(m, 0.3, 6)
-    return SkewGP(data.X, Preference(data.pairs))
 
 
 def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
@@ -128,11 +123,11 @@ def _search(model: SkewGP) -> Measured:
 
 
 def _fit(m: int) -> Measured:
-    return lambda: fitted(_duels(m))
+    return lambda: fitted(duel_model(m))
 
 
 def _sampled(m: int) -> Measured:
-    mll = fit_skew_gp(_duels(m))
+    mll = fit_skew_gp(duel_model(m))
     return lambda: sample_hyperparameters(mll)
 
 
@@ -179,12 +174,12 @@ MECHANISMS = (
         lambda found: torch.zeros_like(found.mean, dtype=torch.bool),
         "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),
     Mechanism("the slowest functionals diagnosed", draws, "DIAGNOSED", 10**6, "300 duels, first posterior",
-        lambda: _first_posterior(_duels(300))),
+        lambda: _first_posterior(duel_model(300))),
     Mechanism("compiled trajectories", reflective_ess, "uses_numba", lambda *_: False,
-        "20 duels, first posterior", lambda: _first_posterior(_duels(20))),
+        "20 duels, first posterior", lambda: _first_posterior(duel_model(20))),
     Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
         property(lambda _: None),
-        "300 duels, 20 values and gradients of qEUBO", lambda: _search(_duels(300))),
+        "300 duels, 20 values and gradients of qEUBO", lambda: _search(duel_model(300))),
 )  # fmt: skip
 
 

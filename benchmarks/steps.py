@@ -184,7 +184,8 @@ CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
 # Hyperparameters sampled beside hyperparameters fitted
 
 
-def _duels(m: int, d: int) -> SkewGP:
+def duel_model(m: int, d: int = DIMENSION) -> SkewGP:
+    """A model of `m` duels."""
     data = duel_data(m, NOISE, d)
     return SkewGP(data.X, Preference(data.pairs))
 
@@ -203,8 +204,8 @@ def _numbers(n: int, d: int, relevant: int) -> SkewGP:
 
 
 SAMPLED: dict[str, Callable[[], SkewGP]] = {
-    "50 duels, 6 inputs": lambda: _duels(50, 6),
-    "15 duels, 2 inputs": lambda: _duels(15, 2),
+    "50 duels, 6 inputs": lambda: duel_model(50),
+    "15 duels, 2 inputs": lambda: duel_model(15, 2),
     "60 labels, 4 inputs": lambda: _labels(60, 4),
     "15 numbers, 10 inputs": lambda: _numbers(15, 10, relevant=2),
     "40 numbers, 20 inputs": lambda: _numbers(40, 20, relevant=3),

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from benchmarks._functions import find_utility
 from benchmarks._race import Cell, Group, Row, mean_and_error
-from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
+from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build, fit_options
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
@@ -42,7 +42,6 @@ NUM_DRAWS, NUM_SAMPLES = 512, 512  # of the posterior; of what bounds and inform
 FEW_SAMPLES, SOME_SAMPLES = 32, 128  # of what points are picked by for a closer look
 REFIT_EVERY = 20  # iterations between fits of hyperparameters; every fifth of the first ten
 MOST_STEPS = 50  # of a fit
-FIT_OPTIONS: dict[str, Any] = {"warning_handler": lambda _: True}
 REACH = {"rosenbrock5": 3.0, "levy2": 1.0}  # of the papers' domains, where BoTorch has others
 
 FLOOR = 1e-6  # of regrets whose logarithm is taken
@@ -94,7 +93,7 @@ class Fitter:
     ) -> None:
         self.model, self.likelihood, self.kernel = model, likelihood, kernel
         self.num_draws = 16 if smoke else NUM_DRAWS
-        self.options = {**FIT_OPTIONS, "optimizer_kwargs": {"options": {"maxiter": 1 if smoke else MOST_STEPS}}}
+        self.options: dict[str, Any] = fit_options(1 if smoke else MOST_STEPS)
         self.fitted: Model | None = None
         self.number = 0
 

@@ -142,7 +142,7 @@ def _check_pending_is_refused(acquisition: AcquisitionFunction, pending: Tensor)
 
 
 def check_optimise(entry: Entry, case: Case, q: int) -> None:
-    """`optimize_acqf` makes every restart better unless it starts where all is flat; in sequence it ends.
+    """`optimize_acqf` makes every restart better unless it starts where all is flat; in sequence, none worse.
 
     BoTorch runs L-BFGS-B for every restart on its own, with the value and gradient of a batch of restarts at once.
     """
@@ -152,21 +152,33 @@ def check_optimise(entry: Entry, case: Case, q: int) -> None:
         at_start = torch.cat([evaluate(acquisition, x) for x in start.split(1)])
     X, values = _optimise(entry, case, acquisition, q, batch_initial_conditions=start)
     assert X.shape == (2, q, entry.dim)
-    worse = at_start - values
-    assert (worse <= 1e-8 * (1 + at_start.abs())).all(), f"started from {at_start.tolist()}, got {values.tolist()}"
+    _assert_no_worse(values, at_start)
     start = start.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(evaluate(acquisition, start).sum(), start)
     flat = gradient.abs().amax((-1, -2)) < 1e-4  # L-BFGS-B stops at 1e-5
-    better = -worse > 1e-11 * (1 + at_start.abs())  # by more than rounding
+    better = values - at_start > 1e-11 * (1 + at_start.abs())  # by more than rounding
     assert (flat | better).all(), f"no better than {at_start.tolist()}"
     one_shot = isinstance(acquisition, OneShotAcquisitionFunction)
     if one_shot or entry.pending is None or 1 not in entry.sizes(case) or entry.reason("sequential", case):
         return
-    acquisition = build(entry, case)
-    generator = {"ic_generator": lambda acq_function, **_: candidates(entry, acq_function, 1)}
-    X, _ = _optimise(entry, case, acquisition, 2, sequential=True, **generator)
+    acquisition, best_starts = build(entry, case), list[Tensor]()
+
+    def starts(acq_function: AcquisitionFunction, **_: Any) -> Tensor:
+        X = candidates(entry, acq_function, 1)
+        with torch.no_grad():
+            best_starts.append(torch.cat([evaluate(acq_function, x) for x in X.split(1)]).amax())
+        return X
+
+    X, values = _optimise(entry, case, acquisition, 2, sequential=True, ic_generator=starts)
     assert X.shape == (2, entry.dim)
     assert acquisition.X_pending is None
+    _assert_no_worse(values, torch.stack(best_starts))
+
+
+def _assert_no_worse(values: Tensor, at_start: Tensor) -> None:
+    assert values.shape == at_start.shape
+    worse = at_start - values
+    assert (worse <= 1e-8 * (1 + at_start.abs())).all(), f"started from {at_start.tolist()}, got {values.tolist()}"
 
 
 def _optimise(
