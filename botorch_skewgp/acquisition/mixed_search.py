@@ -104,9 +104,9 @@ class MixedDomain:
             start += len(factor.values)
         return X[(point != X).any(-1)]
 
-    def spread(self, num_points: int, seed: int = 0) -> Tensor:
+    def spread(self, num_points: int) -> Tensor:
         """Points spread over the domain, `num_points x d`; the same ones whenever asked."""
-        return self.rounded(draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2))
+        return self.rounded(draw_sobol_samples(self.bounds, n=num_points, q=1, seed=0).squeeze(-2))
 
     def spread_evenly(self, num_points: int, generator: torch.Generator) -> Tensor:
         """Random points within the constraints, in which all combinations of few values come about equally often."""

@@ -5,6 +5,7 @@ A judge's tastes are the coefficients of the best linear approximation of the ut
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -192,11 +193,10 @@ def judge_summary(
         apart = slopes - slopes.mean((0, -1), keepdim=True)
     else:
         apart = of_judges[0][:, 1:] - of_judges[0][:, 1:].mean(-1, keepdim=True)
-    named = [entry.judge for entry in model.observations if entry.judge is not None]
-    counts = torch.tensor([sum(by.tolist().count(judge) for by in named) for judge in judges])  # "new" has none
+    answers = Counter(by for entry in model.observations if entry.judge is not None for by in entry.judge.tolist())
     return JudgeSummary(
         tuple(judges),
-        counts,
+        torch.tensor([answers[judge] for judge in judges]),  # "new" has none
         tastes.mean(0).mT,
         lower,
         upper,

@@ -91,7 +91,8 @@ def fitted_model(
 ) -> SkewGP:
     """A model of one function, with given hyperparameters or fitted, then from given ones on if there are any.
 
-    Of failures alone, of which a search wants probabilities, the posterior is that of expectation propagation.
+    Of failures and successes, of which a search wants probabilities, the posterior is that of expectation propagation;
+    of failures alone this is too broad to tell tried points from others.
     """
     model = SkewGP(
         known.X,
@@ -100,7 +101,7 @@ def fitted_model(
         covar_module=covar_module(space, known.observations),
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
-        approximation="ep" if all(entry.tells_validity for entry in known.observations) else None,
+        approximation="ep" if all(isinstance(e, Validity) and e.valid.any() for e in known.observations) else None,
     )
     own = parameters_to_vector(model.parameters())
     is_given = given is not None and len(given.values) == len(own)
@@ -164,9 +165,11 @@ class StudyModel:
         if self.objectives and len(baseline):
             terms.append(self._improvement(baseline, X_pending, seed))
         if self.validity is not None:
-            # where there is nothing else to tell pending points from others, they are taken to fail
-            lies = X_pending if not terms else X_pending[:0]
-            terms.append(LogProbabilityOfValidity(_believing_failures(self.validity, lies)))
+            validity = self.validity
+            if not terms and len(X_pending):  # nothing else tells these from other points: they are taken to fail
+                failures = Validity(torch.zeros(len(X_pending), dtype=torch.bool))
+                validity = validity.condition_on_observations(X_pending, failures)
+            terms.append(LogProbabilityOfValidity(validity))
         terms += [SkewLogProbabilityOfImprovement(model, best_f=0.0, maximize=False) for model in self.constraints]
         return WeightedImprovement(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
 
@@ -226,9 +229,3 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
         base = narrowed * categories
     scaled.base_kernel = base
     return scaled
-
-
-def _believing_failures(model: SkewGP, X: Tensor) -> SkewGP:
-    if not len(X):
-        return model
-    return model.condition_on_observations(X, Validity(torch.zeros(len(X), dtype=torch.bool)))

@@ -144,6 +144,14 @@ def get_skew_gp_sampler(
     return SobolQMCNormalSampler(sample_shape=sample_shape, seed=seed)
 
 
+def without_repetition(base_samples: Tensor, num_sample_dims: int) -> Tensor:
+    """The stored part of base samples, of size one along batch dimensions over which they are expanded."""
+    for dim in range(num_sample_dims, base_samples.ndim - 1):
+        if base_samples.stride(dim) == 0:
+            base_samples = base_samples.narrow(dim, 0, min(1, base_samples.shape[dim]))
+    return base_samples
+
+
 def check_one_value(posterior: Posterior, user: str) -> None:
     """Raise `UnsupportedError` for posteriors over more than one value."""
     shape = tuple(posterior._extended_shape())

@@ -24,7 +24,7 @@ from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
-from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
+from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior, without_repetition
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
@@ -264,10 +264,7 @@ class SkewGPPosterior(MixturePosterior):
 
     def _samples(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
         """The samples, `sample_shape x batch_shape x e`; first base samples pick draws, the others drive the noise."""
-        base_samples = base_samples.to(self._location)
-        for dim in range(num_sample_dims, base_samples.ndim - 1):
-            if base_samples.stride(dim) == 0:  # the same for the whole batch
-                base_samples = base_samples.narrow(dim, 0, min(1, base_samples.shape[dim]))
+        base_samples = without_repetition(base_samples.to(self._location), num_sample_dims)
         sample_shape = base_samples.shape[:num_sample_dims]
         event = sample_shape + self._batch_shape + self._location.shape[-1:]
         normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num_sample_dims:-1], event[-1])

@@ -116,7 +116,7 @@ class IntegratedProcess:
                 f"out, with {float(share):.1%} of the quadrature weight. Are points repeated, or the noise's prior too "
                 "low?",
                 QuadratureWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         sizes = nodes.log_weight.logsumexp(0)
         total = (nodes.sign * (nodes.log_weight - sizes).exp()).sum()  # of positive weights it is one

@@ -325,7 +325,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 f"The sum of leave-one-out log densities may be off by {result.standard_error:.2f}: without some "
                 f"outcomes few nodes count ({float(result.effective_number.min()):.1f} at least). Increase num_nodes.",
                 QuadratureWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return result
 
@@ -468,7 +468,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 "the parameters too poorly. Increase num_nodes, or use a warping with fewer parameters; after "
                 "condition_on_observations call set_train_data, which makes new nodes.",
                 QuadratureWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return self._quadrature
 

@@ -272,7 +272,7 @@ def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
             f"The sparse grid is around one of {len(modes)} modes, with {float(share):.0%} of the mass by Laplace's "
             'approximation. Use quadrature="sobol".',
             QuadratureWarning,
-            stacklevel=6,
+            stacklevel=8,
         )
     coarser = tuple(
         _grid(modes[0], below) for below in range(max(level - 2, 1), level)

@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior
+from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior, without_repetition
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -230,7 +230,7 @@ class TransformedTPosterior(MixturePosterior):
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
         choices = base_samples[..., :2]
         if self._probabilities.ndim == 1:
-            choices = _without_repetition(choices)  # acquisition functions repeat base samples over batches of points
+            choices = without_repetition(choices, len(sample_shape))  # as of acquisition functions
         node = self._pick(choices[..., 0])
         stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
         node, stretch = (x.expand(base_samples.shape[:-1]) for x in (node, stretch))  # sample_shape x batch_shape
@@ -297,11 +297,3 @@ class TransformedTPosterior(MixturePosterior):
             offset=float(offset) + weight * self._offset,
             weight=weight * self._weight,
         )
-
-
-def _without_repetition(x: Tensor) -> Tensor:
-    """The stored part of an expanded tensor, of size one along expanded dimensions."""
-    for dim, stride in enumerate(x.stride()):
-        if stride == 0:
-            x = x.narrow(dim, 0, 1)
-    return x

@@ -31,6 +31,16 @@ def test_where_only_failures_are_known_running_trials_are_taken_to_fail():
     assert alone(running.unsqueeze(0)) > beside(running.unsqueeze(0)) + 0.1
 
 
+def test_where_only_failures_are_known_a_failed_point_is_not_proposed_again():
+    study = optuna.create_study()
+    for x in (0.0, 0.2, 0.9):
+        study.tell(ask(study, x), state=TrialState.FAIL)
+    data = read(study)
+    acquisition = StudyModel(data, SPACE, Fits(0)).acquisition(0, data.X[:0])
+    new = acquisition(torch.tensor([[[0.55]]], dtype=torch.double))
+    assert (new > acquisition(data.X.unsqueeze(1)) + 1.0).all()
+
+
 def test_beside_a_bound_each_draw_of_the_rows_has_one_draw_of_the_best_value():
     study = optuna.create_study()
     for x in (0.0, 0.3, 0.6, 0.9):

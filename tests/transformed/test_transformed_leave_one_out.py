@@ -65,6 +65,7 @@ def test_a_sum_that_may_be_off_is_warned_of():
         "Probabilities of predictions",
         "The sum of leave-one-out log densities",
     ]
+    assert caught[-1].filename == __file__
 
 
 def test_the_only_outcome_that_differs_cannot_be_left_out():

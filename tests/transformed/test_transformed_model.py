@@ -84,8 +84,9 @@ def test_singular_nodes_are_left_out():
     kernel = BrokenBeyond(ard_num_dims=2)
     kernel.lengthscale = 0.4
     transformed = model("sinh-arcsinh", X, Y, covar_module=kernel, num_nodes=64)
-    with pytest.warns(QuadratureWarning, match=r"singular; they are left out, with [\d.]+% of"):
+    with pytest.warns(QuadratureWarning, match=r"singular; they are left out, with [\d.]+% of") as caught:
         transformed.posterior(TEST_X)
+    assert {warning.filename for warning in caught} == {__file__}
     lengthscales = transformed._space.at(transformed.weighted_nodes.u, "covar_module").lengthscale
     assert (lengthscales <= BrokenBeyond.threshold).all()
     assert transformed.posterior(TEST_X).median.isfinite().all()
