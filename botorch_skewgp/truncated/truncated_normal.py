@@ -2,7 +2,7 @@ r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -142,15 +142,14 @@ class TruncatedNormal:
 
     def select(self, index: Tensor) -> TruncatedNormal:
         """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return replace(self, count=None)._changed(self.prior.select(index), lambda values: values[..., index])
+        return self._changed(self.prior.select(index), lambda values: values[..., index], None)
 
     def map(self, change: Map) -> TruncatedNormal:
         """The distribution with its real tensors changed, such as moved to another device or dtype."""
-        return self._changed(self.prior.map(change), change)
+        return self._changed(self.prior.map(change), change, None if self.count is None else change(self.count))
 
-    def _changed(self, prior: LowRankPrior, change: Map) -> TruncatedNormal:
+    def _changed(self, prior: LowRankPrior, change: Map, count: Tensor | None) -> TruncatedNormal:
         mean, lower, upper, noise = map(change, (self.mean, self.lower, self.upper, self.noise))
-        count = None if self.count is None else change(self.count)
         heights = None if self.heights is None else self.heights.map(change)
         return TruncatedNormal(mean, prior, lower, upper, noise, count, heights)
 

@@ -282,6 +282,16 @@ def test_poor_draws_are_reported():
     assert issubclass(PoorDrawsWarning, SkewGPWarning)
 
 
+def test_slips_of_rows_without_noise_contradict_nothing():
+    """Independent rows, one far beyond its bound: the share of draws inside follows from Bayes' rule."""
+    mean, one = torch.tensor([-4.0, -1.0, 0.5], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    draws = draw(replace(above_zero(mean, torch.diag(one), 0.0), heights=Heights(0.05 * one, 0.9 * one)))
+    attentive, slip = 0.95 * torch.special.ndtr(mean), 0.05 * torch.special.ndtr(-mean)
+    share = attentive / (attentive + slip)
+    error = (share * (1 - share) / draws.effective_size.min()).sqrt()
+    assert (((draws.rows > 0).double().mean(0) - share).abs() < 4.5 * error).all()
+
+
 class Still(RowSampler):
     """A sampler that does not move."""
 

@@ -12,7 +12,7 @@ where `A = I + U^T T G`. A sweep costs `O(m r^2 + sum_b p_b^3)` for blocks of `p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -205,6 +205,7 @@ class BorderedFactor(Factor):
         U, N, blocks = self.prior.matrix, self.prior.block_root, self.prior.blocks
         g, T = pull.unsqueeze(-1), self.sites.precision.unsqueeze(-1)
 
+        @cache  # of both roots
         def left() -> Tensor:
             return T * torch.cholesky_solve(self.weight.mT, self.cholesky).mT
 

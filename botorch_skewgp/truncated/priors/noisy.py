@@ -125,7 +125,7 @@ class NoisyPrior:
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
         fixes = self._min_noise > self.noise
         if bool(fixes.any()):
-            F = self.prior.wide.root * fixes.unsqueeze(-1)
+            F = self.prior.root * fixes.unsqueeze(-1)
             z = z + (residual - self.prior.times(z)) @ torch.linalg.pinv(F).mT
         return z
 

@@ -17,6 +17,7 @@ from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
+from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -26,11 +27,11 @@ def feasible_start(
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
 ) -> Tensor:
-    """Find rows inside their bounds, `num_chains x m`: draws of `h` where every row has noise, else all chains' `h` is
+    """Find rows inside their bounds, `num_chains x m`: draws of `h` where there are no walls, else all chains' `h` is
     that at `feasible_point`; and draws of `u` given `h`. Raises `ContradictionError`.
     """
     like = distribution.mean
-    if not bool((distribution.noise > 0).all()):
+    if bool(_walls(distribution.factor).any()):
         h = _between_walls(distribution, approximation).expand(num_chains, -1)
     elif approximation is None:
         h = distribution.noiseless(standard_normal((num_chains, distribution.prior.rank), like, generator))
@@ -42,12 +43,18 @@ def feasible_start(
 
 def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
-    if not bool((distribution.noise > 0).all()):
+    if bool(_walls(distribution.factor).any()):
         _between_walls(distribution, approximation)
 
 
+def _walls(factor: RowFactor) -> Tensor:
+    """The rows that must be inside their bounds: those without noise whose answers cannot be slips, `m`."""
+    without_noise = factor.noise == 0
+    return without_noise & (factor.heights.outside == 0) if isinstance(factor, StepFactor) else without_noise
+
+
 def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:
-    """Noiseless rows with those without noise inside their bounds, from an approximation's mean if there is one."""
+    """Noiseless rows between the walls, from an approximation's mean if there is one."""
     root = distribution.prior.minimal_root()
     z = root.new_zeros(root.shape[-1])
     if approximation is not None and bool(approximation.latent_mean.isfinite().all()):
@@ -64,7 +71,7 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
     z, force = _search(rows, point.double())
     inside = rows.inside(z)
     if not bool(inside.all()):
-        suspects = (rows.factor.noise == 0) & ((force > 0) | ~inside)
+        suspects = _walls(rows.factor) & ((force > 0) | ~inside)
         names = _irreducible(rows, suspects.nonzero().squeeze(-1)[force[suspects].argsort()])
         raise ContradictionError(
             f"No feasible point was found: the rows without noise with indices {names} cannot hold together. "
@@ -82,11 +89,11 @@ class _Rows(NamedTuple):
     eps: float
 
     def inside(self, z: Tensor) -> Tensor:
-        """Where rows without noise are inside their bounds, by a margin for rounding; true for all others."""
+        """Where walls are kept, by a margin for rounding; true for all other rows."""
         h = self.mean + self.root @ z
         margin = 8 * self.eps * (self.mean.abs() + self.root.abs() @ z.abs())
         factor = self.factor
-        return ((h - margin > factor.lower) & (h + margin < factor.upper)) | (factor.noise > 0)
+        return ((h - margin > factor.lower) & (h + margin < factor.upper)) | ~_walls(factor)
 
 
 def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:

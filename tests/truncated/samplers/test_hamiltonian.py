@@ -118,6 +118,19 @@ def test_exact_draws_stay_exact_between_walls(bounds):
     check_invariance(HamiltonianSampler(distribution, expectation_propagation(distribution)))
 
 
+def test_reflections_keep_the_energy():
+    """A rotation keeps `|w|^2 + |p|^2`, and so does a momentum whose part across a wall changes its sign."""
+    root = torch.tensor([[1.0, 0.0], [0.4, 1.0], [1.0, 1.0], [1.0, -0.5]])
+    distribution = make([0.0] * 4, low_rank(root), [0.0] * 4, [INF] * 4, [0.0, 0.5, 0.0, 0.2])
+    sampler = HamiltonianSampler(distribution, propagated(distribution))
+    w = sampler.start(16, torch.Generator().manual_seed(0)).position.mT
+    p = 3 * randn(*w.shape, seed=1)
+    moved, momenta = sampler._rotate(w, p, torch.full((16,), 1.5, dtype=torch.double))
+    energy = w.square().sum(0) + p.square().sum(0)
+    torch.testing.assert_close(moved.square().sum(0) + momenta.square().sum(0), energy)
+    assert ((moved - w * math.cos(1.5) - p * math.sin(1.5)).abs().amax(0) > 0.1).any()  # some were reflected
+
+
 @pytest.mark.parametrize("variance", [4.0, pytest.param(25.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n", [1025, 50_000])
 def test_tails_of_an_undefeated_item(n, variance):
