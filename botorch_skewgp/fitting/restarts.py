@@ -111,6 +111,10 @@ def _fit(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch's global generators, which priors and BoTorch's paths use, and restore them."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    is_cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if is_cuda else []):
+        torch.default_generator.manual_seed(seed)  # not `torch.manual_seed`, which seeds all devices for good
+        if is_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
