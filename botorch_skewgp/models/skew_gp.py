@@ -24,9 +24,9 @@ from torch import Tensor
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.committee import Committee
-from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.few_answers import warn_of_sure_labels
 from botorch_skewgp.models.inputs import check_output_indices, from_dataset
+from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import code_of, judge_of
 from botorch_skewgp.models.row_model import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.transforms import apply_posterior_transform
@@ -35,7 +35,7 @@ from botorch_skewgp.observations.checks import check_class, check_flags
 from botorch_skewgp.truncated.evidence import LogNormalizer
 
 
-class SkewGP(ConditioningMixin):
+class SkewGP(LatentModel):
     r"""A Gaussian process with the exact, skewed posterior for labels, comparisons and other observations.
 
     Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, observed as numbers or
