@@ -106,7 +106,7 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     if type(kernel) is MaternKernel:
         if kernel.nu not in (1.5, 2.5):
             raise UnsupportedError("A Matern kernel with nu = 0.5 has no slopes; take nu = 1.5, 2.5 or an RBF kernel.")
-        return _MaternOfSquare.apply(_squared_distance(kernel, x, z), kernel.nu, 0)
+        return _MaternTerm.apply(_squared_distance(kernel, x, z), kernel.nu, int(kernel.nu))
     if type(kernel) is PeriodicKernel:
         waves = torch.sin(math.pi * (x - z) / kernel.period_length.reshape(-1)).square()
         return torch.exp(-2 * (waves / kernel.lengthscale.reshape(-1)).sum(-1))
@@ -132,35 +132,25 @@ def _squared_distance(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     return ((x - z) / kernel.lengthscale.reshape(-1)).square().sum(-1)
 
 
-class _MaternOfSquare(torch.autograd.Function):
-    r"""A Matern correlation or its derivatives as functions of `s = r^2`; zero replaces the infinite one at zero."""
+class _MaternTerm(torch.autograd.Function):
+    r"""`p(a) e^-a` with `a^2 = 2 nu s` and `p = 1`, `1 + a` or `1 + a + a^2 / 3`, as a function of `s = r^2`.
+
+    The derivative of each is a multiple of the one before; zero replaces the infinite derivative of the first at zero.
+    """
 
     @staticmethod
-    def forward(ctx: Any, squared: Tensor, nu: float, order: int) -> Tensor:
+    def forward(ctx: Any, squared: Tensor, nu: float, degree: int) -> Tensor:
         ctx.save_for_backward(squared)
-        ctx.nu, ctx.order = nu, order
+        ctx.nu, ctx.degree = nu, degree
         a = (2 * nu * squared).sqrt()
-        decay = torch.exp(-a)
-        if nu == 1.5:
-            polynomials = [1 + a, torch.full_like(a, -1.5)]
-        else:
-            polynomials = [1 + a + a.square() / 3, -(1 + a) * (5 / 6), torch.full_like(a, 25 / 12)]
-        if order < len(polynomials):
-            return decay * polynomials[order]
-        # the derivative of c e^-a in s is -c nu e^-a / a
-        apart = a > 0
-        last = polynomials[-1] * -nu * decay / torch.where(apart, a, torch.ones_like(a))
-        return torch.where(apart, last, torch.zeros_like(a))
+        return (torch.ones_like(a), 1 + a, 1 + a + a.square() / 3)[degree] * torch.exp(-a)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (squared,) = ctx.saved_tensors
-        if ctx.order == (2 if ctx.nu == 1.5 else 3):
-            # one more derivative of c' e^-a / a, for gradients of gradients: -c' nu e^-a (1 + a) / a^3
-            a = (2 * ctx.nu * squared).sqrt()
-            apart = a > 0
-            safe = torch.where(apart, a, torch.ones_like(a))
-            constant = (-1.5 if ctx.nu == 1.5 else 25 / 12) * -ctx.nu
-            slope = constant * -ctx.nu * torch.exp(-safe) * (1 + safe) / safe.pow(3)
-            return gradient * torch.where(apart, slope, torch.zeros_like(a)), None, None
-        return gradient * _MaternOfSquare.apply(squared, ctx.nu, ctx.order + 1), None, None
+        slope = gradient * (-ctx.nu / 3 if ctx.degree == 2 else -ctx.nu)
+        if ctx.degree:
+            return slope * _MaternTerm.apply(squared, ctx.nu, ctx.degree - 1), None, None
+        apart = squared > 0
+        a = (2 * ctx.nu * torch.where(apart, squared, torch.ones_like(squared))).sqrt()
+        return slope * torch.where(apart, torch.exp(-a) / a, torch.zeros_like(a)), None, None

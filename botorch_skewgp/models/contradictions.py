@@ -46,20 +46,14 @@ def check_contradictions(
     if rows.num_rows == 0:
         return
     size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
-    checks = []
     if row_model.works_by_points:
-        checks.append(_jitter_of_columns(row_model, mixture))
-    # cheap, and includes rows with a little noise
-    if not row_model.works_by_points and bool((rows.noise < JITTER * size).any()):
-        checks.append(_jitter_of_rows(row_model))
-    surprising = [
-        (explained, expected, pull)
-        for explained, expected, pull in checks
-        if not bool(explained <= expected + SURPRISE * (2 * expected).sqrt() + TOLERANCE)
-    ]
-    if not surprising:
+        explained, expected, pull = _jitter_of_columns(row_model, mixture)
+    elif bool((rows.noise < JITTER * size).any()):  # cheap, and includes rows with a little noise
+        explained, expected, pull = _jitter_of_rows(row_model)
+    else:
         return
-    explained, expected, pull = surprising[0]
+    if bool(explained <= expected + SURPRISE * (2 * expected).sqrt() + TOLERANCE):
+        return
     hardest = pull >= torch.maximum(SHARE * pull.max(), pull.topk(min(MAX_NAMED, len(pull))).values[-1])
     where = "" if layout is None else _name(layout, hardest)
     warnings.warn(

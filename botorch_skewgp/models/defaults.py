@@ -39,17 +39,17 @@ OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
 COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 30.0, 2.0
 # The same for known judges: one answer in 220 is wrong, or one in ten.
 JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
-# Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, and two
-# thirds within a factor of 1.6; the spread of sqrt(3) of that prior would let lengthscales of 0.03 or of 10 explain ten
-# answers. Spreads of 0.4 to 0.6 have the best held-out density of duels, and medians of 0.15 to 0.25 sqrt(dim) the
-# same.
-COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
+# Lengthscales, as medians over sqrt(dim) and spreads of logarithms. For comparisons alone the median is about the mode
+# of the dimension-scaled prior, and two thirds are within a factor of 1.6; that prior's spread of sqrt(3) would let
+# lengthscales of 0.03 or of 10 explain ten answers. Spreads of 0.4 to 0.6 have the best held-out density of duels, and
+# medians of 0.15 to 0.25 the same.
+COMPARISON_LENGTHSCALE = (0.2, 0.5)
 # With numbers: two thirds within a factor of 2. Under the dimension-scaled prior a model of a few numbers is too sure
 # that the function is smooth. Labels and grades keep that prior: it predicts best with many inputs.
-ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
+ANCHORED_LENGTHSCALE = (0.3, 0.7)
 # Validity alone has shorter lengthscales, with which probabilities of validity are calibrated for few failures: under
 # the dimension-scaled prior, everything between a few valid points is predicted to be valid.
-VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD = 0.2, 0.5
+VALIDITY_LENGTHSCALE = (0.2, 0.5)
 # Likewise a larger output scale, with a mode of about the variance of the constant mean: otherwise a high constant
 # explains five valid points.
 VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
@@ -101,26 +101,19 @@ def default_covar_module(
     if comparisons:
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
         return _scaled(_comparison_kernel(dim), mode, spread)
-    vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-    lengthscale_prior, lengthscale_constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
     failures = len(observations) > 0 and all(entry.tells_validity for entry in observations)
     if failures or any(entry.anchors_scale for entry in observations):
-        fraction, spread = (
-            (VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD)
-            if failures
-            else (ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD)
-        )
+        fraction, spread = VALIDITY_LENGTHSCALE if failures else ANCHORED_LENGTHSCALE
         median = fraction * math.sqrt(dim)
-        lengthscale_prior = LogNormalPrior(math.log(median), spread)
-        lengthscale_constraint = GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=median)
-    base_kernel = CheckedRBFKernel(
-        ard_num_dims=dim, lengthscale_prior=lengthscale_prior, lengthscale_constraint=lengthscale_constraint
-    )
+        prior = LogNormalPrior(math.log(median), spread)
+        constraint = GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=median)
+    else:
+        vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        prior, constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
+    location = VALIDITY_OUTPUTSCALE_LOCATION if failures else OUTPUTSCALE_LOCATION
     covar_module = CheckedScaleKernel(
-        base_kernel,
-        outputscale_prior=LogNormalPrior(
-            loc=VALIDITY_OUTPUTSCALE_LOCATION if failures else OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD
-        ),
+        CheckedRBFKernel(ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=constraint),
+        outputscale_prior=LogNormalPrior(location, OUTPUTSCALE_SPREAD),
         outputscale_constraint=Interval(*OUTPUTSCALE_BOUNDS, transform=None),
     )
     covar_module.outputscale = covar_module.outputscale_prior.mode
@@ -140,12 +133,11 @@ def _are_comparisons(observations: Sequence[Observation]) -> bool:
 
 def _comparison_kernel(dim: int, **active: Any) -> Kernel:
     """A kernel of comparisons without a scale, whose lengthscales are fitted as logarithms."""
-    median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
+    fraction, spread = COMPARISON_LENGTHSCALE
+    median = fraction * math.sqrt(dim)
+    prior = LogNormalPrior(math.log(median), spread)
     kernel = CheckedRBFKernel(
-        ard_num_dims=dim,
-        lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
-        lengthscale_constraint=as_logarithm(),
-        **active,
+        ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=as_logarithm(), **active
     )
     kernel.lengthscale = median
     return kernel
@@ -204,13 +196,10 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
         observations: The observations the model will be built from.
     """
     observations = _informative(observations)
+    levels = [entry for entry in observations if entry.points_per_observation == 1 or entry.tells_level]
+    told = any(entry.num_outputs == 1 for entry in levels)
     anchored = any(entry.anchors_scale for entry in observations)
-    told = (
-        (entry.points_per_observation == 1 or entry.tells_level) and entry.num_outputs == 1 for entry in observations
-    )
-    if any(told) and not anchored:
-        return IntegratedConstantMean(MEAN_SPREAD**2)
-    return ConstantMean()
+    return IntegratedConstantMean(MEAN_SPREAD**2) if told and not anchored else ConstantMean()
 
 
 class IntegratedConstantMean(Mean):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import Any, Self
 
 import torch
@@ -16,20 +15,9 @@ from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.exceptions import FewAnswersWarning
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models.state import are_equal
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPEnsemblePosterior, SkewGPPosterior
-
-
-def _are_equal(one: Sequence[Observation], other: Sequence[Observation]) -> bool:
-    """Whether observations are of the same kinds and hold the same data."""
-    if one is other:
-        return True
-    if [type(entry) for entry in one] != [type(entry) for entry in other]:
-        return False
-    values = [
-        (getattr(a, entry.name), getattr(b, entry.name)) for a, b in zip(one, other, strict=True) for entry in fields(a)
-    ]
-    return all(torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a == b for a, b in values)
 
 
 def _of_all(name: str, doc: str) -> property:
@@ -78,8 +66,7 @@ class FullyBayesianSkewGP(Model):
             if not isinstance(model, SkewGP):
                 raise InputDataError(f"models must be SkewGP models; number {number} is a {type(model).__name__}.")
             first = models[0]
-            same_points = model.datapoints is first.datapoints or torch.equal(model.datapoints, first.datapoints)
-            if not same_points or not _are_equal(model.observations, first.observations):
+            if not are_equal([model.datapoints, *model.observations], [first.datapoints, *first.observations]):
                 raise InputDataError(
                     f"models must have the same data; number {number} has other points or observations."
                 )

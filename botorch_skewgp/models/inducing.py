@@ -109,15 +109,13 @@ class WhiteRows:
 
     def for_judges(self, codes: Sequence[int] = ()) -> tuple[RowModel, ResidualColumns | None]:
         """The rows under their prior, with some judges' residuals as columns. Raises `UnsupportedError`."""
-        X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
-        if X is None or not self.prior.by_judge:
-            return _under_standard_normal(self.root, rows), None
-        by = judge_of_rows(self.values, self.prior)
-        each = [(by == code).nonzero().squeeze(-1) for code in sorted(set(codes)) if code > 0]
+        rows = self.rows
+        by = judge_of_rows(self.values, self.prior) if self.prior.by_judge else None
+        each = [] if by is None else [(by == code).nonzero().squeeze(-1) for code in sorted(set(codes)) if code > 0]
         each = [rows_of_one for rows_of_one in each if len(rows_of_one)]
-        if not each:
+        if by is None or not each:
             return _under_standard_normal(self.root, rows), None
-        if num_outputs > 1:
+        if self.prior.num_outputs > 1:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
         mine, noise_root = torch.cat(each), rows.noise_root
         assert noise_root is not None  # each judge's rows are a block
@@ -133,7 +131,7 @@ class WhiteRows:
             noise=rows.noise.index_add(0, mine, -SHARE * rows.noise[mine]),
             noise_root=noise_root.index_fill(0, mine, 0.0),
         )
-        residuals = ResidualColumns(X[touched], weight, explained, by[mine])
+        residuals = ResidualColumns(self.prior.training_points[touched], weight, explained, by[mine])
         return _under_standard_normal(torch.block_diag(self.root, own), extended), residuals
 
     def _root_of_block(self, which: Tensor) -> Tensor:
@@ -151,7 +149,6 @@ def _under_standard_normal(root: Tensor, rows: DenseRows) -> RowModel:
 
 def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
     """The code of the judge at the first point of each row; 0 for rows without values."""
-    assert prior.training_points is not None
     by = prior.training_points[values.index[:, 0] // prior.num_outputs, -1]
     return torch.where(values.coefficient[:, 0] != 0, by, torch.zeros_like(by))
 
@@ -160,16 +157,9 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     """Rows over the standard normal `L^-1 (u - mean)` of the inducing points' columns `u`, with residuals."""
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points
-    assert X is not None
     first = layout.first_pseudo_point
     num_inducing = L.shape[-1] - (layout.num_columns - first)
     is_value = rows.index < first
-    if not bool(is_value.any()):  # for instance the rows of a skew prior
-        moved = replace(rows, index=rows.index - first + num_inducing)
-        none = replace(rows, index=torch.zeros_like(rows.index), coefficient=torch.zeros_like(rows.coefficient))
-        mean = moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1)
-        dense = DenseRows.of_weight(moved.times(L), rows, bias=rows.bias + mean)
-        return WhiteRows(L, dense, none, torch.zeros_like(dense.coefficient), prior)
     white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
     mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
     every = torch.cat([white, L[num_inducing:]], dim=-2) if layout.num_columns > first else white
@@ -182,7 +172,7 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
             coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
         )
         of_values = values.times(white)
-    by = judge_of_rows(values, prior) if prior.by_judge else None
+    by = judge_of_rows(values, prior) if prior.by_judge and bool(is_value.any()) else None
     mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
     features = None if by is None else _own_features(values, prior, by)
     if by is not None and features is not None and _explain(features, of_values, values, prior):
@@ -236,7 +226,7 @@ def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Te
 def _own_features(values: Rows, prior: LatentPrior, by: Tensor) -> Tensor | None:
     """Exact features of judges' own parts in each row, `m x r`; `None` if their kernel has none."""
     kernel, X = prior.covar_module, prior.training_points
-    if not (isinstance(kernel, JudgeKernel) and hasattr(kernel.own, "white")) or X is None or prior.num_outputs > 1:
+    if not (isinstance(kernel, JudgeKernel) and hasattr(kernel.own, "white")) or prior.num_outputs > 1:
         return None
     inputs = X[:, :-1] if kernel.own.active_dims is None else X[:, kernel.own.active_dims]
     white = kernel.own.white(inputs)
@@ -286,12 +276,11 @@ def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:
 def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:
     """The prior covariances of rows of values, without noise, in blocks of rows `b x r`; `b x r x r`."""
     X, o = prior.training_points, prior.num_outputs
-    assert X is not None
     index, coefficient = rows.index[block], rows.coefficient[block]  # b x r x k
     (b, r), k = block.shape, index.shape[-1]
     if r * k > _DENSE_BEYOND and b * (r * k) ** 2 > len(X) ** 2:
         touched, position = index.unique(return_inverse=True)
-        K = _covariance_of_columns(prior, X, touched)
+        K = _covariance_of_columns(prior, touched)
         weight = coefficient.new_zeros(b, r, len(touched)).scatter_add(-1, position, coefficient)
         return weight @ K @ weight.mT
     flat, weight = index.reshape(b, r * k), coefficient.reshape(b, r * k)
@@ -299,15 +288,15 @@ def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:
         variance = prior.covariance_at(X[flat[:, 0] // o].unsqueeze(-2)).diagonal(dim1=-2, dim2=-1).double()
         variance = variance.gather(-1, flat % o)
         return (weight.square() * variance).unsqueeze(-1)
-    K = _covariance_of_columns(prior, X, flat)
+    K = _covariance_of_columns(prior, flat)
     product = weight.unsqueeze(-1) * K * weight.unsqueeze(-2)
     return product.view(b, r, k, r, k).sum((-3, -1))
 
 
-def _covariance_of_columns(prior: LatentPrior, X: Tensor, columns: Tensor) -> Tensor:
+def _covariance_of_columns(prior: LatentPrior, columns: Tensor) -> Tensor:
     """The prior covariance of columns of values at training points, `batch_shape x c x c` for `batch_shape x c`."""
     o = prior.num_outputs
-    K = prior.covariance_at(X[columns // o]).to_dense().double()
+    K = prior.covariance_at(prior.training_points[columns // o]).to_dense().double()
     if o == 1:
         return K
     c = columns.shape[-1]

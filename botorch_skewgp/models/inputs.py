@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -113,28 +113,28 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
     """Observations as a tuple; raises `InputDataError` if something is not an observation object."""
     if observations is None:
         return ()
-    if isinstance(observations, Observation):
-        return (observations,)
-    if isinstance(observations, (type, str, Mapping, Tensor)) or not isinstance(observations, Iterable):
-        _refuse_observation(observations)
-    observations = tuple(observations)
-    for entry in observations:
+    entries: tuple[Any, ...] = (observations,)
+    if isinstance(observations, Iterable) and not isinstance(observations, (type, str, Mapping, Tensor)):
+        entries = tuple(observations)
+    for entry in entries:
         if not isinstance(entry, Observation):
-            _refuse_observation(entry)
-    return observations
+            got = class_itself(entry) if isinstance(entry, type) else type(entry).__name__
+            raise InputDataError(
+                f"observations must be observation objects such as Preference(pairs), alone or in a list; got {got}. "
+                "Wrap the data in the class of its kind."
+            )
+    return entries
 
 
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
     """Observations from BoTorch's tensors: numbers, or integer pairs for duels. Raises `InputDataError`."""
-    if not isinstance(Y, Tensor):
-        if noise is not None:
-            raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
-        return as_sequence(Y)
-    if not Y.is_floating_point():
-        return (Preference(Y),)
-    return (Numeric(Y, noise),)
+    if isinstance(Y, Tensor):
+        return (Numeric(Y, noise) if Y.is_floating_point() else Preference(Y),)
+    if noise is not None:
+        raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
+    return as_sequence(Y)
 
 
 def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
@@ -158,14 +158,6 @@ def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation,
     tied = ranks[:, 0] == ranks[:, 1]
     kinds = (Preference(items[~tied]), Tie(items[tied]))
     return container.values, tuple(entry for entry in kinds if entry.pairs.shape[0])
-
-
-def _refuse_observation(entry: Any) -> NoReturn:
-    got = class_itself(entry) if isinstance(entry, type) else type(entry).__name__
-    raise InputDataError(
-        f"observations must be observation objects such as Preference(pairs), alone or in a list; got {got}. Wrap the "
-        "data in the class of its kind."
-    )
 
 
 def check_output_indices(indices: Any, num_outputs: int) -> list[int]:
@@ -296,32 +288,28 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
 def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
     """Raise `InputDataError` unless numbers, `batch_shape x q x 1`, or duels fit the points of a batch of fantasies."""
     check_finite(X, "X")
-    q = X.shape[-2]
-    if Y.is_floating_point():
-        if Y.ndim < 2 or Y.shape[-2:] != (q, 1):
-            raise InputDataError(f"Y must hold a number for each of the {q} points, ... x {q} x 1; got {_shape_of(Y)}.")
-        if not Y.isfinite().all():
-            raise InputDataError("Y contains NaN or infinite values; leave these observations out.")
-        if noise is None:
-            return
-        check_class(noise, "noise", Tensor)
-        fits = noise.ndim <= Y.ndim and all(n in (1, m) for n, m in zip(noise.shape[::-1], Y.shape[::-1], strict=False))
-        if not fits or not noise.isfinite().all() or (noise < 0).any():
+    q, shape = X.shape[-2], tuple(Y.shape)
+    if not Y.is_floating_point():
+        if Y.dtype == torch.bool or Y.is_complex() or Y.ndim < 2 or Y.shape[-1] != 2:
             raise InputDataError(
-                f"noise must hold finite non-negative variances, of the shape of Y, {tuple(Y.shape)}; got "
-                f"{_shape_of(noise)}."
+                f"Y must be numbers, or ... x m x 2 integers, winner first; got shape {shape}, {Y.dtype}."
             )
+        if (Y < 0).any() or (q <= Y).any() or (Y[..., 0] == Y[..., 1]).any():
+            raise InputDataError(f"Y must hold pairs of different rows of X, from 0 to {q - 1}.")
         return
-    if Y.dtype == torch.bool or Y.is_complex() or Y.ndim < 2 or Y.shape[-1] != 2:
+    if shape[-2:] != (q, 1):
+        raise InputDataError(f"Y must hold a number for each of the {q} points, ... x {q} x 1; got shape {shape}.")
+    if not Y.isfinite().all():
+        raise InputDataError("Y contains NaN or infinite values; leave these observations out.")
+    if noise is None:
+        return
+    check_class(noise, "noise", Tensor)
+    fits = noise.ndim <= Y.ndim and all(n in (1, m) for n, m in zip(noise.shape[::-1], shape[::-1], strict=False))
+    if not fits or not noise.isfinite().all() or (noise < 0).any():
         raise InputDataError(
-            f"Y must be numbers, or ... x m x 2 integers, winner first; got {_shape_of(Y)}, {Y.dtype}."
+            f"noise must hold finite non-negative variances, of the shape of Y, {shape}; got shape "
+            f"{tuple(noise.shape)}."
         )
-    if (Y < 0).any() or (q <= Y).any() or (Y[..., 0] == Y[..., 1]).any():
-        raise InputDataError(f"Y must hold pairs of different rows of X, from 0 to {q - 1}.")
-
-
-def _shape_of(x: Tensor) -> str:
-    return f"shape {tuple(x.shape)}"
 
 
 def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:

@@ -103,9 +103,7 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
             crossed: Whether every point has all judges instead, an output for each.
 
         Raises:
-            InputDataError: If `X` is not a tensor of single or double precision, a judge gave no answers, or the
-                number of judges is not that of points.
-            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            InputDataError: If a judge gave no answers, or the number of judges is not that of points.
             UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
                 fantasies.
         """
@@ -275,17 +273,15 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         return new
 
     def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Self, Tensor]:
-        r"""A model whose draws are also conditioned on noise-free values at given points, drawn from the posterior.
+        r"""A model whose draws also know noise-free values at given points, drawn from the posterior; and these, `n x S`.
 
-        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
+        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values. Values
+        are in units of the outcome.
 
         Args:
             X: An `n x d` tensor of points.
             samples_per_draw: The number of draws of the values for each of the model's draws.
             seed: The seed of the base samples.
-
-        Returns:
-            The model and the values, `n x S` in units of the outcome.
 
         Raises:
             UnsupportedError: If the model has several outputs or a batch of fantasies.

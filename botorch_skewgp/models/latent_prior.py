@@ -39,7 +39,7 @@ class LatentPrior:
     points: Tensor  # of value columns, `n x d`: the training points or inducing points
     pseudo_points: Tensor | None  # of a skew prior, `s x d`
     layout: ColumnLayout
-    training_points: Tensor | None = None  # if `points` are inducing points
+    training_points: Tensor  # the same as `points`, unless these are inducing points
     by_judge: bool = False  # whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`
     residuals: ResidualColumns | None = None  # further columns
 
@@ -87,17 +87,14 @@ class LatentPrior:
                     return DenseLinearOperator(with_points(X))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
                 return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
-        eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
-        if not self.covar_module.batch_shape:
-            K = (covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)).to_dense()
-            K = K.unsqueeze(-1).unsqueeze(-1) * eye  # ... x n x n' x o x o
-        else:
-            X = X.unsqueeze(-3)
-            if Z is None:
-                K = covariance_of_points(self.covar_module, X).to_dense()
-            else:
-                K = self.covar_module(X, Z.unsqueeze(-3)).to_dense()
-            K = K.movedim(-3, -1).unsqueeze(-1) * eye
+        is_batched, eye = (
+            bool(self.covar_module.batch_shape),
+            torch.eye(self.num_outputs, dtype=X.dtype, device=X.device),
+        )
+        if is_batched:
+            X, Z = X.unsqueeze(-3), None if Z is None else Z.unsqueeze(-3)
+        K = (covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)).to_dense()
+        K = (K.movedim(-3, -1) if is_batched else K.unsqueeze(-1)).unsqueeze(-1) * eye  # ... x n x n' x o x o
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
 
     @cached_property
@@ -126,8 +123,7 @@ class LatentPrior:
     @property
     def slope_points(self) -> Tensor:
         """The training points of slopes, `c x d`, one for each slope."""
-        points = self.points if self.training_points is None else self.training_points
-        return points[..., self.layout.slope_points.to(points.device), :]
+        return self.training_points[..., self.layout.slope_points.to(self.training_points.device), :]
 
     @property
     def has_slopes(self) -> bool:

@@ -346,7 +346,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
             points,
             pseudo_points,
             self._column_layout(points.shape[-2]),
-            None if self.inducing is None else training_points,
+            training_points,
             self._panel is not None,
         )
 

@@ -54,13 +54,6 @@ MIN_NOISE = 1e-8  # of a number, relative to its variance, with which sums of pr
 EvidenceMethod = Literal["exact", "ep"] | Callable[[TruncatedNormal], Tensor]
 
 
-class _NumberInformation(NamedTuple):
-    """The posterior of the white coordinates of the points given the numbers, `N(L^-T half, (L L^T)^-1)`."""
-
-    cholesky: Tensor  # L, of the precision of the white coordinates given the numbers
-    half: Tensor  # a column
-
-
 @dataclass(frozen=True, eq=False)
 class RowModel:
     """Rows over points with a Gaussian prior, or over white coordinates `L^-1 (f - mean)` of columns with root `L`."""
@@ -108,8 +101,11 @@ class RowModel:
         return torch.linalg.solve_triangular(self._prior_root.mT, white, upper=False)
 
     @cached_property
-    def _number_information(self) -> _NumberInformation | None:
-        """The posterior of the points given many numbers; `None` if the covariance of the numbers is factored."""
+    def _number_information(self) -> tuple[Tensor, Tensor] | None:
+        """`L` and the column `h` of the white coordinates given many numbers, `N(L^-T h, (L L^T)^-1)`.
+
+        `None` if the covariance of the numbers is factored instead.
+        """
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None
@@ -120,7 +116,7 @@ class RowModel:
         eye = torch.eye(n, dtype=F.dtype, device=F.device)
         cholesky = cholesky_with_relative_jitter(eye + F.mT @ weighted, scale=torch.ones_like(eye[0]))
         half = torch.linalg.solve_triangular(cholesky, weighted.mT @ self._number_residual.unsqueeze(-1), upper=False)
-        return _NumberInformation(cholesky, half)
+        return cholesky, half
 
     @cached_property
     def number_log_density(self) -> Tensor:
@@ -158,7 +154,7 @@ class RowModel:
             return self.mean, self.covariance
         if self._number_information is not None:
             root = self._point_root
-            return self.mean + (root @ self._number_information.half).squeeze(-1), root @ root.mT
+            return self.mean + (root @ self._number_information[1]).squeeze(-1), root @ root.mT
         L, cross = self._number_cholesky, self.numbers.times(self.covariance)
         gain = torch.cholesky_solve(cross, L)
         mean = self.mean + (gain.mT @ self._number_residual.unsqueeze(-1)).squeeze(-1)
@@ -178,7 +174,7 @@ class RowModel:
         if self.numbers.num_rows == 0:
             return self._prior_root
         if self._number_information is not None:
-            L = self._number_information.cholesky
+            L, _ = self._number_information
             return torch.linalg.solve_triangular(L.mT, self._prior_root, upper=True, left=False)
         prior_variance = self.covariance.diagonal().mean()
         return upper_root_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)

@@ -4,8 +4,6 @@ r"""The skew Gaussian process as a BoTorch model.
    109, 2020.
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Hvarfner2024vanilla] C. Hvarfner, E. O. Hellsten, L. Nardi. Vanilla Bayesian optimization performs great in high
-   dimensions. ICML 2024.
 """
 
 from __future__ import annotations
@@ -56,10 +54,8 @@ class SkewGP(LatentModel):
         likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
             observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
             given one, as whether noise is learned, is set here by what stands beside it.
-        covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-            [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
-            `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
-            warns of other data unless there is a transform.
+        covar_module: The kernel; by default that of `default_covar_module`, for inputs in the unit cube and
+            standardised numbers. As BoTorch's models, it warns of other data unless there is a transform.
         mean_module: The mean; by default a constant, integrated out without numbers, see `default_mean_module`.
         skew_prior: The skewness of the prior; a Gaussian prior if `None`.
         input_transform: A BoTorch input transform.
@@ -68,13 +64,11 @@ class SkewGP(LatentModel):
             outcome. Without numbers it has no effect.
         draw_settings: The settings of posterior draws.
         inducing_points: Points that replace the training points, for a cost of `O(n M^2)`: an `M x d` tensor in the
-            units of `train_X`, or a number of training points to choose, see `choose_inducing_points`. `None` for
-            the exact model.
+            units of `train_X`, or a number of training points to choose, see `choose_inducing_points`.
         learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
         judge_covar_module: The kernel of each judge's own part, for answers of two judges or more; by default
             linear tastes plus a smooth part, see `default_judge_covar_module`.
-        approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
-            draws; `None` for the exact one.
+        approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds, without draws.
         learn_judge_reliability: Whether every judge has a reliability, see
             `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. Fit with
             `fit_skew_gp`, which learns how much judges differ: by other fits many with few answers each overfit.
@@ -93,10 +87,9 @@ class SkewGP(LatentModel):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset, as Ax builds models.
+        r"""The constructor's arguments for a `SupervisedDataset` of numbers, or a `RankingDataset`, as Ax builds models.
 
-        Args:
-            training_data: A `SupervisedDataset` of numbers, or a `RankingDataset`, whose equal ranks are ties.
+        Equal ranks are ties.
 
         Raises:
             UnsupportedError: If the dataset has tasks or several outcomes.
@@ -112,7 +105,7 @@ class SkewGP(LatentModel):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | Sequence[int | str] | None = None,
     ) -> Posterior:
-        r"""The posterior of the latent function.
+        r"""The posterior of the latent function, a `SkewGPPosterior`, or what a transform makes of it.
 
         Args:
             X: A `batch_shape x q x d` tensor.
@@ -124,9 +117,6 @@ class SkewGP(LatentModel):
             judge: The judge of the utility: a number, or `"new"` for one without answers; `None` for the shared
                 utility, or that of the model's judge, see `for_judge`. A sequence for joint utilities, an output for
                 each.
-
-        Returns:
-            A `SkewGPPosterior`, or what the transform makes of it.
 
         Raises:
             InputDataError: If `X` is not a tensor of single or double precision, the noise does not fit it, or the
@@ -159,8 +149,10 @@ class SkewGP(LatentModel):
     ) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
-        It is the average over the reliability, width of ties or stretch that a new judge may have, and over what
-        answers leave open of a known judge's, see `botorch_skewgp.fitting.spreads`.
+        For a `MixedLikelihood` a mapping by kind, `predictive(X)[Numeric]`, with a distribution for each part that
+        predicts (slopes and affine probits do not). It is the average over the reliability, width of ties or stretch
+        that a new judge may have, and over what answers leave open of a known judge's, see
+        `botorch_skewgp.fitting.spreads`.
 
         Args:
             X: A `batch_shape x q x d` tensor.
@@ -168,10 +160,6 @@ class SkewGP(LatentModel):
             available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
                 all if `None`.
             none: For choices whether "none of these" is an answer too, the last one, see `ChoiceOrNone`.
-
-        Returns:
-            A distribution; for a `MixedLikelihood` a mapping by kind, `predictive(X)[Numeric]`, with one for each part
-            that predicts (slopes and affine probits do not).
 
         Raises:
             InputDataError: If the judge gave no answers, points are not finite, or `available` does not fit them.
@@ -251,11 +239,8 @@ class SkewGP(LatentModel):
     def slips(self) -> Tensor:
         r"""The posterior probability that each answer is a slip, one that does not depend on the latent function.
 
-        From the draws; with `approximation="ep"` from expectation propagation.
-
-        Returns:
-            A tensor with an entry for each answer, in the order of the observations; zero for likelihoods without
-            slips. For a fantasy model the probabilities given the data alone.
+        A tensor with an entry for each answer, in the order of the observations; zero for likelihoods without slips.
+        From the draws; with `approximation="ep"` from expectation propagation. Fantasies are not counted.
 
         Example:
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
@@ -274,10 +259,7 @@ class SkewGP(LatentModel):
         Args:
             method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation; or a
                 function of interval rows, a `TruncatedNormal`, that returns their log normaliser, such as
-                `botorch_skewgp.papers.corrected_log_normalizer`.
-
-        Returns:
-            The value and its standard error (`None` where the method has none).
+                `botorch_skewgp.papers.corrected_log_normalizer`; these have the standard error `None`.
 
         Raises:
             UnsupportedError: If the method is unknown.

@@ -114,6 +114,11 @@ def _is_equal(value: Any, copied: Any) -> bool:
     return type(value) is type(copied) and isinstance(value, _PLAIN) and value == copied
 
 
+def are_equal(value: Any, other: Any) -> bool:
+    """Whether two values of the kinds that are copied are equal."""
+    return value is other or _is_equal(value, _copy(other))
+
+
 def _fields(value: Any) -> dict[str, Any]:
     """The class and the fields of an instance of a data class."""
     return {"class": type(value), **{field.name: getattr(value, field.name) for field in fields(value)}}

@@ -119,9 +119,7 @@ class TransformedInputsMixin:
                 self.train_inputs = (self.input_transform.preprocess_transform(self._points),)
             self._has_transformed_inputs = True
 
-    def _revert_to_original_inputs(self) -> None:
-        """Restore the untransformed points when training mode begins."""
-        self.restore_inputs()
+    _revert_to_original_inputs = restore_inputs  # when training mode begins
 
 
 def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
