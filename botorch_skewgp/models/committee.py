@@ -88,11 +88,7 @@ class Committee(Model):
         return apply_posterior_transform(posterior_transform, posterior, X)
 
     def fantasize(self, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported: one judge gives an answer, so look ahead with `model.for_judge(j)`.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        r"""Not supported, as one judge gives an answer: raises `UnsupportedError`; take `model.for_judge(j)`."""
         raise UnsupportedError(
             "A committee has no fantasies, since one judge gives an answer; use model.for_judge(j), or choose "
             "question and judge by next_question(model, judges=...)."

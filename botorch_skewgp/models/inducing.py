@@ -51,14 +51,11 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
     """Raise `InputDataError` unless inducing points, `M x d`, fit a model's points, `n x d`."""
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
-        if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
+        is_number = isinstance(inducing_points, int) and not isinstance(inducing_points, bool)
+        if not is_number or not 1 <= inducing_points <= n:
             raise InputDataError(
-                f"inducing_points must be an M x {d} tensor or an integer; got {type(inducing_points).__name__}."
-            )
-        if not 1 <= inducing_points <= n:
-            raise InputDataError(
-                f"inducing_points={inducing_points} cannot be chosen among {n} training points; ask for 1 to {n}, or "
-                "leave inducing_points out for the exact model."
+                f"inducing_points must be an M x {d} tensor, or an integer from 1 to {n}, to choose so many training "
+                f"points; got {inducing_points!r}. Leave it out for the exact model."
             )
         return
     Z = inducing_points

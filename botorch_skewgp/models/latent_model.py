@@ -273,10 +273,10 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         return new
 
     def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Self, Tensor]:
-        r"""A model whose draws also know noise-free values at given points, drawn from the posterior; and these, `n x S`.
+        r"""A model whose draws are also conditioned on noise-free values at given points, drawn from the posterior.
 
-        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values. Values
-        are in units of the outcome.
+        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values. The
+        values, `n x S` in units of the outcome, come second.
 
         Args:
             X: An `n x d` tensor of points.

@@ -132,13 +132,13 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
             InputDataError: If the number is not between 1 and that of the training points, or missing for a model
                 without inducing points.
         """
+        present = self.inducing_points
         if num_points is None:
-            if self.inducing is None:
+            if present is None:
                 raise InputDataError("The model has no inducing points yet; give num_points.")
-            num_points = len(self.inducing.points)
+            num_points = len(present)
         inducing.check_given_points(num_points, self._points)
-        if learn is None:
-            learn = self.inducing is not None and self.inducing.points.requires_grad
+        learn = (present is not None and present.requires_grad) if learn is None else learn
         check_flags(learn=learn)
         with torch.no_grad():
             transformed = self.transform_inputs(self._points)
@@ -162,26 +162,22 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         like = torch.empty(0, dtype=torch.float64, device=X.device)
         # raises for kinds that the likelihood does not take
         slopes = slope_columns([self.likelihood.rows(entry, like, self._outcome_scale) for entry in resolved])
-        self._start_judges(X, observations)
+        if panel is not None:
+            self._start_judges(X, observations, panel.num_judges)
         self._points, self._observations = X, tuple(observations)
         self._panel, self._slopes = panel, slopes
 
-    def _start_judges(self, X: Tensor, observations: Sequence[Observation]) -> None:
+    def _start_judges(self, X: Tensor, observations: Sequence[Observation], num_judges: int) -> None:
         """Add a kernel of each judge's own part, and reliabilities, if they are needed and missing."""
-        if len(judges_of(observations)) < 2:
-            return
         if self.judge_covar_module is None:
             transform = getattr(self, "input_transform", None)
             dim = X.shape[-1] if transform is None else transforms.transformed_dim(deepcopy(transform).train(), X)
             self.judge_covar_module = defaults.default_judge_covar_module(
                 dim, observations, categorical_inputs(self.covar_module, dim)
             ).to(X)
-        if not self._learns_reliability:
-            return
-        num_judges = max(judges_of(observations)) + 1
-        if self.judge_reliability is None:
+        if self._learns_reliability and self.judge_reliability is None:
             self.judge_reliability = Reliability(num_judges).to(X)
-        elif len(self.judge_reliability.logarithm) < num_judges:
+        elif self.judge_reliability is not None and len(self.judge_reliability.logarithm) < num_judges:
             self.judge_reliability = self.judge_reliability.extended(num_judges)
 
     @property
@@ -367,8 +363,8 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         """
         if self.inducing is not None:
             return self.white_rows(prior, observations, merge_equal).for_judges()[0]
-        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
-        return RowModel(mean=mean, covariance=covariance, rows=self._rows(prior, observations, merge_equal))
+        rows = self._rows(prior, observations, merge_equal)
+        return RowModel(prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double(), rows)
 
     def white_rows(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False

@@ -259,8 +259,6 @@ class RowModel:
         """`a_s = A^T J^-1 ([numbers; u_s] - mean)` and `R = A^T L^-T` with `J = L L^T` the rows' joint covariance."""
         ordered = Rows.cat([self.numbers, self.intervals])
         n, num_draws = self.mean.shape[-1], draws.num_draws
-        if ordered.num_rows == 0:
-            return RepresenterMixture(self.mean.new_zeros(n, 1), self.mean.new_zeros(n, 0))
         numbers = self.numbers.lower.expand(num_draws, -1)
         if self.intervals.num_rows == 0:
             numbers = numbers[:1]

@@ -87,9 +87,7 @@ class SkewGP(LatentModel):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        r"""The constructor's arguments for a `SupervisedDataset` of numbers, or a `RankingDataset`, as Ax builds models.
-
-        Equal ranks are ties.
+        r"""The constructor's arguments for a BoTorch dataset of numbers or rankings, whose equal ranks are ties.
 
         Raises:
             UnsupportedError: If the dataset has tasks or several outcomes.

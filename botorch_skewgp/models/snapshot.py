@@ -91,23 +91,23 @@ class Snapshot:
             else:
                 row_posterior = self._draw(row_model.truncated_normal)
             mixture = _mixture(row_model, row_posterior)
-            self._check(row_model, mixture, row_posterior if isinstance(row_posterior, Draws) else None)
+            self.check_contradictions(row_model, mixture, row_posterior if isinstance(row_posterior, Draws) else None)
             if not mixture.weights.to(X).isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
             return row_posterior, mixture
 
-    def check_contradictions(self) -> None:
-        """Warn of contradictory rows, once."""
-        if not self._is_checked:
-            self._check(self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True))
-
-    def _check(
-        self, row_model: RowModel, mixture: RepresenterMixture | None = None, draws: Draws | None = None
+    def check_contradictions(
+        self, row_model: RowModel | None = None, mixture: RepresenterMixture | None = None, draws: Draws | None = None
     ) -> None:
-        if not self._is_checked:
-            layout = None if self.model.inducing is not None else self.model.latent_prior().layout
-            check_contradictions(row_model, layout, mixture, lambda: torch.cat(self._slips(draws)))
-            self._is_checked = True
+        """Warn of contradictory rows, once."""
+        if self._is_checked:
+            return
+        model = self.model
+        if row_model is None:
+            row_model = model.row_model(model.forward(model.train_inputs[0]), merge_equal=True)
+        layout = None if model.inducing is not None else model.latent_prior().layout
+        check_contradictions(row_model, layout, mixture, lambda: torch.cat(self._slips(draws)))
+        self._is_checked = True
 
     def _draw(self, distribution: TruncatedNormal) -> Draws:
         model = self.model
@@ -116,9 +116,8 @@ class Snapshot:
         except ContradictionError as error:
             if model.skew_prior is None:
                 raise
-            s = model.skew_prior.latent_dim
-            message = f"{error} Rows 0 to {s - 1} are the pseudo-points of the skew prior."
-            raise ContradictionError(message) from error
+            last = model.skew_prior.latent_dim - 1
+            raise ContradictionError(f"{error} Rows 0 to {last} are the pseudo-points of the skew prior.") from error
 
     @property
     def draws(self) -> Draws:
@@ -191,12 +190,12 @@ class Snapshot:
         prior, scale = model.forward(model.train_inputs[0]), model.outcome_scale
         row_model = model.row_model(prior)
         blocks = [(entry, model.likelihood.rows(entry, row_model.mean, scale)) for entry in model.observations]
-        merged = None
-        if draws is not None and draws.rows.shape[-1] != row_model.intervals.num_rows:
-            merged = model.row_model(prior, merge_equal=True).truncated_normal
         distribution = row_model.truncated_normal
         slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)
         if distribution.heights is not None:
+            merged = None
+            if draws is not None and draws.rows.shape[-1] != distribution.num_rows:
+                merged = model.row_model(prior, merge_equal=True).truncated_normal
             slipped[~row_model.rows.is_equality] = _outside(distribution, draws, merged)
         first = row_model.rows.num_rows - sum(block.num_rows for _, block in blocks)  # after the rows of a skew prior
         found = []
