@@ -1,11 +1,12 @@
-"""Answers that may be slips: predictions, derivatives, judges, look-ahead; and thirty posteriors."""
+"""Answers that may be slips: predictions, derivatives, judges, look-ahead; and posteriors of every kind."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from itertools import product
 
 import pytest
 import torch
@@ -14,10 +15,12 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
-from kind_cases import rbf_columns
+from kind_cases import KINDS, LENGTHSCALE, MEAN, TEST_X, TRAIN_X, Parameters, model_of, seen
 from torch import Tensor
 
 from benchmarks._observations import rbf_kernel
+from benchmarks.fuzz.cases import Anchors, Case, Seen
+from benchmarks.fuzz.reference import reference_of
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
@@ -35,7 +38,6 @@ from botorch_skewgp.likelihoods import (
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
 from botorch_skewgp.observations import (
-    AffineProbit,
     Binary,
     Choice,
     Observation,
@@ -43,7 +45,6 @@ from botorch_skewgp.observations import (
     Preference,
     Ranking,
     Slope,
-    Validity,
 )
 from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -293,209 +294,89 @@ def test_a_rate_stays_between_its_ends_however_far_an_optimiser_steps() -> None:
         assert bool(model.likelihood.raw_slip.grad.isfinite().all())
 
 
-# Problems of every kind: the exact form against importance sampling from the prior
+# Every kind: a sum over all sets of answers that may be slips, whose terms the reference has without slips
 
-NUM, NUM_POINTS, LENGTHSCALE = 300_000, 6, 0.4
-
-
-class Problem(NamedTuple):
-    observation: Observation
-    likelihood: RowLikelihood
-    attentive: Callable[[Tensor, Tensor], Tensor]  # of values and slopes, `n x 6` each: probabilities of the answers
-    slip: Tensor | float  # the height outside, as a slip
-    gain: Tensor | float
-    guess: Tensor | float = 0.0
-
-
-def _pairs(m: int, g: torch.Generator) -> Tensor:
-    return torch.stack([torch.randperm(NUM_POINTS, generator=g)[:2] for _ in range(m)])
-
-
-def _label(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    index, label = torch.arange(m) % NUM_POINTS, torch.randint(2, (m,), generator=g)
-    return Problem(
-        Binary(label, index=index),
-        ProbitLikelihood(slip=rate, noise=noise),
-        lambda f, _: torch.special.ndtr((2 * label - 1) * f[:, index] / noise**0.5),
-        rate / 2,
-        1 - rate,
-    )
+P = Parameters()
+GUESS = 0.5
+ITEMS = partial(PreferenceLikelihood, P.items)
+# observations, their likelihood, and the number of answers that a slip is drawn among
+PROBLEMS: dict[str, tuple[Observation, Callable[..., RowLikelihood], int | tuple[int, ...]]] = {
+    "labels": (KINDS["binary"], partial(ProbitLikelihood, P.labels), 2),
+    "guesses": (KINDS["binary"], partial(ProbitLikelihood, P.labels, guess=GUESS), 2),
+    "validity": (KINDS["validity"], partial(ValidityLikelihood, P.threshold, noise=P.validity), 2),
+    "grades": (KINDS["ordinal"], partial(OrdinalLikelihood, 3, cutpoints=P.cutpoints, noise=P.grades), 3),
+    "duels": (KINDS["preference"], ITEMS, 2),
+    "duels against each other": (Preference([[0, 1], [1, 2], [2, 0], [0, 1], [1, 0], [0, 1]]), ITEMS, 2),
+    "duels of two judges": (Preference([[0, 1], [2, 1], [2, 3], [4, 5]], judge=[0, 1, 0, 1]), ITEMS, 2),
+    "choices": (KINDS["choice"], ITEMS, (4, 2, 3)),
+    "rankings": (KINDS["ranking"], ITEMS, (24, 6)),
+    "affine": (KINDS["affine"], ProbitAffineLikelihood, 2),
+    "slopes": (KINDS["slope"], SlopeLikelihood, 2),
+    "slopes with noise": (Slope(0, [1, -1, 1, 1], index=[0, 0, 2, 4]), partial(SlopeLikelihood, 0.3), 2),
+}
 
 
-def _guess(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    plain, guess = _label(m, rate, noise, g), 0.5
-    label = plain.observation.labels  # type: ignore[attr-defined]
-    likelihood = ProbitLikelihood(slip=rate, noise=noise, guess=guess)
-    share = (1 - rate) * guess
-    return plain._replace(likelihood=likelihood, gain=(1 - rate) * (1 - guess), guess=share * label)
+def some_of(entry: Observation, which: Tensor) -> Seen:
+    """Some of the answers, as plain numbers."""
+
+    def of(values: object) -> object:
+        is_each = isinstance(values, list) and len(values) == len(which)
+        return [value for value, is_in in zip(values, which, strict=True) if is_in] if is_each else values
+
+    given = {name: of(values) for name, values in seen(entry).arguments.items()}
+    if "covariance" in given:
+        given["covariance"] = [of(row) for row in given["covariance"]]
+    return Seen(type(entry).__name__, given)
 
 
-def _validity(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    plain = _label(m, rate, noise, g)
-    observation = Validity(plain.observation.labels.bool(), index=plain.observation.index)  # type: ignore[attr-defined]
-    return plain._replace(observation=observation, likelihood=ValidityLikelihood(slip=rate, noise=noise))
+CASES = [(0.15, 4.0, False), (0.3, 20.0, False), (0.1, 4.0, True)]  # rate, output scale, whether the prior is skewed
 
 
-def _grade(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    index, grade = torch.arange(m) % NUM_POINTS, torch.randint(4, (m,), generator=g)
-    grade[:2] = torch.tensor([0, 3])
-    cuts = torch.tensor([-1.0, 0.2, 0.9], dtype=torch.double)
-    ends = torch.cat([torch.tensor([-torch.inf]), cuts, torch.tensor([torch.inf])])
-    return Problem(
-        Ordinal(grade, num_grades=4, index=index),
-        OrdinalLikelihood(4, cutpoints=cuts, slip=rate, noise=noise),
-        lambda f, _: (
-            torch.special.ndtr((ends[grade + 1] - f[:, index]) / noise**0.5)
-            - torch.special.ndtr((ends[grade] - f[:, index]) / noise**0.5)
-        ),
-        rate / 4,
-        1 - rate,
-    )
-
-
-def _duel(m: int, rate: float, noise: float, g: torch.Generator, pairs: Tensor | None = None) -> Problem:
-    pairs = _pairs(m, g) if pairs is None else pairs
-    return Problem(
-        Preference(pairs),
-        PreferenceLikelihood(slip=rate, noise=noise),
-        lambda f, _: torch.special.ndtr((f[:, pairs[:, 0]] - f[:, pairs[:, 1]]) / (2 * noise) ** 0.5),
-        rate / 2,
-        1 - rate,
-    )
-
-
-def _repeated(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    """Few pairs with several answers each, some against each other."""
-    pairs = _pairs(3, g)
-    return _duel(m, rate, noise, g, torch.cat([pairs, pairs, pairs.flip(-1), pairs])[:m])
-
-
-def _judges(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    """Two judges of one taste, each with a rate of his own."""
-    plain, judge = _duel(m, rate, noise, g), torch.arange(m) % 2
-    rates = torch.tensor([rate, min(4 * rate, 0.8)], dtype=torch.double)
-    observation = Preference(plain.observation.pairs, judge=judge)  # type: ignore[attr-defined]
-    likelihood = PreferenceLikelihood(slip=rates, noise=noise)
-    return plain._replace(observation=observation, likelihood=likelihood, slip=rates[judge] / 2, gain=1 - rates[judge])
-
-
-def _listed(m: int, rate: float, noise: float, g: torch.Generator, ranked: bool) -> Problem:
-    """Choices of the best of three, or their full order; noise is simulated."""
-    items = torch.stack([torch.randperm(NUM_POINTS, generator=g)[:3] for _ in range(m // 2)])
-
-    def attentive(f: Tensor, _: Tensor) -> Tensor:
-        u = f[:, items] + noise**0.5 * torch.randn(len(f), *items.shape, dtype=f.dtype, generator=g)
-        best = (u[..., 0] > u[..., 1]) & (u[..., 0] > u[..., 2])
-        return (best & (u[..., 1] > u[..., 2]) if ranked else best).double()
-
-    observation = Ranking(items) if ranked else Choice(items)
-    likelihood = PreferenceLikelihood(slip=rate, noise=noise)
-    return Problem(observation, likelihood, attentive, rate / (6 if ranked else 3), 1 - rate)
-
-
-_choice, _ranking = (partial(_listed, ranked=ranked) for ranked in (False, True))
-
-
-def _affine(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    """Rows with correlated noise, which is simulated, and two-sided bounds."""
-    weight = torch.randn(m, NUM_POINTS, dtype=torch.double, generator=g)
-    root = torch.randn(m, m, dtype=torch.double, generator=g) * (noise / m) ** 0.5
-    covariance = root @ root.mT + 0.1 * torch.eye(m)
-    upper = torch.where(torch.arange(m) % 2 == 0, torch.inf, 2.0).double()
-
-    def attentive(f: Tensor, _: Tensor) -> Tensor:
-        v = torch.randn(len(f), m, dtype=f.dtype, generator=g) @ torch.linalg.cholesky(covariance).mT
-        u = f @ weight.mT + 0.3 + v
-        return ((u > 0) & (u <= upper)).double()
-
-    observation = AffineProbit(weight, 0.3, covariance, 0.0, upper)
-    return Problem(observation, ProbitAffineLikelihood(slip=rate), attentive, rate / 2, 1 - rate)
-
-
-def _slope(m: int, rate: float, noise: float, g: torch.Generator) -> Problem:
-    """Slopes, with noise where some repeat or contradict others."""
-    index, sign = torch.arange(m) % NUM_POINTS, torch.randint(2, (m,), generator=g) * 2 - 1
-    return Problem(
-        Slope(dims=0, signs=sign, index=index),
-        SlopeLikelihood(noise if m > NUM_POINTS else 0.0, slip=rate),
-        lambda _, slopes: (
-            torch.special.ndtr(sign * slopes[:, index] / noise**0.5)
-            if m > NUM_POINTS
-            else (sign * slopes[:, index] > 0).double()
-        ),
-        rate / 2,
-        1 - rate,
-    )
-
-
-MAKERS = (_label, _guess, _validity, _grade, _duel, _repeated, _judges, _choice, _ranking, _affine, _slope)
-# maker, rows, rate, noise, output scale, whether the prior is skewed
-TABLE = [
-    *[(maker, 5 + i % 4, 0.1, 0.3, 4.0, False) for i, maker in enumerate(MAKERS)],
-    *[(maker, 6 + i % 5, 0.3, 0.1, 20.0, False) for i, maker in enumerate(MAKERS)],
-    *[(maker, 5, 0.15, 0.5, 4.0, True) for maker in (_label, _grade, _duel, _repeated, _choice, _ranking)],
-    (_duel, 12, 0.05, 0.05, 50.0, False),
-    (_repeated, 12, 0.02, 1.0, 50.0, False),
-]
-FAST = [
-    MAKERS.index(_guess),
-    MAKERS.index(_grade),
-    next(i for i, row in enumerate(TABLE) if row[0] is _duel and row[-1]),
-]
-
-
+@torch.no_grad()
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(
-    "case", [pytest.param(i, marks=[] if i in FAST else pytest.mark.slow) for i in range(len(TABLE))]
+    ("rate", "outputscale", "is_skewed"),
+    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:])],
 )
-def test_exact_form_agrees_with_importance_sampling(case: int) -> None:
-    maker, m, rate, noise, outputscale, is_skewed = TABLE[case]
-    g = torch.Generator().manual_seed(case)
-    x = torch.rand(NUM_POINTS, dtype=torch.double, generator=g).sort().values
-    problem = maker(m, rate, noise, g)
-    pseudo = torch.tensor([0.25, 0.7], dtype=torch.double)
-
-    # values, values at pseudo-points, and slopes
-    at = torch.cat([x, pseudo, x]).unsqueeze(-1)
-    reads = torch.tensor([-1] * (NUM_POINTS + 2) + [0] * NUM_POINTS)
-    K = rbf_columns(at, reads, at, reads, outputscale, LENGTHSCALE)
-    K = K + 1e-9 * torch.diag(K.diagonal())
-    root = torch.linalg.cholesky(K)
-    total, num_allowed = torch.zeros(()), 0.0
-    for _ in range(16 if maker in (_choice, _ranking, _affine) else 2):  # whose noise is simulated
-        y = torch.randn(NUM, len(K), dtype=torch.double, generator=g) @ root.mT
-        f, slope = y[:, :NUM_POINTS], y[:, NUM_POINTS + 2 :]
-        answers = problem.slip + problem.guess + problem.gain * problem.attentive(f, slope)
-        w = answers.prod(-1)
-        if is_skewed:
-            allowed = (y[:, NUM_POINTS] > 0) & (y[:, NUM_POINTS + 1] < 0)
-            w = w * allowed
-        num_allowed += float(allowed.sum()) if is_skewed else NUM
-        sums = torch.stack([w.sum(), w.square().sum()])
-        total = total + torch.cat([sums, w @ f, w @ f.square(), w @ (problem.slip / answers)])
-    weight, squares = total[:2].tolist()
-    mean, square, slips = (total[2:] / weight).tensor_split([NUM_POINTS, 2 * NUM_POINTS])
-    evidence, size, sd = weight / num_allowed, weight**2 / squares, (square - mean.square()).sqrt()
+def test_exact_form_is_a_sum_over_sets_of_slips(name: str, rate: float, outputscale: float, is_skewed: bool) -> None:
+    observation, make_likelihood, num_outcomes = PROBLEMS[name]
+    by_judge = torch.tensor([rate, 2 * rate], dtype=torch.double)
+    rates = by_judge[[0] * observation.num_answers] if observation.judge is None else by_judge[observation.judge]
+    slip, guess, gain = rates / torch.as_tensor(num_outcomes), torch.zeros_like(rates), 1 - rates
+    if name == "guesses":
+        guess, gain = gain * GUESS * observation.labels, gain * (1 - GUESS)  # type: ignore[attr-defined]
+    anchors = Anchors([[0.4], [1.8]], [1.0, -1.0], [0.1, -0.4]) if is_skewed else None
+    case = Case(TRAIN_X.tolist(), [], TEST_X.tolist(), replace(P, slopes=0.3 * ("noise" in name)), LENGTHSCALE,
+                outputscale, MEAN, anchors)  # fmt: skip
+    total = torch.zeros(())
+    for attentive in product([True, False], repeat=len(rates)):
+        which = torch.tensor(attentive)
+        told = [some_of(observation, which)] if any(attentive) else []
+        reference = reference_of(replace(case, seen=told), size=4096)
+        mean, sd = (torch.from_numpy(moment) for moment, _ in (reference.mean(), reference.standard_deviation()))
+        weight = math.exp(reference.log_evidence) * torch.where(which, gain, slip + guess).prod()
+        slipped = ~which * slip / (slip + guess)
+        total = total + weight * torch.cat([torch.ones(1), mean, sd.square() + mean.square(), slipped])
+    evidence = float(total[0])
+    mean, square, slips = (total[1:] / evidence).tensor_split([4, 8])
+    sd = (square - mean.square()).sqrt()
 
     options = {
+        "with_likelihood": make_likelihood(slip=rate if observation.judge is None else by_judge),
         "covar_module": rbf_kernel(outputscale, LENGTHSCALE),
         "judge_covar_module": rbf_kernel(1e-6, LENGTHSCALE),
-        "mean_module": ConstantMean(),
-        "skew_prior": SkewPrior(pseudo.unsqueeze(-1), torch.tensor([1.0, -1.0])) if is_skewed else None,
-        "draw_settings": DrawSettings(num_draws=8192 if case in FAST else 32768),
+        "skew_prior": None if anchors is None else SkewPrior(anchors.points, anchors.phases, anchors.truncation),
     }
-    model, approximate = (
-        SkewGP(x.unsqueeze(-1), problem.observation, problem.likelihood, approximation=approximation, **options)
-        for approximation in (None, "ep")
-    )
-    error = (1 / size + 1 / float(model.draws.effective_size.min())) ** 0.5  # of a mean, in standard deviations
-    off = (model.posterior(x.unsqueeze(-1)).mean.detach().squeeze(-1) - mean).abs() / sd
+    model, approximate = (model_of(observation, 4096, approximation=method, **options) for method in (None, "ep"))
+    error = (1 / 4096 + 1 / float(model.draws.effective_size.min())) ** 0.5  # of a mean, in standard deviations
+    assert error < 0.03
+    off, off_of_ep = ((one.posterior(TEST_X).mean.squeeze(-1) - mean).abs() / sd for one in (model, approximate))
     assert float(off.max()) < max(0.03, 4 * error)
     assert float((model.slips() - slips).abs().max()) < max(0.01, 2 * error)
     value, standard_error = model.log_marginal_likelihood("exact")
-    assert abs(float(value) - math.log(evidence)) < max(0.05, 4 * math.hypot(float(standard_error), size**-0.5))
-    assert error < 0.03
-    if case in FAST:  # elsewhere explanations may compete
-        assert torch.allclose(approximate.slips(), slips, atol=0.25)
-        assert bool(((approximate.posterior(x.unsqueeze(-1)).mean.squeeze(-1) - mean).abs() < 0.35 * sd).all())
+    assert float(value) == pytest.approx(math.log(evidence), abs=max(0.05, 4 * float(standard_error)))
+    assert float(off_of_ep.max()) < 0.35
+    assert torch.allclose(approximate.slips(), slips, atol=0.25)
+    if name != "rankings":  # of several rows each, whose slips are one
         assert float(approximate.log_marginal_likelihood("ep").value) == pytest.approx(math.log(evidence), abs=0.5)
