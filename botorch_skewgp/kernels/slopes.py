@@ -17,7 +17,6 @@ from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, PeriodicKernel, ProductKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_skewgp.kernels.checked import RBF_KERNELS
 from botorch_skewgp.kernels.judges import JudgeKernel
 
 VALUE = -1  # instead of an input's number: the value, not a slope
@@ -101,12 +100,11 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     if isinstance(kernel, JudgeKernel):
         (x, by_x), (z, by_z) = ((points[:, :-1], points[:, -1]) for points in (x, z))
         return kernel.combined(_of_pairs(kernel.shared, x, z), _of_pairs(kernel.own, x, z), by_x, by_z)
-    if type(kernel) in RBF_KERNELS:
-        return torch.exp(-0.5 * _squared_distance(kernel, x, z))
     if type(kernel) is MaternKernel:
         if kernel.nu not in (1.5, 2.5):
             raise UnsupportedError("A Matern kernel with nu = 0.5 has no slopes; take nu = 1.5, 2.5 or an RBF kernel.")
-        return _MaternTerm.apply(_squared_distance(kernel, x, z), kernel.nu, int(kernel.nu))
+        squared = ((x - z) / kernel.lengthscale.reshape(-1)).square().sum(-1)
+        return _MaternTerm.apply(squared, kernel.nu, int(kernel.nu))
     if type(kernel) is PeriodicKernel:
         waves = torch.sin(math.pi * (x - z) / kernel.period_length.reshape(-1)).square()
         return torch.exp(-2 * (waves / kernel.lengthscale.reshape(-1)).sum(-1))
@@ -125,11 +123,6 @@ def _distance_of_pairs(x: Tensor, z: Tensor, square_dist: bool = False, **_: Any
     """GPyTorch's `covar_dist` of `p x 1 x d` points, `p x 1 x 1`, with derivatives where points coincide."""
     squared = (x - z).square().sum(-1, keepdim=True)
     return squared if square_dist else squared.sqrt()
-
-
-def _squared_distance(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
-    """The squared distance of pairs of points in units of the kernel's lengthscales."""
-    return ((x - z) / kernel.lengthscale.reshape(-1)).square().sum(-1)
 
 
 class _MaternTerm(torch.autograd.Function):

@@ -128,18 +128,13 @@ class Snapshot:
             )
         return self._fitted[0]
 
-    @property
-    def mixture(self) -> RepresenterMixture:
-        """The representer weights of each draw, made once."""
-        return self._fitted[1]
-
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
         """The prior and the mixture over columns for some judges, whose rows' residuals given inducing points are
         columns too.
         """
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
-            return self.prior, self.mixture
+            return self.prior, self._fitted[1]
         if codes not in self._of_judges:
             with torch.no_grad():
                 row_model, residuals = self._white_rows.for_judges(codes)
