@@ -79,7 +79,6 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
             mean_module=(mean_module, Mean),
             skew_prior=(skew_prior, SkewPrior),
             input_transform=(input_transform, InputTransform),
-            draw_settings=(draw_settings, DrawSettings),
             judge_covar_module=(judge_covar_module, Kernel),
         )
         check_flags(learn_inducing_points=learn_inducing_points, learn_judge_reliability=learn_judge_reliability)

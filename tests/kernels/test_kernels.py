@@ -8,7 +8,7 @@ from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, RBFKernel, Sc
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import ItemEffectKernel
-from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel, covariance_of_points
+from botorch_skewgp.kernels.judges import LinearTastesKernel, covariance_of_points
 from botorch_skewgp.observations import Preference
 
 
@@ -30,27 +30,6 @@ def test_batches():
     assert matrix.shape == (4, 5, 6)
     for b in range(4):
         assert torch.equal(matrix[b], ItemEffectKernel()(x[b], z).to_dense())
-
-
-def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_never():
-    shared, own = RBFKernel(), RBFKernel()
-    shared.lengthscale, own.lengthscale = 0.5, 0.2
-    kernel = JudgeKernel(shared, own).double()
-    generator = torch.Generator().manual_seed(0)
-    X = torch.rand(6, 2, dtype=torch.double, generator=generator)
-    judge = torch.tensor([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]).double()
-    points = torch.cat([X, judge.unsqueeze(-1)], dim=-1)
-
-    def value(i: int, j: int) -> float:
-        distance = (X[i] - X[j]).square().sum()
-        both = torch.exp(-0.5 * distance / 0.5**2)
-        is_own = judge[i] == judge[j] and judge[i] != 0
-        return float(both + is_own * torch.exp(-0.5 * distance / 0.2**2))
-
-    expected = torch.tensor([[value(i, j) for j in range(6)] for i in range(6)]).double()
-    torch.testing.assert_close(kernel(points).to_dense(), expected)
-    torch.testing.assert_close(kernel(points, points[:4]).to_dense(), expected[:, :4])
-    torch.testing.assert_close(kernel(points, diag=True), expected.diagonal())
 
 
 @pytest.mark.parametrize("dim", [-1, 1.5, "two"])

@@ -17,6 +17,7 @@ from judge_cases import X as FEW
 from judge_cases import model_of, own_kernel, wants
 from torch.distributions import Bernoulli
 
+from benchmarks._observations import duel, random_pairs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -46,15 +47,9 @@ Q = torch.rand(3, 2, dtype=double, generator=torch.Generator().manual_seed(1))
 def duels(num_judges, each=12, seed=0):
     """Duels by judges whose utilities are linear with weights of their own."""
     generator = torch.Generator().manual_seed(seed)
-    pairs, judge = [], []
-    for j in range(num_judges):
-        utility = X @ (4 * torch.randn(2, dtype=double, generator=generator))
-        for _ in range(each):
-            a, b = torch.randperm(len(X), generator=generator)[:2].tolist()
-            noise = torch.randn(2, dtype=double, generator=generator)
-            pairs.append([a, b] if utility[a] + noise[0] > utility[b] + noise[1] else [b, a])
-            judge.append(j)
-    return Preference(pairs, judge=judge)
+    utilities = X @ (4 * torch.randn(2, num_judges, dtype=double, generator=generator))
+    pairs = [duel(utility, random_pairs(len(X), each, generator), 1.0, generator) for utility in utilities.mT]
+    return Preference(torch.cat(pairs), judge=torch.arange(num_judges).repeat_interleave(each))
 
 
 def over_points_and_judges(pairs, judge, num_judges):
@@ -454,11 +449,18 @@ def test_questions_and_recommendations_are_a_judges_own():
 # Several judges at once: their joint posterior, and what a committee chooses
 
 WHO = [0, 2, "new"]
+NUMBERS_OF_THREE = Numeric([10.0, 50.0, -30.0, 80.0], noise=1.0, index=[0, 1, 2, 3], judge=[0, 1, 2, 0])
+OF_THREE = {
+    "duels": lambda: model_of(wants([1, 1, -1])),
+    "inducing points": lambda: model_of(wants([1, 1, -1]), inducing_points=FEW[:3]),
+    "draws": lambda: SkewGP(FEW, wants([1, 1, -1]), judge_covar_module=own_kernel()),
+    "a scale": lambda: model_of(NUMBERS_OF_THREE, outcome_transform=Standardize(m=1)),
+}
 
 
-@pytest.mark.parametrize("inducing", [None, FEW[:3]])
-def test_each_output_is_the_posterior_of_its_judge(inducing):
-    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+@pytest.mark.parametrize("name", OF_THREE)
+def test_each_output_is_the_posterior_of_its_judge(name):
+    model = OF_THREE[name]()
     joint = model.posterior(Q, judge=WHO)
     assert joint.mean.shape == (3, 3)
     for place, judge in enumerate(WHO):
@@ -469,9 +471,9 @@ def test_each_output_is_the_posterior_of_its_judge(inducing):
     assert torch.allclose(model.posterior(Q, judge=WHO, output_indices=[1]).mean, joint.mean[..., 1:2])
 
 
-@pytest.mark.parametrize("inducing", [None, FEW[:3]])
-def test_every_judge_at_every_point_is_a_list_of_judges_at_points(inducing):
-    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+@pytest.mark.parametrize("name", ["duels", "inducing points"])
+def test_every_judge_at_every_point_is_a_list_of_judges_at_points(name):
+    model = OF_THREE[name]()
     crossed = model.latent_posterior(Q, judges=WHO, crossed=True)
     listed = model.latent_posterior(Q.repeat_interleave(3, dim=0), judges=3 * WHO)
     assert torch.allclose(crossed.mean.flatten(), listed.mean.flatten(), atol=1e-10)
@@ -497,23 +499,6 @@ def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
     joint = model.posterior(Q[:2], judge=[0, 1])
     assert torch.allclose(joint.mean.flatten(), gain @ numbers.values, atol=1e-6)
     assert torch.allclose(joint.covariance_matrix, K[4:, 4:] - gain @ K[:4, 4:], atol=1e-6)
-
-
-def test_exact_draws_have_a_joint_posterior_too():
-    model = SkewGP(FEW, wants([1, -1]), judge_covar_module=own_kernel())
-    joint = model.posterior(Q, judge=[0, 1])
-    assert torch.allclose(joint.mean[..., :1], model.posterior(Q, judge=0).mean)
-    samples = joint.rsample(torch.Size([4096]))
-    assert samples.shape == (4096, 3, 2)
-    assert bool(((samples.mean(0) - joint.mean).abs() < 5 * (joint.variance / 4096).sqrt()).all())
-
-
-def test_outcome_scale_is_that_of_one_judge():
-    numbers = Numeric([10.0, 50.0, -30.0, 80.0], noise=1.0, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
-    model = SkewGP(FEW, numbers, judge_covar_module=own_kernel(), outcome_transform=Standardize(m=1))
-    joint, one = model.posterior(Q, judge=[0, 1]), model.posterior(Q, judge=1)
-    assert torch.allclose(joint.mean[..., 1:], one.mean)
-    assert torch.allclose(joint.variance[..., 1:], one.variance)
 
 
 def test_weighted_utilities_are_botorchs():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from copy import deepcopy
 
 import pytest
@@ -243,7 +244,8 @@ def test_refusals():
         MomentMatchedModel(several()).condition_on_observations(TEST_X, Preference([[0, 1]]))
     with pytest.raises(UnsupportedError, match="no single noise level"):
         MomentMatchedModel(labels()).posterior(TEST_X, observation_noise=True)
-    with pytest.raises(UnsupportedError, match=r"output_indices must name outputs 0 to 2; got \[3\]"):
-        MomentMatchedModel(labels()).posterior(TEST_X, output_indices=[3])
+    for outputs in ([3], [0, 3], []):
+        with pytest.raises(UnsupportedError, match=rf"must name outputs 0 to 2; got {re.escape(str(outputs))}"):
+            MomentMatchedModel(labels()).posterior(TEST_X, output_indices=outputs)
     with pytest.raises(UnsupportedError, match="has 3 output"):
         MomentMatchedModel(labels()).subset_output([1])

@@ -6,15 +6,16 @@ import gpytorch
 import pytest
 import torch
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Normalize
 from gradients import evaluate
 
+from benchmarks._observations import duel, random_pairs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Censored, LabelPreference, Numeric, Preference, Slope
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -39,10 +40,8 @@ def agree(a, b):
 def duels(num_duels, num_points, d, generator):
     """Random duels, decided by a smooth utility and noise."""
     X = points(num_points, generator, d)
-    pairs = torch.stack([torch.randperm(num_points, generator=generator)[:2] for _ in range(num_duels)])
     utility = 2 * torch.sin(6 * X[:, 0]) + X.sum(-1)
-    noisy = utility[pairs] + torch.randn(pairs.shape, generator=generator, dtype=torch.float64)
-    return X, torch.where((noisy[:, :1] > noisy[:, 1:]), pairs, pairs.flip(-1))
+    return X, duel(utility, random_pairs(num_points, num_duels, generator), 1.0, generator)
 
 
 # Draws at the size that the defaults are made for
@@ -155,17 +154,6 @@ def test_the_name_of_equal_points_does_not_matter(generator):
     torch.testing.assert_close(posteriors[0].variance, posteriors[1].variance, atol=1e-7, rtol=0)
 
 
-def test_observation_noise(generator):
-    test_X = points(3, generator)
-    model = small_model(points(8, generator), likelihood=PreferenceLikelihood(0.7))
-    plain, added = model.posterior(test_X), torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)
-    noisy, given = model.posterior(test_X, observation_noise=True), model.posterior(test_X, observation_noise=added)
-    assert torch.equal(noisy.mean, plain.mean)
-    assert torch.allclose(noisy.variance, plain.variance + 0.7, rtol=1e-6)
-    assert torch.allclose(given.variance, plain.variance + added)
-    assert torch.allclose(given.covariance_matrix, plain.covariance_matrix + torch.diag(added.squeeze(-1)))
-
-
 def test_posterior_transforms_stay_skewed(generator):
     model, test_X = small_model(points(8, generator)), points(4, generator)
     plain = model.posterior(test_X)
@@ -267,22 +255,6 @@ def test_draws_of_the_mixture_are_in_order_and_those_of_the_chains_are_not():
     assert torch.allclose(ordered.sort(-1).values, as_drawn.sort(-1).values)
     steps = [means.diff(dim=-1).norm(dim=-2).mean() for means in (ordered, as_drawn)]
     assert steps[0] < 0.7 * steps[1]
-
-
-def test_output_indices_select_latent_functions():
-    """Outputs by index are those of the whole posterior, in the order asked for."""
-    X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    model = SkewGP(X, LabelPreference.from_classes(torch.tensor([0, 1, 2, 0, 1, 2]), 3))
-    whole, part = model.posterior(X[:4]), model.posterior(X[:4], output_indices=[2, 0])
-    assert part.mean.shape == (4, 2)
-    torch.testing.assert_close(part.mean, whole.mean[..., [2, 0]])
-    torch.testing.assert_close(part.variance, whole.variance[..., [2, 0]])
-    for bad in ([3], [0, 3], []):
-        with pytest.raises(UnsupportedError, match="output_indices must name outputs 0 to 2"):
-            model.posterior(X, output_indices=bad)
-    assert model.subset_output([0, 1, 2]) is model
-    with pytest.raises(UnsupportedError, match="3 output"):
-        model.subset_output([0, 0])
 
 
 def test_slopes_that_contradict_each_other_are_refused_in_words():

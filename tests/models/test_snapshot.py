@@ -5,7 +5,6 @@ from copy import deepcopy
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Normalize
 from gpytorch.kernels import MaternKernel, PolynomialKernel, RBFKernel, ScaleKernel
@@ -195,12 +194,3 @@ def test_posteriors_keep_no_graph_of_hyperparameters():
     posterior = model_of().posterior(TEST_X)
     assert not posterior.mean.requires_grad
     assert not posterior.covariance_matrix.requires_grad
-
-
-@pytest.mark.parametrize("settings", [None, "reflective", DrawSettings])
-def test_settings_of_another_class_are_refused_at_once(settings):
-    model = SkewGP(torch.rand(3, 1, dtype=torch.float64), Preference([[0, 1], [1, 2]]))
-    before = model.draw_settings
-    with pytest.raises(InputDataError, match=r"draw_settings must be a .*DrawSettings object"):
-        model.draw_settings = settings
-    assert model.draw_settings is before
