@@ -73,11 +73,8 @@ def _derivative(value: Tensor, points: Tensor, dims: Tensor, create_graph: bool)
     wanted = dims != VALUE
     if not bool(wanted.any()):
         return value
-    gradient = None
-    if value.requires_grad:  # else a constant kernel
-        (gradient,) = torch.autograd.grad(value.sum(), points, create_graph=create_graph, allow_unused=True)
-    if gradient is None:
-        return torch.where(wanted, torch.zeros_like(value), value)
+    total = value.sum() + 0 * points.sum()  # also of a constant kernel
+    (gradient,) = torch.autograd.grad(total, points, create_graph=create_graph)
     slope = gradient.gather(-1, dims.clamp(min=0).unsqueeze(-1)).squeeze(-1)  # -1 is no input; not used there
     return torch.where(wanted, slope, value)
 

@@ -37,6 +37,12 @@ class FullyBayesianSkewGP(Model):
         >>> fit_gpytorch_mll(mll)
         >>> ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=16)
         >>> acquisition = qLogExpectedImprovement(ensemble, best_f=0.0)
+
+    Args:
+        models: The members, models of the same data.
+
+    Raises:
+        InputDataError: If there are none, one is not a SkewGP, or their data differ.
     """
 
     _is_fully_bayesian = True
@@ -49,13 +55,6 @@ class FullyBayesianSkewGP(Model):
     judges = _of_all("judges", "The numbers of all judges who gave answers; empty if no answer names one.")
 
     def __init__(self, models: Sequence[SkewGP]) -> None:
-        r"""
-        Args:
-            models: The members, models of the same data.
-
-        Raises:
-            InputDataError: If there are none, one is not a SkewGP, or their data differ.
-        """
         super().__init__()
         if isinstance(models, str) or not isinstance(models, Iterable):
             raise InputDataError("models must be a list of SkewGP models; write [model] for a single one.")
@@ -147,9 +146,7 @@ class FullyBayesianSkewGP(Model):
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0
     ) -> tuple[FullyBayesianSkewGP, Tensor]:
-        """An ensemble in which every draw of every member is also conditioned on values drawn at given points, and
-        these, `n x E S`, of one member after the other; see `SkewGP.condition_on_draws`.
-        """
+        """Every member by `SkewGP.condition_on_draws`; and the values, `n x E S`, of one member after the other."""
         known = [member.condition_on_draws(X, samples_per_draw, seed) for member in self.members]
         models, values = zip(*known, strict=True)
         return FullyBayesianSkewGP(models), torch.cat(values, dim=-1)

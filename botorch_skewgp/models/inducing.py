@@ -74,9 +74,7 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
 
 @torch.no_grad()
 def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
-    """BoTorch's greedy variance reduction ([Burt2020convergence]_) among at most `MAX_CANDIDATES` of the `n x d`
-    points.
-    """
+    """BoTorch's greedy variance reduction ([Burt2020convergence]_) among at most `MAX_CANDIDATES` points, `n x d`."""
     _, first = transformed.unique(dim=0, return_inverse=True)
     place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
     distinct = place.scatter_reduce(0, first, torch.arange(len(first), device=first.device), "amin").sort().values
@@ -116,7 +114,10 @@ class WhiteRows:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
         mine, noise_root = torch.cat(each), rows.noise_root
         assert noise_root is not None  # each judge's rows are a block
-        own = torch.block_diag(*[self._root_of_block(which) for which in each])
+        covariances = [
+            noise_root[which] @ noise_root[which].mT + torch.diag(SHARE * rows.noise[which]) for which in each
+        ]
+        own = torch.block_diag(*map(cholesky_with_relative_jitter, covariances))
         further = rows.coefficient.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)
         touched, position = self.values.index[mine].unique(return_inverse=True)
         zeros = own.new_zeros(len(mine), len(touched))
@@ -130,12 +131,6 @@ class WhiteRows:
         )
         residuals = ResidualColumns(self.prior.training_points[touched], weight, explained, by[mine])
         return _under_standard_normal(torch.block_diag(self.root, own), extended), residuals
-
-    def _root_of_block(self, which: Tensor) -> Tensor:
-        """A square root of the covariance that the rows of one judge share, with a trace of their own noise."""
-        assert self.rows.noise_root is not None
-        shared = self.rows.noise_root[which]
-        return cholesky_with_relative_jitter(shared @ shared.mT + torch.diag(SHARE * self.rows.noise[which]))
 
 
 def _under_standard_normal(root: Tensor, rows: DenseRows) -> RowModel:

@@ -215,11 +215,7 @@ def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
 
 
 def warn_of_scaling(
-    X: Tensor,
-    observations: Sequence[Observation],
-    inputs: bool = True,
-    numbers: bool = True,
-    likelihood: RowLikelihood | None = None,
+    X: Tensor, observations: Sequence[Observation], inputs: bool, numbers: bool, likelihood: RowLikelihood
 ) -> None:
     """Warn of inputs outside the unit cube, and of numbers not of about zero mean and unit variance."""
     if validate_input_scaling.off():
@@ -235,9 +231,8 @@ def warn_of_scaling(
     seen = [entry for entry in observations if entry.numbers.numel()]
     if not numbers or not seen:
         return
-    y, warping = torch.cat([entry.numbers for entry in seen]).double(), None
-    if likelihood is not None:
-        warping = getattr(likelihood.for_kind(type(seen[0])), "warping", None)
+    y = torch.cat([entry.numbers for entry in seen]).double()
+    warping = getattr(likelihood.for_kind(type(seen[0])), "warping", None)
     domain = -torch.inf if warping is None else warping.domain[0].max()
     if _is_standard(y, warping) or not bool((y > domain).all()):  # numbers outside of the domain are refused later
         return

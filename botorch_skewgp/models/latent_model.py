@@ -103,7 +103,9 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
             crossed: Whether every point has all judges instead, an output for each.
 
         Raises:
-            InputDataError: If a judge gave no answers, or the number of judges is not that of points.
+            InputDataError: If `X` is no floating point tensor, a judge gave no answers, or the number of judges is not
+                that of points.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
                 fantasies.
         """

@@ -168,13 +168,9 @@ class LatentPrior:
         recorded = torch.is_grad_enabled()
         with torch.enable_grad():
             x = points if points.requires_grad else points.detach().clone().requires_grad_()
-            total = self.mean_module(self._inputs(x)).sum()
-            gradient = None
-            if total.requires_grad:
-                (gradient,) = torch.autograd.grad(total, x, create_graph=recorded, allow_unused=True)
+            total = self.mean_module(self._inputs(x)).sum() + 0 * x.sum()  # also of a constant mean
+            (gradient,) = torch.autograd.grad(total, x, create_graph=recorded)
         dims = self.layout.slope_dims.to(points.device).unsqueeze(-1)
-        if gradient is None:  # a constant mean
-            return points.new_zeros(points.shape[:-1])
         return gradient.gather(-1, dims.expand(*points.shape[:-1], 1)).squeeze(-1)
 
     def _check_slopes(self) -> None:

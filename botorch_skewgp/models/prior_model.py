@@ -296,9 +296,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
     # Prior and rows
 
     def forward(self, X: Tensor) -> MultivariateNormal:
-        """The Gaussian prior of all columns, before any skewness; points are transformed here in training mode, as in
-        BoTorch.
-        """
+        """The Gaussian prior of all columns, before any skewness; in training mode points are transformed here."""
         if self.training:
             X = self.transform_inputs(X)
         try:  # nearly equal points have a covariance in double precision only
@@ -357,9 +355,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
     def row_model(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
     ) -> RowModel:
-        """Rows of the observations under a prior at the training points, differentiable; many equal rows merge if
-        allowed.
-        """
+        """Rows of the observations under a prior at the training points; many equal rows merge if allowed."""
         if self.inducing is not None:
             return self.white_rows(prior, observations, merge_equal).for_judges()[0]
         rows = self._rows(prior, observations, merge_equal)

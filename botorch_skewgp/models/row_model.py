@@ -136,9 +136,7 @@ class RowModel:
 
     @cached_property
     def _weights_of_numbers(self) -> Tensor:
-        """The representer weights of the mean given the numbers, a column; that mean's differences may be below the
-        jitter.
-        """
+        """The representer weights of the mean given the numbers, a column; its differences may be below the jitter."""
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(self.mean.shape[-1], 1)
         if self._number_information is not None:
@@ -317,9 +315,7 @@ class RowModel:
 
 
 def _information(root: Tensor, may_widen: bool) -> tuple[Tensor, Tensor | None]:
-    """A root of the identity less a covariance, given its root; means of components with any excess over it, else
-    `None`.
-    """
+    """A root of the identity less a covariance, given its root; means of components with any excess over it."""
     eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
     eigenvalues, vectors = torch.linalg.eigh(eye - root @ root.mT)  # between 0 and 1 up to rounding
     known = vectors * eigenvalues.clamp(min=0).sqrt()

@@ -147,10 +147,9 @@ class SkewGP(LatentModel):
     ) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
-        For a `MixedLikelihood` a mapping by kind, `predictive(X)[Numeric]`, with a distribution for each part that
-        predicts (slopes and affine probits do not). It is the average over the reliability, width of ties or stretch
-        that a new judge may have, and over what answers leave open of a known judge's, see
-        `botorch_skewgp.fitting.spreads`.
+        It is the average over the reliability, width of ties or stretch that a new judge may have, and over what
+        answers leave open of a known judge's, see `botorch_skewgp.fitting.spreads`. For a `MixedLikelihood` it is a
+        mapping by kind, `predictive(X)[Numeric]`, of the parts that predict (slopes and affine probits do not).
 
         Args:
             X: A `batch_shape x q x d` tensor.

@@ -129,9 +129,7 @@ class Snapshot:
         return self._fitted[0]
 
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
-        """The prior and the mixture over columns for some judges, whose rows' residuals given inducing points are
-        columns too.
-        """
+        """Prior and mixture over columns; the residuals of judges' rows given inducing points are columns too."""
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
             return self.prior, self._fitted[1]
@@ -145,9 +143,7 @@ class Snapshot:
     def posterior_at(
         self, X: Tensor, judge_codes: Sequence[int], num_outputs: int = 1, fantasies: Sequence[FantasyLevel] = ()
     ) -> SkewGPPosterior:
-        """The posterior at `batch_shape x q x d` transformed points; judges' residuals given inducing points are
-        independent.
-        """
+        """The posterior at transformed points, `batch_shape x q x d`; residuals of judges' rows are independent."""
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
         exact = X.double()  # nearly equal points have a covariance in double precision only

@@ -1,5 +1,7 @@
 """Covariances of slopes against GPyTorch's gradient kernels, finite differences, and what gradcheck finds."""
 
+from functools import partial
+
 import gpytorch
 import pytest
 import torch
@@ -212,30 +214,30 @@ def test_derivatives_in_points_and_hyperparameters(kernel, same, generator):
 
 def test_second_derivatives_in_points(generator):
     """Newton's methods ask for them: `gradgradcheck` of what acquisition functions use, values with slopes."""
-    for kernel in (RBFKernel().double(), MaternKernel(nu=2.5).double()):
-        X, Z = points(2, generator).requires_grad_(), points(2, generator)
-        dims, values = torch.tensor([0, 2]), torch.full((2,), VALUE)
-        assert torch.autograd.gradgradcheck(
-            lambda X, k=kernel, Z=Z: slope_covariance(k, X, values, Z, dims),  # noqa: B023
-            (X,),
-        )
+    X, Z, dims, values = points(2, generator).requires_grad_(), points(2, generator), torch.tensor([0, 2]), [VALUE] * 2
+    for kernel in (RBFKernel().double(), MaternKernel(nu=1.5).double(), MaternKernel(nu=2.5).double()):
+        covariance = partial(slope_covariance, kernel, dims_X=torch.tensor(values), Z=Z, dims_Z=dims)
+        assert torch.autograd.gradgradcheck(covariance, (X,))
 
 
 def test_constant_kernels_have_no_slopes(generator):
     """A constant part of a sum drops out."""
-    X = points(3, generator)
-    dims = torch.tensor([0, 1, 2])
-    rbf = RBFKernel().double()
-    total = rbf + ConstantKernel().double()
+    X, dims = points(3, generator), torch.tensor([0, 1, 2])
+    rbf, alone = RBFKernel().double(), ConstantKernel().double()
+    total = rbf + alone
     torch.testing.assert_close(slope_covariance(total, X, dims, X, dims), slope_covariance(rbf, X, dims, X, dims))
-    alone = ConstantKernel().double()
     assert (slope_covariance(alone, X, dims, X, dims) == 0).all()
+
+
+class OfTorch(gpytorch.kernels.Kernel):
+    def forward(self, x1, x2, diag=False, **params):
+        return torch.exp(-torch.cdist(x1, x2).square())
 
 
 def test_kernels_without_slopes_are_refused(generator):
     X, dims = points(2, generator), torch.tensor([0, 1])
     with pytest.raises(UnsupportedError, match=r"Matern kernel with nu = 0\.5 has no slopes"):
         slope_covariance(ScaleKernel(MaternKernel(nu=0.5)).double(), X, dims, X, dims)
-    # written by a distance, without slopes at zero
-    with pytest.raises(UnsupportedError, match="cannot be found for CosineKernel"):
-        slope_covariance(CosineKernel().double(), X, dims, X, dims)
+    for kernel in (CosineKernel(), OfTorch()):  # written by a distance: without slopes at zero, without second ones
+        with pytest.raises(UnsupportedError, match=f"cannot be found for {type(kernel).__name__}"):
+            slope_covariance(kernel.double(), X, dims, X, dims)

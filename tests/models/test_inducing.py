@@ -133,10 +133,13 @@ def test_a_posterior_follows_inducing_points_that_are_changed():
 @pytest.mark.parametrize("kind", ["labels", "numbers", "duels and slopes"])
 def test_everything_that_stands_on_a_posterior_works(kind):
     X = points()
-    observations = {
-        "labels": labels(X),
-        "numbers": Numeric(X.sum(-1)),
-        "duels and slopes": [Preference(torch.randint(10, (8, 2)) + torch.tensor([0, 10])), Slope(0, 1, index=[2])],
+    observations, one = {
+        "labels": (labels(X), Binary([1])),
+        "numbers": (Numeric(X.sum(-1)), Numeric([1.0])),
+        "duels and slopes": (
+            [Preference(torch.randint(10, (8, 2)) + torch.tensor([0, 10])), Slope(0, 1, index=[2])],
+            Slope(0, 1),
+        ),
     }[kind]
     model = SkewGP(X, observations, inducing_points=5, draw_settings=SETTINGS)
     q = torch.rand(4, 1, 2, dtype=torch.float64)
@@ -147,8 +150,4 @@ def test_everything_that_stands_on_a_posterior_works(kind):
     assert (values.mean(0) - posterior.mean.squeeze(-1)).abs().max() < 0.3 * posterior.variance.max().sqrt()
     assert model.log_marginal_likelihood("exact").value.isfinite()
     assert leave_one_out(model).log_predictive.isfinite().all()
-    assert model.log_predictive_probability(X[:1], Binary([1]) if kind == "labels" else observations_like(kind)) < 3
-
-
-def observations_like(kind: str):
-    return Numeric([1.0]) if kind == "numbers" else Slope(0, 1)
+    assert model.log_predictive_probability(X[:1], one) < 3

@@ -43,7 +43,6 @@ from botorch_skewgp.observations import (
     Observation,
     Ordinal,
     Preference,
-    Ranking,
     Slope,
 )
 from botorch_skewgp.papers import sun_parameters, unified_skew_normal
@@ -78,16 +77,6 @@ def test_no_slips_are_the_model_without() -> None:
     assert torch.equal(plain.posterior(X).mean, zero.posterior(X).mean)
     assert plain.state_dict().keys() == zero.state_dict().keys()
     assert torch.equal(zero.slips(), torch.zeros(3, dtype=torch.double))
-
-
-def test_rankings_are_drawn_among_all_that_their_ranks_tell_apart() -> None:
-    ranking = Ranking([[0, 1, 2, 3], [4, 3, 2, -1]], ranks=[[0, 0, 1, 1], [0, 1, 2, 3]])
-    assert torch.allclose(ranking.num_orders, torch.tensor([6.0, 6.0], dtype=torch.double))
-    heights = PreferenceLikelihood(slip=0.12).rows(ranking, X).heights
-    assert torch.allclose(heights.outside, torch.full((6,), 0.02, dtype=torch.double))
-    assert torch.allclose(
-        Choice([[0, 1, 2, 3], [4, 5, -1, -1]]).as_ranking().num_orders, torch.tensor([4.0, 2.0]).double()
-    )
 
 
 @pytest.mark.parametrize(
@@ -310,6 +299,7 @@ PROBLEMS: dict[str, tuple[Observation, Callable[..., RowLikelihood], int | tuple
     "duels of two judges": (Preference([[0, 1], [2, 1], [2, 3], [4, 5]], judge=[0, 1, 0, 1]), ITEMS, 2),
     "choices": (KINDS["choice"], ITEMS, (4, 2, 3)),
     "rankings": (KINDS["ranking"], ITEMS, (24, 6)),
+    "partial rankings": (KINDS["partial ranking"], ITEMS, 6),
     "affine": (KINDS["affine"], ProbitAffineLikelihood, 2),
     "slopes": (KINDS["slope"], SlopeLikelihood, 2),
     "slopes with noise": (Slope(0, [1, -1, 1, 1], index=[0, 0, 2, 4]), partial(SlopeLikelihood, 0.3), 2),
@@ -378,5 +368,5 @@ def test_exact_form_is_a_sum_over_sets_of_slips(name: str, rate: float, outputsc
     assert float(value) == pytest.approx(math.log(evidence), abs=max(0.05, 4 * float(standard_error)))
     assert float(off_of_ep.max()) < 0.35
     assert torch.allclose(approximate.slips(), slips, atol=0.25)
-    if name != "rankings":  # of several rows each, whose slips are one
+    if "rankings" not in name:  # of several rows each, whose slips are one
         assert float(approximate.log_marginal_likelihood("ep").value) == pytest.approx(math.log(evidence), abs=0.5)

@@ -127,17 +127,11 @@ def test_a_snapshot_lasts_until_something_changes():
         model.covar_module.outputscale = old.outputscale.detach()
         model.covar_module.base_kernel.lengthscale = old.base_kernel.lengthscale.detach()
 
-    def set_value():
-        model.covar_module.outputscale = 3.0
-
-    def set_settings():
-        model.draw_settings = DrawSettings(num_draws=32, min_effective_size=1)
-
     changes = (
         lambda: model.train().eval(),
-        set_value,
+        lambda: setattr(model.covar_module, "outputscale", 3.0),
         exchange,
-        set_settings,
+        lambda: setattr(model, "draw_settings", DrawSettings(num_draws=32, min_effective_size=1)),
         lambda: model.set_train_data(X + 0.1),
         lambda: model.set_train_data(targets=Binary([0, 0, 1])),
         lambda: model.load_state_dict(model_of(Binary([1, 0, 1])).state_dict(), strict=False),
