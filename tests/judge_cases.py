@@ -1,8 +1,8 @@
 """Judges who want a large or a small first input, with known kernels of their own."""
 
 import torch
-from gpytorch.kernels import RBFKernel, ScaleKernel
 
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Preference
 
@@ -11,9 +11,7 @@ X = torch.rand(8, 2, dtype=double, generator=torch.Generator().manual_seed(0))
 
 
 def own_kernel(scale=3.0):
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = scale, 0.4
-    return kernel.double()
+    return rbf_kernel(scale, 0.4)
 
 
 def wants(first, each=14):

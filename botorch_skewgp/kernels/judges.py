@@ -150,8 +150,8 @@ class JudgeKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points with a last column for judges, `batch_shape x n x m`, or its diagonal."""
-        x1, by1 = x1[..., :-1], x1[..., -1]
         is_square = x2 is x1
+        x1, by1 = x1[..., :-1], x1[..., -1]
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
             return self.combined(self.shared(x1, x2, diag=True), self.own(x1, x2, diag=True), by1, by2)

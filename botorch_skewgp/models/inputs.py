@@ -114,7 +114,7 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
     if observations is None:
         return ()
     entries: tuple[Any, ...] = (observations,)
-    if isinstance(observations, Iterable) and not isinstance(observations, (type, str, Mapping, Tensor)):
+    if isinstance(observations, Iterable) and not isinstance(observations, (Observation, type, str, Mapping, Tensor)):
         entries = tuple(observations)
     for entry in entries:
         if not isinstance(entry, Observation):

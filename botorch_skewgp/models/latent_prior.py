@@ -87,10 +87,8 @@ class LatentPrior:
                     return DenseLinearOperator(with_points(X))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
                 return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
-        is_batched, eye = (
-            bool(self.covar_module.batch_shape),
-            torch.eye(self.num_outputs, dtype=X.dtype, device=X.device),
-        )
+        eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
+        is_batched = bool(self.covar_module.batch_shape)
         if is_batched:
             X, Z = X.unsqueeze(-3), None if Z is None else Z.unsqueeze(-3)
         K = (covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)).to_dense()

@@ -8,7 +8,7 @@ from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, RBFKernel, Sc
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import ItemEffectKernel
-from botorch_skewgp.kernels.judges import LinearTastesKernel, covariance_of_points
+from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel, covariance_of_points
 from botorch_skewgp.observations import Preference
 
 
@@ -95,6 +95,7 @@ def batched() -> Kernel:
         LinearKernel() + RBFKernel(),
         ScaleKernel(RBFKernel() + LinearKernel(), active_dims=(1,)),
         LinearKernel() + ScaleKernel(RBFKernel(active_dims=(1,))),  # whose inputs GPyTorch copies to the scale
+        JudgeKernel(RBFKernel() + LinearKernel(), LinearTastesKernel(1)),
         nested(),
         batched(),
         RBFKernel() + ScaleKernel(RBFKernel()),

@@ -172,21 +172,14 @@ def test_outputs_are_those_of_the_whole(name, outputs):
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["preference", "standardised numbers and a duel"])
 def test_numbers_are_noisy_readings_of_the_latent_function(name):
-    """Numbers at one point, of all draws together, have the mixture's distribution, and so its moments."""
+    """With the likelihood's noise of it, in squared units of the outcome."""
     model = MODELS[name]()
     X, Y = TEST_X[:1].unsqueeze(0), torch.tensor([[[0.8]]], dtype=DOUBLE)
     found = MomentMatchedModel(model).condition_on_observations(X, Y).posterior(TEST_X)
-    joint = model.posterior(TEST_X)
-    means, covariance = joint.component_means, joint.gaussian_covariance
-    variance = covariance[0, 0] + model.likelihood.latent_noise(TEST_X[:1]).squeeze() * model.outcome_scale.scale**2
-    error = 0.8 - means[0]
-    weights = torch.softmax(-0.5 * error.square() / variance, dim=0)
-    means = means + covariance[:, :1] * error / variance
-    mean = means @ weights
-    deviation = means - mean.unsqueeze(-1)
-    expected = covariance - covariance[:, :1] @ covariance[:1] / variance + (deviation * weights) @ deviation.T
-    assert torch.allclose(found.mean.flatten(), mean)
-    assert torch.allclose(covariance_of(found)[0], expected)
+    noise = model.likelihood.latent_noise(X) * model.outcome_scale.scale**2
+    expected = model.condition_on_observations(X, Y, noise=noise.expand_as(Y)).posterior(TEST_X)
+    assert torch.allclose(found.mean, expected.mean)
+    assert torch.allclose(covariance_of(found), expected.covariance_matrix)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Normalize
 from gradients import evaluate
 
-from benchmarks._observations import duel, random_pairs
+from benchmarks._observations import constant_mean, duel, random_pairs, rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -66,13 +66,10 @@ def test_two_hundred_duels_are_drawn_well(num_points, generator):
 @pytest.mark.parametrize("observations", [None, [], (), Preference(torch.zeros(0, 2, dtype=torch.long))])
 def test_no_observations_give_exactly_the_prior(observations, generator):
     X, test_X = points(4, generator), points(3, generator)
-    mean_module = gpytorch.means.ConstantMean()
-    mean_module.initialize(constant=0.7)
-    model = SkewGP(X, observations, mean_module=mean_module)
+    model = SkewGP(X, observations, mean_module=constant_mean(0.7))
     posterior = model.posterior(test_X)
     K = model.covar_module(test_X).to_dense()
-    assert torch.allclose(posterior.mean, torch.full((3, 1), 0.7, dtype=torch.float64), rtol=1e-7)  # 0.7 in float32
-    assert torch.equal(posterior.mean, model.mean_module(test_X).unsqueeze(-1))
+    assert torch.equal(posterior.mean, torch.full((3, 1), 0.7, dtype=torch.float64))
     torch.testing.assert_close(posterior.variance.squeeze(-1), K.diagonal(), rtol=1e-14, atol=0)
     torch.testing.assert_close(posterior.covariance_matrix, K, rtol=1e-13, atol=0)
     assert (posterior.skewness == 0).all()
@@ -81,7 +78,6 @@ def test_no_observations_give_exactly_the_prior(observations, generator):
         assert float(model.log_marginal_likelihood(method).value) == 0
 
 
-# two equal points: their covariance is singular, and linear_operator says so
 def test_duel_of_two_equal_points_is_no_reason_for_a_warning(generator):
     """Its row has no variance besides its noise: nothing mixes badly, and the run is not made longer."""
     X = points(8, generator)
@@ -264,17 +260,10 @@ def test_slopes_that_contradict_each_other_are_refused_in_words():
         model.posterior(X)
 
 
-def unit_kernel():
-    covar_module = gpytorch.kernels.RBFKernel().double()
-    covar_module.lengthscale = torch.tensor(0.5, dtype=torch.float64)
-    return covar_module
-
-
-def model_of_numbers(X, observations, noise=0.1):
-    likelihood = MixedLikelihood(NumericLikelihood(noise=noise), PreferenceLikelihood(noise=0.1), SlopeLikelihood())
-    mean_module = gpytorch.means.ZeroMean()
-    kwargs = {"likelihood": likelihood, "covar_module": unit_kernel(), "mean_module": mean_module}
-    return small_model(X, observations, **kwargs)
+def model_of_numbers(X, observations):
+    likelihood = MixedLikelihood(NumericLikelihood(noise=0.1), PreferenceLikelihood(noise=0.1), SlopeLikelihood())
+    modules = {"covar_module": rbf_kernel(1.0, 0.5), "mean_module": constant_mean(0.0)}
+    return small_model(X, observations, likelihood=likelihood, **modules)
 
 
 @pytest.mark.parametrize("bound", [50.0, 1e4, 1e10])

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.kernels import ScaleKernel
-from gpytorch.means import ConstantMean
+from kind_cases import kernel, log_evidence
+from tensors import tensor as t
 
-from benchmarks._observations import rbf_kernel
+from benchmarks._observations import constant_mean
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models import SkewPrior
@@ -17,46 +17,21 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.rounding
 
-X = torch.tensor([[0.0], [0.8], [1.7], [2.4]], dtype=torch.float64)
-NEW_X = torch.tensor([[0.3], [1.0], [2.0], [4.0]], dtype=torch.float64)
-POINTS = torch.tensor([[0.5], [1.9]], dtype=torch.float64)
+X = t(0.0, 0.8, 1.7, 2.4).unsqueeze(-1)
+NEW_X = t(0.3, 1.0, 2.0, 4.0).unsqueeze(-1)
+POINTS = t(0.5, 1.9).unsqueeze(-1)
 LIMIT = 4.5
 
 
-def t(*values: float) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def kernel() -> ScaleKernel:
-    return rbf_kernel(1.5, 0.7)
-
-
-def mean() -> ConstantMean:
-    mean_module = ConstantMean().double()
-    mean_module.initialize(constant=t(0.4)[0])
-    return mean_module
-
-
-def build(observations=None, prior: SkewPrior | None = None, num_draws: int = 2048, **kwargs) -> SkewGP:
-    return SkewGP(
-        X,
-        observations,
-        covar_module=kernel(),
-        mean_module=mean(),
-        skew_prior=prior,
-        draw_settings=DrawSettings(num_draws=num_draws, seed=1),
-        **kwargs,
-    )
-
-
-def log_evidence(model: SkewGP) -> torch.Tensor:
-    return model.log_marginal_likelihood("ep").value
+def build(observations=None, prior: SkewPrior | None = None, num_draws: int = 2048, train_X=X) -> SkewGP:
+    modules = {"covar_module": kernel(), "mean_module": constant_mean(0.4), "skew_prior": prior}
+    return SkewGP(train_X, observations, draw_settings=DrawSettings(num_draws=num_draws, seed=1), **modules)
 
 
 def test_a_truncation_far_away_leaves_numbers_and_slopes_as_they_are():
     told = [Numeric([0.3, -0.2], index=[0, 3]), Slope(dims=[0, 0], signs=[1, -1], index=[1, 2])]
     alone, beside = (build(told, prior) for prior in (None, SkewPrior(POINTS, [1, -1], 30.0)))
-    torch.testing.assert_close(log_evidence(beside), log_evidence(alone), rtol=0, atol=1e-8)
+    assert log_evidence(beside) == pytest.approx(log_evidence(alone), abs=1e-8)
     error = LIMIT * (2 * alone.posterior(NEW_X).variance / 1500).sqrt()
     assert ((beside.posterior(NEW_X).mean - alone.posterior(NEW_X).mean).abs() < error).all()
 
@@ -74,7 +49,7 @@ def test_one_pseudo_point_has_the_closed_form_of_the_extended_skew_normal():
     assert (
         (posterior.variance.squeeze(-1) - exact_variance).abs() < LIMIT * 1.5 * rho.square() / size**0.5 + 1e-9
     ).all()
-    assert log_evidence(model).item() == pytest.approx(0, abs=1e-9)
+    assert log_evidence(model) == pytest.approx(0, abs=1e-9)
 
 
 def test_without_pseudo_points_it_is_the_gaussian_process():
@@ -83,7 +58,7 @@ def test_without_pseudo_points_it_is_the_gaussian_process():
         skewed, plain = build(observations, none), build(observations)
         assert torch.allclose(skewed.posterior(NEW_X).mean, plain.posterior(NEW_X).mean, rtol=0, atol=1e-9)
         assert torch.allclose(skewed.posterior(NEW_X).variance, plain.posterior(NEW_X).variance, rtol=0, atol=1e-9)
-        assert log_evidence(skewed).item() == pytest.approx(log_evidence(plain).item(), abs=1e-9)
+        assert log_evidence(skewed) == pytest.approx(log_evidence(plain), abs=1e-9)
 
 
 def test_lists_will_do_and_the_callers_tensors_are_copied():
@@ -126,16 +101,6 @@ def test_pseudo_points_that_nearly_coincide_beside_numbers():
     """Signs that are certain say nothing, however close their points are and whatever numbers stand beside them."""
     near = POINTS[:1] + t(0.0, 3e-6).unsqueeze(-1)
     numbers = Numeric([1.0, 1.2, 0.9], noise=[0.001] * 3, index=[0, 0, 1])
-    models = [
-        SkewGP(
-            torch.cat([near[:1], NEW_X[:1]]),
-            numbers,
-            covar_module=kernel(),
-            mean_module=mean(),
-            skew_prior=prior,
-            draw_settings=DrawSettings(num_draws=4096),
-        )
-        for prior in (None, SkewPrior(near, t(1.0, 1.0), 50.0))
-    ]
-    plain, certain = (model.posterior(NEW_X) for model in models)
+    priors, at = (None, SkewPrior(near, t(1.0, 1.0), 50.0)), torch.cat([near[:1], NEW_X[:1]])
+    plain, certain = (build(numbers, prior, 4096, at).posterior(NEW_X) for prior in priors)
     assert torch.allclose(certain.variance, plain.variance, rtol=4.5 * math.sqrt(2 / 4096), atol=1e-9)

@@ -9,10 +9,10 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.sampling import SobolQMCNormalSampler
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from gradients import assert_parameter_gradient
 
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, ProbitLikelihood, VoteLikelihood
@@ -58,9 +58,7 @@ CASES = {
 
 
 def model_of(observation, likelihood=None, **kwargs):
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale = 9.0
-    return SkewGP(POINT, observation, likelihood, kernel, ZeroMean(), **kwargs)
+    return SkewGP(POINT, observation, likelihood, rbf_kernel(9.0, 1.0), ZeroMean(), **kwargs)
 
 
 @pytest.mark.parametrize("name", CASES)
