@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import RBFKernel
 from gpytorch.means import ConstantMean
@@ -146,19 +145,3 @@ def test_sample_paths_draw_the_constant(observations):
 )
 def test_default_is_integrated_where_labels_or_grades_alone_tell_it(observations, integrated):
     assert isinstance(SkewGP(X[:2], observations).mean_module, IntegratedConstantMean) is integrated
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: IntegratedConstantMean(0.0), "variance must be"),
-        (
-            lambda: default_covar_module(2, [DUELS], judge="fickle"),
-            "judge must be 'consistent', 'noisy' or None; got 'fickle'",
-        ),
-        (lambda: default_covar_module(2, [LABELS], judge="noisy"), "judge is about comparisons"),
-    ],
-)
-def test_refusals(build, message):
-    with pytest.raises((InputDataError, UnsupportedError), match=message):
-        build()

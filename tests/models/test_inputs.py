@@ -20,6 +20,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import recommend
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.models.defaults import IntegratedConstantMean, default_covar_module
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.papers import ArcsineKernel, sun_parameters
@@ -187,6 +188,9 @@ BAD_PARTS = {
         r"must be Standardize\(m=1\)",
     ),
     "a mixture of nothing": (lambda: MixedLikelihood(), "needs a likelihood for each kind"),
+    "a mean of no variance": (lambda: IntegratedConstantMean(0.0), "variance must be"),
+    "a fickle judge": (lambda: default_covar_module(2, DUELS, "fickle"), "'consistent', 'noisy' or None; got 'fickle'"),
+    "a judge of labels": (lambda: default_covar_module(2, Binary([1]), "noisy"), "judge is about comparisons"),
 }
 
 
