@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
-from gpytorch.kernels import LinearKernel
+from gpytorch.kernels import AdditiveKernel, LinearKernel
 
 from botorch_skewgp.fitting import fit_panel, panel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -110,10 +110,9 @@ def test_loadings_are_shrunk_and_tastes_of_comparisons_are_not(compares):
     """With more columns than tastes have a full covariance for, comparisons too have directions."""
     X = torch.arange(12, dtype=double).unsqueeze(-1)
     observations = [Preference([[0, 1], [2, 3]], judge=[0, 1]) if compares else Ordinal([0, 1, 2], 3, judge=[0, 1, 0])]
-    columns = panel._Columns.of(X, [0])
-    data = panel._Panel(X, observations, columns, 2, 5)
-    grown, num_added, _ = data._directions(1, data.first)
-    tastes = grown.own[0]
+    data = panel._Panel(X, observations, panel._Columns(X, [0]), 2, 5)
+    grown, num_added, _ = data.directions(1, data.first())
+    tastes = grown.judge_covar_module
     rank = 2 if compares else 1
     assert tastes.root.shape == (13, rank)
     assert num_added == 12
@@ -168,13 +167,13 @@ def test_a_category_alone_and_one_that_is_not_known():
 def test_a_part_that_cannot_be_fitted_goes(monkeypatch):
     fit = panel._Panel.fitted
 
-    def failing(self, parts):
-        if len(parts.shared) > 1:
+    def failing(self, model):
+        if isinstance(model.covar_module, AdditiveKernel):
             raise ModelFittingError("planted")
-        return fit(self, parts)
+        return fit(self, model)
 
     monkeypatch.setattr(panel._Panel, "fitted", failing)
-    monkeypatch.setattr(panel, "_rises", lambda parts, scale: True)
+    monkeypatch.setattr(panel, "_rises", lambda model, scale: True)
     X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
     assert kinds_of(fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]])))[0] == ["LinearKernel"]
 
