@@ -352,22 +352,17 @@ def _rises(model: SkewGP, scale: Parameter) -> bool:
     return bool(slope > 0)
 
 
-def _parts_of(likelihood: RowLikelihood) -> list[RowLikelihood]:
-    return likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
-
-
 def _slipping(likelihood: RowLikelihood) -> list[RowLikelihood]:
     """The parts whose answers may be slips."""
-    return [part for part in _parts_of(likelihood) if isinstance(part, SLIPPING)]
+    return [part for part in likelihood.modules() if isinstance(part, SLIPPING)]
 
 
 def _with_stretches(likelihood: RowLikelihood, num_judges: int) -> RowLikelihood:
     """The likelihood with a stretch of cut-points for each of two judges or more, and the prior of numbers' noise."""
-    parts = []
-    for part in _parts_of(likelihood):
+    parts = likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
+    for i, part in enumerate(parts):
         if isinstance(part, OrdinalLikelihood) and num_judges and part.num_grades > 2:
-            part = OrdinalLikelihood(part.num_grades, stretch=torch.ones(num_judges), learn_stretch=True)
+            parts[i] = OrdinalLikelihood(part.num_grades, stretch=torch.ones(num_judges), learn_stretch=True)
         elif isinstance(part, NumericLikelihood):
-            part = NumericLikelihood(noise_prior=LogNormalPrior(*NOISE_PRIOR))
-        parts.append(part)
+            parts[i] = NumericLikelihood(noise_prior=LogNormalPrior(*NOISE_PRIOR))
     return parts[0] if len(parts) == 1 else MixedLikelihood(*parts)
