@@ -70,9 +70,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         members = (p.expand(self.component_means.shape) for p in self.marginals.parameters)  # ... x E x e x S
         means, standard_deviations = (p.movedim(MCMC_DIM, -2).flatten(-2) for p in members)
         size = self.batch_shape[-1]
-        return NormalMixtureMarginals(
-            means, standard_deviations, (self.probabilities / size).expand(size, -1).flatten()
-        )
+        probabilities = (self.probabilities / size).expand(size, -1).flatten()
+        return NormalMixtureMarginals(means, standard_deviations, probabilities)
 
     def _mixture_at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
         """A function of the mixture's marginals at values, `value.shape x batch_shape x q x o` without the members."""

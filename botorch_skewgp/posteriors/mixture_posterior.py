@@ -55,13 +55,9 @@ class MixturePosterior(Posterior):
         raise AttributeError(message)
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        r"""Draw from the joint posterior, differentiable in its inputs.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; differentiable in its inputs.
 
-        Args:
-            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
-
-        Returns:
-            A `sample_shape x batch_shape x q x o` tensor.
+        Of shape `[1]` if `None`, as in BoTorch.
         """
         sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
         base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)

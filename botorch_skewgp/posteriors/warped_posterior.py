@@ -23,12 +23,7 @@ class MappedPosterior(TransformedPosterior):
 
     def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
         super().__init__(latent, sample_transform=increasing)
-        self.latent = latent
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The batch shape."""
-        return self.latent.batch_shape
+        self.latent, self.batch_shape = latent, latent.batch_shape
 
     def quantile(self, value: Tensor | float) -> Tensor:
         """The marginal quantiles."""
