@@ -42,7 +42,6 @@ from botorch_skewgp.likelihoods import (
     PreferenceLikelihood,
     ProbitLikelihood,
     RowLikelihood,
-    VoteLikelihood,
     default_likelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -62,7 +61,6 @@ MAX_RANK = 8
 LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
-SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
 
 
 def fit_panel(
@@ -354,7 +352,8 @@ def _rises(model: SkewGP, scale: Parameter) -> bool:
 
 def _slipping(likelihood: RowLikelihood) -> list[RowLikelihood]:
     """The parts whose answers may be slips."""
-    return [part for part in likelihood.modules() if isinstance(part, SLIPPING)]
+    kinds = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood)
+    return [part for part in likelihood.modules() if isinstance(part, kinds)]
 
 
 def _with_stretches(likelihood: RowLikelihood, num_judges: int) -> RowLikelihood:
