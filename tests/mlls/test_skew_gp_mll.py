@@ -78,13 +78,9 @@ def value_of(mll):
     return evaluate(mll.train())
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_gradient_in_every_hyperparameter(name):
-    assert_parameter_gradient(objective(name))
-
-
-def test_gradient_with_a_learned_skew_prior():
-    assert_parameter_gradient(objective("labels", skew_prior()))
+@pytest.mark.parametrize(("name", "prior"), [*((name, None) for name in CASES), ("labels", skew_prior())])
+def test_gradient_in_every_hyperparameter(name, prior):
+    assert_parameter_gradient(objective(name, prior))
 
 
 # Values
