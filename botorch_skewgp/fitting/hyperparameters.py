@@ -123,9 +123,8 @@ def _weighted_points(
     density: UnboundedDensity, wanted: float, max_evaluations: int, generator: torch.Generator
 ) -> WeightedPoints:
     """Rounds of points until they are enough, or too many."""
-    start = density.coordinates()
-    from_prior = laplace_proposal(density.prior, start, WIDEST_PRIOR)
-    first = laplace_proposal(density, start, WIDEST)
+    from_prior = laplace_proposal(density.prior, density.start, WIDEST_PRIOR)
+    first = laplace_proposal(density, density.start, WIDEST)
     density(first.location)  # whose sites start later evaluations
     sampler = AdaptiveImportanceSampler(density.log_densities, first.root)
     proposals = [(first, ROUND - FROM_PRIOR), (from_prior, FROM_PRIOR)]

@@ -30,8 +30,6 @@ TEMPERING = 0.85  # by which exponents of weights shrink until enough points cou
 
 # From coordinates `k` to the log density, `-inf` where there is none, and its gradient.
 GradientOfLogDensity = Callable[[Tensor], tuple[Tensor, Tensor]]
-# From coordinates `N x k` to `N` log densities.
-LogDensities = Callable[[Tensor], Tensor]
 
 
 class StudentProposal(NamedTuple):
@@ -91,7 +89,7 @@ class WeightedPoints(NamedTuple):
 class AdaptiveImportanceSampler:
     """The points of all rounds; fitted squared scales shrink towards that of the symmetric `k x k` root."""
 
-    def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
+    def __init__(self, log_densities: Callable[[Tensor], Tensor], root: Tensor) -> None:
         self.log_densities, self.root = log_densities, root
         self._proposals: list[Share] = []
         self._x, self._log_density = root.new_zeros(0, len(root)), root.new_zeros(0)

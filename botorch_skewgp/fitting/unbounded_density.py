@@ -28,10 +28,7 @@ class UnboundedDensity:
         gradients = torch.autograd.grad(prior, free, allow_unused=True)
         self.space.entries = [e for e, gradient in zip(entries, gradients, strict=True) if gradient is not None]
         self.parameters = [mll.model.get_parameter(entry.name) for entry in self.space.entries]
-
-    def coordinates(self) -> Tensor:
-        """The present values in unbounded coordinates; those at bounds within `FARTHEST_LOGIT` of the middle."""
-        return self.space.coordinates(FARTHEST_LOGIT)
+        self.start = self.space.coordinates(FARTHEST_LOGIT)  # of the present values
 
     def values_at(self, x: Tensor) -> dict[str, Tensor]:
         """Values of the constrained parameters at unbounded coordinates `... x k`."""

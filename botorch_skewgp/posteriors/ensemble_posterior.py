@@ -25,10 +25,9 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
 
     @classmethod
     def stack(cls, posteriors: Sequence[SkewGPPosterior]) -> SkewGPEnsemblePosterior:
-        r"""Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
+        """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
 
-        Raises:
-            UnsupportedError: If they are posteriors of fantasies, or not all conditioned on draws equally often.
+        Raises `UnsupportedError` if they are of fantasies, or not all conditioned on draws equally often.
         """
         batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
         if any(level.weights.ndim > 2 for mixture in mixtures for level in mixture.levels):
@@ -92,10 +91,9 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return self._mixture_at(self._mixture_marginals.density, value)
 
     def mixture_quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles of the mixture of all members, at probabilities in (0, 1) as in `mixture_cdf`.
+        """The marginal quantiles of the mixture of all members, at probabilities as in `mixture_cdf`.
 
-        Raises:
-            ValueError: If a probability is outside (0, 1).
+        Raises `ValueError` if a probability is outside (0, 1).
         """
         return self._mixture_at(self._mixture_marginals.quantile, value)
 

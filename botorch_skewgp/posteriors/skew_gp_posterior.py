@@ -41,6 +41,14 @@ class SkewGPPosterior(MixturePosterior):
         >>> posterior.mean, posterior.variance, posterior.skewness  # each batch_shape x q x o
         >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x o
         >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x o
+
+    Args:
+        location: The prior mean, `batch_shape x e`.
+        cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture. It
+            may have more digits than the rest: at points that nearly coincide weights are large and cancel.
+        prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
+        mixture: The representer weights.
+        num_outputs: The number `o` of outputs.
     """
 
     _columns = "1 + q x o"
@@ -53,15 +61,6 @@ class SkewGPPosterior(MixturePosterior):
         mixture: RepresenterMixture,
         num_outputs: int = 1,
     ) -> None:
-        r"""
-        Args:
-            location: The prior mean, `batch_shape x e`.
-            cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture.
-                It may have more digits than the rest: at points that nearly coincide weights are large and cancel.
-            prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
-            mixture: The representer weights.
-            num_outputs: The number `o` of outputs.
-        """
         crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
         shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
         shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly a single one; broadcasting takes long
@@ -259,15 +258,9 @@ class SkewGPPosterior(MixturePosterior):
     # Maps
 
     def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
-        r"""The posterior of `offset + weight f`, again a skewed one.
+        """The posterior of `offset + weight f`, again a skewed one, of stacked values with the output fastest.
 
-        Args:
-            weight: An `e' x e` tensor applied to the stacked values, output fastest.
-            offset: An `e'`-dim tensor or a number.
-            num_outputs: The number of outputs of the result.
-
-        Raises:
-            BotorchTensorDimensionError: If the weight has another shape.
+        `offset` is an `e'`-dim tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
         """
         weight, e = weight.to(self._location), self._location.shape[-1]
         if weight.ndim < 2 or weight.shape[-1] != e:
@@ -287,10 +280,9 @@ class SkewGPPosterior(MixturePosterior):
         return type(self)(self._location[..., index], crosses, prior, self.mixture, len(wanted))
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
-        r"""The posterior of `offset + sum_j weights_j f_j` at every point, with `o`-dim weights.
+        """The posterior of `offset + sum_j weights_j f_j` at every point.
 
-        Raises:
-            BotorchTensorDimensionError: If the weights have another shape.
+        Raises `BotorchTensorDimensionError` unless there are `o` weights.
         """
         if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
             raise BotorchTensorDimensionError(
@@ -322,10 +314,9 @@ class SkewGPPosterior(MixturePosterior):
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
     def add_noise(self, noise: Tensor) -> Self:
-        r"""The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
+        """The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
 
-        Raises:
-            InputDataError: If one is negative or not finite, or they do not broadcast.
+        Raises `InputDataError` if one is negative or not finite, or they do not broadcast.
         """
         if not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError("noise must hold finite variances that are not negative.")

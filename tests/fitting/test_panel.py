@@ -31,7 +31,6 @@ def panel_of_choices(people=8, each=12, k=3, spread=2.0, bump=0.0, seed=0):
     utility = utility + bump * (-8 * (X - 0.5).square().sum(-1)).exp()
     order = chosen_of(utility, generator)
     options = torch.arange(people * each * k).view(-1, k).gather(-1, order)
-    options = options[:, :1] if k == 1 else options
     return X, options, person, utility
 
 
@@ -164,7 +163,14 @@ def test_a_category_alone_and_one_that_is_not_known():
         model.predictive(asked + 2, judge=0)
 
 
-def test_a_part_that_cannot_be_fitted_goes(monkeypatch):
+@pytest.fixture
+def duels():
+    """Points and answers of one person."""
+    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    return X, Preference([[0, 1], [2, 3], [4, 5]])
+
+
+def test_a_part_that_cannot_be_fitted_goes(duels, monkeypatch):
     fit = panel._Panel.fitted
 
     def failing(self, model):
@@ -174,18 +180,16 @@ def test_a_part_that_cannot_be_fitted_goes(monkeypatch):
 
     monkeypatch.setattr(panel._Panel, "fitted", failing)
     monkeypatch.setattr(panel, "_rises", lambda model, scale: True)
-    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
-    assert kinds_of(fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]])))[0] == ["LinearKernel"]
+    assert kinds_of(fit_panel(*duels))[0] == ["LinearKernel"]
 
 
-def test_warnings_of_data_are_heard(monkeypatch):
+def test_warnings_of_data_are_heard(duels, monkeypatch):
     fit = panel._Panel.fitted
 
-    def warning(self, parts):
+    def warning(self, model):
         warnings.warn("planted", InputDataWarning, stacklevel=1)
-        return fit(self, parts)
+        return fit(self, model)
 
     monkeypatch.setattr(panel._Panel, "fitted", warning)
-    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
     with pytest.warns(InputDataWarning, match="planted"):
-        fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]]))
+        fit_panel(*duels)
