@@ -158,9 +158,6 @@ def threshold(
         num_points: The number of points along the input.
         seed: The seed of the draws; the same for all of the batch.
 
-    Returns:
-        The posterior of the thresholds, each of its tensors of shape `batch_shape`.
-
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
         InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are

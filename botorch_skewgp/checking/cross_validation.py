@@ -59,13 +59,8 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     >j})`, the rows of `I` one after another: their sequentially truncated normal has a density that integrates to one
     over the box, and its ratio to `P_I` times the density of `u_I` is that product. The weights give the effective size
     ([Vehtari2017]_). Hyperparameters are fixed. The value and the validity of one experiment count as two observations.
-    The rows of a skew prior are never left out, and a ranking whose items all have equal rank has no entry.
-
-    Args:
-        model: A model with observations.
-
-    Returns:
-        The densities and their effective sizes; their sum is the usual score for comparing models.
+    The rows of a skew prior are never left out, and a ranking whose items all have equal rank has no entry. The sum of
+    the densities is the usual score for comparing models.
 
     Raises:
         UnsupportedError: If the model is a fantasy model.
@@ -156,9 +151,6 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     Args:
         model: A model with one output and observations other than numbers.
         seed: The seed of the function's values given the draws.
-
-    Returns:
-        An `arviz.InferenceData`.
 
     Raises:
         ModuleNotFoundError: If ArviZ is not installed; its interface is that of versions below 1.0.

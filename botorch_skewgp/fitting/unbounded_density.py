@@ -2,6 +2,7 @@ r"""An objective as a density over unbounded coordinates of the hyperparameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import torch
@@ -21,13 +22,14 @@ class UnboundedDensity:
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
         self.space = ParameterSpace({"model": mll.model})
-        entries, prior = self.space.entries, log_prior(mll.model)
-        if not prior.requires_grad:
+        prior, free = log_prior(mll.model), {e: mll.model.get_parameter(e.name) for e in self.space.entries}
+        gradients: Sequence[Tensor | None] = [None] * len(free)
+        if prior.requires_grad:
+            gradients = torch.autograd.grad(prior, [*free.values()], allow_unused=True)
+        self.space.entries = [e for e, gradient in zip(free, gradients, strict=True) if gradient is not None]
+        self.parameters = [free[e] for e in self.space.entries]
+        if not self.parameters:
             raise UnsupportedError("No free hyperparameter has a prior; register priors, or fit the model instead.")
-        free = [mll.model.get_parameter(entry.name) for entry in entries]
-        gradients = torch.autograd.grad(prior, free, allow_unused=True)
-        self.space.entries = [e for e, gradient in zip(entries, gradients, strict=True) if gradient is not None]
-        self.parameters = [mll.model.get_parameter(entry.name) for entry in self.space.entries]
         self.start = self.space.coordinates(FARTHEST_LOGIT)  # of the present values
 
     def values_at(self, x: Tensor) -> dict[str, Tensor]:

@@ -56,22 +56,14 @@ class Answers:
         return [i for i, name in enumerate(self.attributes) if name in self.levels]
 
     def points(self, frame: DataFrame | Mapping[str, Sequence[Any]]) -> Tensor:
-        r"""The rows of another frame as points, `n x d`, for predictions.
+        """The rows of another frame with the same attributes as points, `n x d`, for predictions.
 
-        Args:
-            frame: A data frame, or a dictionary of columns, with the same attributes.
-
-        Raises:
-            InputDataError: If an attribute is missing or empty, no number, or an unknown name.
+        Raises `InputDataError` if an attribute is missing or empty, no number, or an unknown name.
         """
         return _points(columns_of_one_length(frame, self.attributes), self.attributes, self.levels)
 
     def judge(self, person: Hashable) -> int | str:
-        r"""The number of a person for `judge=`; `"new"` for others.
-
-        Args:
-            person: A name.
-        """
+        """The number of a person, given by name, for `judge=`; `"new"` for others."""
         return self.people.index(person) if self.people is not None and person in self.people else "new"
 
 
