@@ -104,6 +104,17 @@ def test_abilities_of_a_questionnaire_are_counted():
     assert correlation[alike].min() > 0.5 > correlation[~alike].abs().max()
 
 
+def test_columns_of_numbers_and_of_categories():
+    """Numbers are scaled where they stand among categories; few points tell a linear function."""
+    X = torch.tensor([[2.0, 5.0, 1.0, -1.0, 7.0], [0.0, 6.0, 0.0, 3.0, 7.0]]).double()
+    columns = panel._Columns(X, [0, 2])
+    found = columns.transform()(X)
+    assert found.shape[-1] == columns.num == 8
+    assert found[:, columns.of_numbers].tolist() == [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    spanning = columns.transform()(columns.spanning())
+    assert int(torch.linalg.matrix_rank(torch.cat([torch.ones(len(spanning), 1), spanning], dim=-1))) == 7
+
+
 @pytest.mark.parametrize("compares", [False, True])
 def test_loadings_are_shrunk_and_tastes_of_comparisons_are_not(compares):
     """With more columns than tastes have a full covariance for, comparisons too have directions."""

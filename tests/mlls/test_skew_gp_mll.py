@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
-from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
+from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior, UniformPrior
 from gradients import assert_parameter_gradient, evaluate
 from linear_operator.utils.errors import NotPSDError
 from scipy import stats
@@ -25,7 +25,7 @@ from botorch_skewgp.likelihoods import (
     SlopeLikelihood,
     ValidityLikelihood,
 )
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, base
 from botorch_skewgp.mlls.skew_gp_mll import WarmExpectationPropagation
 from botorch_skewgp.observations import Censored, Choice, LabelPreference, Numeric, Preference, Ranking, Slope, Validity
 from botorch_skewgp.papers import BatchedMarginalLogLikelihood, StochasticMarginalLogLikelihood
@@ -120,6 +120,19 @@ def test_priors_are_added():
         stats.lognorm.logpdf(0.7, 1.0, scale=1.0) + stats.gamma.logpdf(1.5, 2.0, scale=1.0) + stats.norm.logpdf(0.2)
     )
     assert float(difference) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_prior_of_a_module_at_two_places_counts_once():
+    shared = RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0))
+    kernel = ScaleKernel(shared) + ScaleKernel(shared)
+    model = SkewGP(TRAIN_X, Preference(PAIRS), PreferenceLikelihood(0.4), covar_module=kernel)
+    assert base.log_prior(model).item() == pytest.approx(stats.lognorm.logpdf(shared.lengthscale.item(), 1.0))
+
+
+def test_a_value_outside_of_its_prior_has_no_density():
+    kernel = ScaleKernel(RBFKernel(lengthscale_prior=UniformPrior(0.1, 1.0)))
+    kernel.base_kernel.lengthscale = 3.0
+    assert base.log_prior(SkewGP(TRAIN_X, Preference(PAIRS), covar_module=kernel)).item() == -math.inf
 
 
 def test_no_observations_leave_the_priors():
