@@ -56,9 +56,7 @@ class PsychometricFunction:
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
         """That of a model's yes/no answers, of the first kind with two outcomes at one point if `None`.
 
-        Raises:
-            UnsupportedError: If the likelihood takes no such answers.
-            InputDataError: If it does not take the kind.
+        Raises `UnsupportedError` if the likelihood takes no such answers, `InputDataError` if not those of the kind.
         """
         kind = kind_of_yes(model, kind)
         return cls(model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale))
@@ -92,8 +90,7 @@ class PsychometricFunction:
     def latent_level(self, level: float) -> Tensor:
         """The value of the latent function at which the probability of a yes is `level`; a tensor of no dimensions.
 
-        Raises:
-            InputDataError: If the level is not between the two limits.
+        Raises `InputDataError` if the level is not between the two limits.
         """
         level = as_number(level, "level")
         low, high = self.limits
@@ -161,9 +158,6 @@ def threshold(
         num_points: The number of points along the input.
         seed: The seed of the draws; the same for all of the batch.
 
-    Returns:
-        The posterior of the thresholds, each of its tensors of shape `batch_shape`.
-
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
         InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are
@@ -216,9 +210,9 @@ def _draws(member: LatentModel, lines: Tensor, num_draws: int, seed: int) -> Ten
     if posterior.num_points != lines.shape[-2] or posterior.batch_shape != lines.shape[:-2]:
         raise UnsupportedError("threshold takes no models with batch dimensions, nor input transforms that add points.")
     generator = torch.Generator(lines.device).manual_seed(seed)
-    options = {"dtype": lines.dtype, "device": lines.device}
-    base = torch.randn(num_draws, 1, posterior.base_sample_shape[-1], generator=generator, **options)  # type: ignore[call-overload]
-    even = (torch.arange(num_draws, **options) + 0.5) / num_draws  # type: ignore[call-overload]
+    shape = num_draws, 1, posterior.base_sample_shape[-1]
+    base = torch.randn(shape, generator=generator, dtype=lines.dtype, device=lines.device)
+    even = (torch.arange(num_draws).to(base) + 0.5) / num_draws
     base[:, 0, 0] = torch.special.ndtri(even)  # each draw of the rows as often as the others
     return posterior.rsample_from_base_samples(torch.Size([num_draws]), base).squeeze(-1)
 

@@ -1,5 +1,7 @@
 """Thresholds against known functions, quantiles of the posterior, and functions drawn and solved one by one."""
 
+from functools import partial
+
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -27,8 +29,7 @@ DOUBLE = torch.float64
 SETTINGS = DrawSettings(num_draws=512)
 
 
-def tensor(values):
-    return torch.tensor(values, dtype=DOUBLE)
+tensor = partial(torch.tensor, dtype=DOUBLE)
 
 
 def latent(X):

@@ -59,13 +59,8 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     >j})`, the rows of `I` one after another: their sequentially truncated normal has a density that integrates to one
     over the box, and its ratio to `P_I` times the density of `u_I` is that product. The weights give the effective size
     ([Vehtari2017]_). Hyperparameters are fixed. The value and the validity of one experiment count as two observations.
-    The rows of a skew prior are never left out, and a ranking whose items all have equal rank has no entry.
-
-    Args:
-        model: A model with observations.
-
-    Returns:
-        The densities and their effective sizes; their sum is the usual score for comparing models.
+    The rows of a skew prior are never left out, and a ranking whose items all have equal rank has no entry. The sum of
+    the densities is the usual score for comparing models.
 
     Raises:
         UnsupportedError: If the model is a fantasy model.
@@ -94,18 +89,17 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
     prior = model.forward(model.train_inputs[0])
     row_model = model.row_model(prior)
     num_prior_rows = 0 if model.skew_prior is None else model.skew_prior.latent_dim
-    unit = torch.arange(num_prior_rows, device=row_model.mean.device)
-    counts = [num_prior_rows]
+    units, counts = [torch.arange(num_prior_rows, device=row_model.mean.device)], [num_prior_rows]
+    jacobian = [row_model.mean.new_zeros(num_prior_rows)]  # the log derivative of each number's warping, if any
     for entry in model.observations:
         of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
-        unit = torch.cat([unit, sum(counts) + of_entry])
+        units.append(sum(counts) + of_entry)
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
-    jacobian = [row_model.mean.new_zeros(num_prior_rows)]  # the log derivative of each number's warping, if any
-    for entry, count in zip(model.observations, counts[1:], strict=True):
-        jacobian.append(model.likelihood.log_jacobian(entry, row_model.mean, model.outcome_scale).expand(count))
-    is_equality = row_model.rows.is_equality
+        jacobian.append(model.likelihood.log_jacobian(entry, row_model.mean, model.outcome_scale).expand(counts[-1]))
+    of_rows, is_equality = torch.cat(units), row_model.rows.is_equality
+    of_intervals, of_numbers = of_rows[~is_equality], of_rows[is_equality]
     is_exact = row_model.intervals.num_rows == 0
-    log_density = row_model.mean.new_empty(1 if is_exact else draws.rows.shape[-2], sum(counts))
+    log_density = row_model.mean.new_zeros(1 if is_exact else draws.rows.shape[-2], sum(counts))
     rows = draws.rows.to(row_model.mean)
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
@@ -118,16 +112,14 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
             merged = model.row_model(prior, merge_equal=True).truncated_normal
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
-        which, interval_unit = unit[~is_equality].unique(return_inverse=True)
-        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, interval_unit)
+        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, of_intervals)
         log_p = log_interval_probability(
             (distribution.lower - conditional.mean) / conditional.scale,
             (distribution.upper - conditional.mean) / conditional.scale,
         )
         if distribution.heights is not None:
             log_p = torch.logaddexp(log_p + distribution.heights.log_gain, distribution.heights.log_outside)
-        log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
-        log_density[:, which] = log_p
+        log_density.index_add_(-1, of_intervals, log_p)
     if row_model.numbers.num_rows:
         numbers, k = row_model.numbers, row_model.numbers.num_rows
         every = Rows.cat([numbers, row_model.intervals])
@@ -138,9 +130,9 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
         given = _conditionals(values, every.mean(row_model.mean), cholesky_with_relative_jitter(joint), alone)
         mean, scale = given.mean[:, :k], given.scale[:, :k]
         log_p = log_normal_density((numbers.lower - mean) / scale) - scale.log() - math.log(model.outcome_scale.scale)
-        log_density[:, unit[is_equality]] = log_p + torch.cat(jacobian)[unit[is_equality]]
-    index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
-    return log_density[:, num_prior_rows:], index.to(unit.device), is_exact
+        log_density[:, of_numbers] = log_p + torch.cat(jacobian)[of_numbers]
+    index = torch.arange(len(counts) - 1).repeat_interleave(torch.tensor(counts[1:], dtype=torch.long))
+    return log_density[:, num_prior_rows:], index.to(of_rows.device), is_exact
 
 
 @torch.no_grad()
@@ -159,9 +151,6 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     Args:
         model: A model with one output and observations other than numbers.
         seed: The seed of the function's values given the draws.
-
-    Returns:
-        An `arviz.InferenceData`.
 
     Raises:
         ModuleNotFoundError: If ArviZ is not installed; its interface is that of versions below 1.0.

@@ -70,9 +70,6 @@ def check_inducing_points(
         tolerance: The admissible change of means, in standard deviations, and of log standard deviations.
         seed: The seed of the proposals.
 
-    Returns:
-        The changes, the quality of the Gaussian approximation, and whether there are enough points.
-
     Raises:
         InputDataError: If the model has no inducing points, or as many as there are training points.
         UnsupportedError: If the model is a fantasy model.

@@ -6,7 +6,7 @@ A judge's tastes are the coefficients of the best linear approximation of the ut
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,9 +15,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.inputs import check_query, check_train_X
-from botorch_skewgp.models.panel import SHARED, as_judge_number
+from botorch_skewgp.models.panel import SHARED, code_of, judge_of
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 
@@ -156,8 +155,8 @@ def judge_summary(
     if judges is not None and not len(judges):
         raise InputDataError("judges must not be empty; leave it out for all judges.")
     num_samples, seed = as_count(num_samples, "num_samples"), as_seed(seed)
-    judges = sorted(model.judges) if judges is None else [_known(judge) for judge in judges]
-    Committee(model, judges)  # raises for judges without answers
+    asked: Iterable[Any] = sorted(model.judges) if judges is None else judges
+    known: list[Any] = [judge_of(code_of(judge, model.judges)) for judge in asked]
     if X is None:
         X = _some_of(model.datapoints)
     else:
@@ -172,13 +171,13 @@ def judge_summary(
     num_places = len(X) if places is X else len(X) + len(places)
     if 2 * num_places > MAX_VALUES:
         raise InputDataError(f"{len(X)} points are too many for joint samples; give fewer.")
-    size = len(judges)
+    size = len(known)
     if num_places * (1 + size) > MAX_VALUES:
         size = max(MAX_OF_GROUP // num_places - 1, 1)
     base = draw_sobol_normal_samples(1 + num_places * (1 + size), num_samples, X.device, X.dtype, seed=seed)
     generator, groups = torch.Generator().manual_seed(seed), []
-    for first in range(0, len(judges), size):
-        group = judges[first : first + size]
+    for first in range(0, len(known), size):
+        group = known[first : first + size]
         base = base[:, : 1 + num_places * (1 + len(group))]
         groups.append(_sampled_group(model, group, X, places, base))
         order = torch.randperm(num_samples, generator=generator).to(X.device)
@@ -195,8 +194,8 @@ def judge_summary(
         apart = of_judges[0][:, 1:] - of_judges[0][:, 1:].mean(-1, keepdim=True)
     answers = Counter(by for entry in model.observations if entry.judge is not None for by in entry.judge.tolist())
     return JudgeSummary(
-        tuple(judges),
-        torch.tensor([answers[judge] for judge in judges]),  # "new" has none
+        tuple(known),
+        torch.tensor([answers[judge] for judge in known]),  # "new" has none
         tastes.mean(0).mT,
         lower,
         upper,
@@ -229,12 +228,6 @@ def _sampled_group(
     first, second = torch.triu_indices(n, n, offset=1, device=X.device)
     sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign()
     return tastes[..., :1], tastes[..., 1:], difference, sign.flatten(0, 1).float()
-
-
-def _known(judge: Any) -> Any:
-    """A judge's number as an `int`; `"new"` unchanged."""
-    number = as_judge_number(judge)
-    return judge if number < 0 else number
 
 
 def _some_of(points: Tensor) -> Tensor:

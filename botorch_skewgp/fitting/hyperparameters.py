@@ -123,15 +123,13 @@ def _weighted_points(
     density: UnboundedDensity, wanted: float, max_evaluations: int, generator: torch.Generator
 ) -> WeightedPoints:
     """Rounds of points until they are enough, or too many."""
-    start = density.coordinates()
-    from_prior = laplace_proposal(density.prior, start, WIDEST_PRIOR)
-    first = laplace_proposal(density, start, WIDEST)
+    from_prior = laplace_proposal(density.prior, density.start, WIDEST_PRIOR)
+    first = laplace_proposal(density, density.start, WIDEST)
     density(first.location)  # whose sites start later evaluations
     sampler = AdaptiveImportanceSampler(density.log_densities, first.root)
     proposals = [(first, ROUND - FROM_PRIOR), (from_prior, FROM_PRIOR)]
     while True:
-        sampler.draw_round(proposals, generator)
-        points = sampler.points
+        points = sampler.draw_round(proposals, generator)
         if not bool(points.log_weights.isfinite().any()):
             raise SamplingError("The objective is infinite at all hyperparameters that were tried; fit the model.")
         if _is_enough(points, wanted) or len(points.x) + ROUND > max_evaluations:
@@ -157,12 +155,7 @@ def fit_fully_bayesian_skew_gp(
         mll: The objective of a fitted model.
         num_draws: The number of members.
         draw_settings: How each member draws its rows; by default 256 draws, many times that for the ensemble.
-        kwargs: Other arguments of `sample_hyperparameters`.
-
-    Raises:
-        UnsupportedError: If `mll` is no objective of a SkewGP, or no free parameter has a prior.
-        ValueError: If a number is out of range.
-        SamplingError: If the objective is infinite at all points.
+        kwargs: Other arguments of `sample_hyperparameters`, whose errors are raised.
     """
     draws = sample_hyperparameters(mll, num_draws, **kwargs)
     members = []

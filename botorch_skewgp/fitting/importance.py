@@ -30,8 +30,6 @@ TEMPERING = 0.85  # by which exponents of weights shrink until enough points cou
 
 # From coordinates `k` to the log density, `-inf` where there is none, and its gradient.
 GradientOfLogDensity = Callable[[Tensor], tuple[Tensor, Tensor]]
-# From coordinates `N x k` to `N` log densities.
-LogDensities = Callable[[Tensor], Tensor]
 
 
 class StudentProposal(NamedTuple):
@@ -57,6 +55,9 @@ class StudentProposal(NamedTuple):
         log_constant = math.lgamma(0.5 * (nu + k)) - math.lgamma(0.5 * nu) - 0.5 * k * math.log(nu * math.pi)
         log_kernel = -0.5 * (nu + k) * torch.log1p(white.square().sum(-1) / nu)
         return log_constant - torch.linalg.slogdet(self.root).logabsdet + log_kernel
+
+
+Share = tuple[StudentProposal, int]  # a proposal and the number of points drawn from it
 
 
 class WeightedPoints(NamedTuple):
@@ -88,27 +89,21 @@ class WeightedPoints(NamedTuple):
 class AdaptiveImportanceSampler:
     """The points of all rounds; fitted squared scales shrink towards that of the symmetric `k x k` root."""
 
-    def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
+    def __init__(self, log_densities: Callable[[Tensor], Tensor], root: Tensor) -> None:
         self.log_densities, self.root = log_densities, root
-        self._proposals: list[tuple[StudentProposal, int]] = []
+        self._proposals: list[Share] = []
         self._x, self._log_density = root.new_zeros(0, len(root)), root.new_zeros(0)
-        self._log_mixture = root.new_zeros(0)  # of all proposals, each times its number of points
 
-    def draw_round(self, proposals: Sequence[tuple[StudentProposal, int]], generator: torch.Generator) -> None:
-        """Draw and evaluate more points."""
+    def draw_round(self, proposals: Sequence[Share], generator: torch.Generator) -> WeightedPoints:
+        """Draw more points; all of them, whose weights are not finite if none has density."""
         new = torch.cat([proposal.draw(num_points, generator) for proposal, num_points in proposals])
-        if self._proposals:
-            self._log_mixture = torch.logaddexp(self._log_mixture, _log_mixture(proposals, self._x))
         self._proposals += proposals
         self._x = torch.cat([self._x, new])
-        self._log_mixture = torch.cat([self._log_mixture, _log_mixture(self._proposals, new)])
         self._log_density = torch.cat([self._log_density, self.log_densities(new).to(self.root)])
-
-    @property
-    def points(self) -> WeightedPoints:
-        """All points, with weights with respect to the mixture of all proposals; not finite if no point has density."""
-        log_weights = self._log_density - self._log_mixture
-        return WeightedPoints(self._x, self._log_density, log_weights - log_weights.logsumexp(0))
+        mixture = [proposal.log_density(self._x) + math.log(number) for proposal, number in self._proposals]
+        log_weights = self._log_density - torch.stack(mixture).logsumexp(0)
+        self.points = WeightedPoints(self._x, self._log_density, log_weights.log_softmax(0))
+        return self.points
 
     def fitted_proposal(self) -> StudentProposal:
         r"""Of the points' mean and covariance; weights are tempered ([Koblents2015population]_, section 4)."""
@@ -118,8 +113,7 @@ class AdaptiveImportanceSampler:
         exponent = 1.0
         while tempered.effective_size < wanted:
             exponent *= TEMPERING
-            log_weights = exponent * points.log_weights
-            tempered = points._replace(log_weights=log_weights - log_weights.logsumexp(0))
+            tempered = points._replace(log_weights=(exponent * points.log_weights).log_softmax(0))
         weights = tempered.log_weights.exp()
         location = weights @ points.x
         deviation = points.x - location
@@ -127,11 +121,6 @@ class AdaptiveImportanceSampler:
         square = own * deviation.mT @ (weights.unsqueeze(-1) * deviation) + (1 - own) * self.root @ self.root
         eigenvalues, vectors = torch.linalg.eigh(square)
         return StudentProposal(location, vectors * eigenvalues.clamp(min=MIN_EIGENVALUE).sqrt() @ vectors.mT)
-
-
-def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) -> Tensor:
-    """The logarithm of the sum of the proposals' densities, each times its number of points."""
-    return torch.stack([proposal.log_density(x) + math.log(number) for proposal, number in proposals]).logsumexp(0)
 
 
 def gradient_and_hessian(density: GradientOfLogDensity, x: Tensor, step: float) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,10 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import accumulate
 from operator import add
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
@@ -24,7 +24,7 @@ from botorch.exceptions.warnings import OptimizationWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
 from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
-from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
 from linear_operator.utils.errors import NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
@@ -33,7 +33,7 @@ from torch.nn import Parameter
 from torch.nn.functional import one_hot
 
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
-from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
+from botorch_skewgp.fitting.spreads import few_deviations_fixed, fixed, learn_spreads
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -42,7 +42,6 @@ from botorch_skewgp.likelihoods import (
     PreferenceLikelihood,
     ProbitLikelihood,
     RowLikelihood,
-    VoteLikelihood,
     default_likelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -62,7 +61,6 @@ MAX_RANK = 8
 LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
-SLIPPING = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, VoteLikelihood)
 
 
 def fit_panel(
@@ -126,80 +124,58 @@ def fit_panel(
     if num_judges and any(entry.anchors_scale for entry in observations):
         raise UnsupportedError("Numbers of several people need the exact model: SkewGP without inducing points.")
     num_inducing = as_count(num_inducing, "num_inducing", least=1)
-    panel = _Panel(train_X, observations, _Columns.of(train_X, categories), num_judges, num_inducing)
+    panel = _Panel(train_X, observations, _Columns(train_X, categories), num_judges, num_inducing)
     with warnings.catch_warnings():
         for category in (OptimizationWarning, NumericalWarning, CompetingExplanationsWarning):  # on the way
             warnings.simplefilter("ignore", category)
-        best = panel.fitted(panel.first)
-        for grown in panel.parts:
-            while (found := panel.with_part(best, grown)) is not None:
-                best = found
-        mll = SkewGPMarginalLogLikelihood(best.model.likelihood, best.model)
+        best = panel.fitted(panel.first())
+        for part in panel.parts:
+            while (larger := panel.with_part(best, part)) is not None:
+                best = larger
+        mll = SkewGPMarginalLogLikelihood(best.likelihood, best)
         learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
-    return best.model.eval()
+    return best.eval()
 
 
-@dataclass(frozen=True)
 class _Columns:
     """What inputs become: numbers in the unit cube, and a column of 0 and 1 for each of `sizes[i]` categories."""
 
-    dim: int
-    low: Tensor
-    width: Tensor
-    sizes: dict[int, int]
-
-    @classmethod
-    def of(cls, X: Tensor, categories: Sequence[int]) -> _Columns:
-        places = [as_position(i, X.shape[-1]) for i in categories]
+    def __init__(self, X: Tensor, categories: Sequence[int]) -> None:
+        dim = X.shape[-1]
+        places = [as_position(i, dim) for i in categories]
         if None in places or len(set(places)) < len(places):
-            raise InputDataError(f"categories must name inputs from 0 to {X.shape[-1] - 1}, once; got {categories!r}.")
-        sizes = {}
+            raise InputDataError(f"categories must name inputs from 0 to {dim - 1}, once; got {categories!r}.")
+        self.sizes: dict[int, int] = {}
         for i in sorted(place for place in places if place is not None):
             if bool(((X[:, i] != X[:, i].round()) | (X[:, i] < 0)).any()):
                 raise InputDataError(
                     f"Input {i} of categories must hold whole numbers from 0 on; got {X[:5, i].tolist()}."
                 )
-            sizes[i] = max(2, int(X[:, i].max()) + 1)  # BoTorch encodes no single category
+            self.sizes[i] = max(2, int(X[:, i].max()) + 1)  # BoTorch encodes no single category
         low, high = X.amin(0), X.amax(0)
-        return cls(X.shape[-1], low, torch.where(high > low, high - low, 1.0), sizes)
+        self.bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
+        self.numbers = [i for i in range(dim) if i not in self.sizes]
+        first = [0, *accumulate(self.sizes.get(i, 1) for i in range(dim))]
+        self.of_numbers, self.num = [first[i] for i in self.numbers], first[-1]
 
-    @property
-    def numbers(self) -> list[int]:
-        """The inputs that are numbers."""
-        return [i for i in range(self.dim) if i not in self.sizes]
-
-    @property
-    def number_columns(self) -> list[int]:
-        """The columns of inputs that are numbers."""
-        before = [sum(size - 1 for j, size in self.sizes.items() if j < i) for i in self.numbers]
-        return [i + more for i, more in zip(self.numbers, before, strict=True)]
-
-    @property
-    def num_columns(self) -> int:
-        return len(self.numbers) + sum(self.sizes.values())
-
-    @property
     def transform(self) -> InputTransform:
-        bounds = torch.stack([self.low, self.low + self.width])
-        scaled = Normalize(self.dim, indices=self.numbers, bounds=bounds) if self.numbers else None
-        if not self.sizes:
-            assert scaled is not None
-            return scaled
-        encoders: dict[int, Callable[[Tensor], Tensor]] = {
-            i: partial(_one_hot, place=i, num=size) for i, size in self.sizes.items()
-        }
-        encoded = Encoding(self.dim, dict(self.sizes), encoders)
-        return encoded if scaled is None else ChainedInputTransform(scaled=scaled, encoded=encoded)
+        dim = self.bounds.shape[-1]
+        parts: dict[str, InputTransform] = {}
+        if self.numbers:
+            parts["scaled"] = Normalize(dim, indices=self.numbers, bounds=self.bounds)
+        if self.sizes:
+            encoders: dict[int, Any] = {i: partial(_one_hot, place=i, num=size) for i, size in self.sizes.items()}
+            parts["encoded"] = Encoding(dim, dict(self.sizes), encoders)
+        return ChainedInputTransform(**parts) if len(parts) > 1 else next(iter(parts.values()))
 
     def spanning(self) -> Tensor:
         """Points from whose values a constant and a linear function are known everywhere."""
-        base = self.low.clone()
+        base = self.bounds[0].clone()
         base[list(self.sizes)] = 0.0
         points = [base]
-        for i in range(self.dim):
-            steps = torch.arange(1, self.sizes[i]).to(base) if i in self.sizes else self.low[i] + self.width[i]
-            for value in steps.reshape(-1):
-                points.append(base.index_fill(0, torch.tensor(i, device=base.device), float(value)))
+        for i, end in enumerate(self.bounds[1]):
+            for value in torch.arange(1, self.sizes[i]).tolist() if i in self.sizes else [float(end)]:
+                points.append(base.index_fill(0, torch.tensor(i, device=base.device), value))
         return torch.stack(points)
 
 
@@ -212,207 +188,180 @@ def _one_hot(values: Tensor, place: int, num: int) -> Tensor:
     return one_hot(values, num)
 
 
-class _Fitted(NamedTuple):
-    """A fitted model, and the parts that it was made of."""
-
-    model: SkewGP
-    shared: tuple[Kernel, ...]
-    own: tuple[Kernel, ...]
-    likelihood: RowLikelihood
-
-    @property
-    def evidence(self) -> float:
-        return float(self.model.log_marginal_likelihood("ep").value)
+# A larger model, the number of hyperparameters that it adds, and these parameters if they are few, the scale first.
+Grown = tuple[SkewGP, int, list[Parameter]]
 
 
-Grown = tuple[_Fitted, int, list[Parameter]]  # the model, what it adds, and the new parameters if few
-Part = Callable[[_Fitted], Grown | None]
-
-
-@dataclass(frozen=True)
 class _Panel:
     """The data of a panel, and the parts that its models may have."""
 
-    X: Tensor
-    observations: Sequence[Observation]
-    columns: _Columns
-    num_judges: int
-    num_inducing: int
+    def __init__(
+        self, X: Tensor, observations: Sequence[Observation], columns: _Columns, num_judges: int, num_inducing: int
+    ) -> None:
+        self.X, self.observations, self.columns = X, observations, columns
+        self.num_judges, self.num_inducing = num_judges, num_inducing
+        self.compares = all(entry.points_per_observation > 1 for entry in observations if entry.tells_values)
+        self.has_full_tastes = self.compares and columns.num <= MAX_FULL
 
     @property
-    def _compares(self) -> bool:
-        return all(entry.points_per_observation > 1 for entry in self.observations if entry.tells_values)
+    def parts(self) -> list[Callable[[SkewGP], Grown | None]]:
+        """Further parts in the order in which they are tried; `None` from a model that has one, or cannot have it."""
+        directions = [partial(self.directions, number) for number in (1, 2)]
+        smooth = [partial(self._smooth_part, is_own) for is_own in (False, True)]
+        return [*directions, self._own_effects, *smooth, self._slips]
 
-    @property
-    def _has_full_tastes(self) -> bool:
-        return self._compares and self.columns.num_columns <= MAX_FULL
-
-    @property
-    def first(self) -> _Fitted:
-        """The parts of the first model, not fitted."""
+    def first(self) -> SkewGP:
+        """The first model, not fitted."""
         own: Kernel = LinearTastesKernel(0)
-        if self._compares:
-            rank = None if self._has_full_tastes else 1
-            own = LinearTastesKernel(self.columns.num_columns, rank=rank, scale=COMPARISON_TASTES)
+        if self.compares:
+            rank = None if self.has_full_tastes else 1
+            own = LinearTastesKernel(self.columns.num, rank=rank, scale=COMPARISON_TASTES)
         likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
-        return self._model((LinearKernel(),), (own,) if self.num_judges else (), likelihood)
+        return self._model([LinearKernel()], [own] if self.num_judges else [], likelihood)
 
-    def _model(self, shared: Sequence[Kernel], own: Sequence[Kernel], likelihood: RowLikelihood) -> _Fitted:
+    def _model(self, shared: list[Kernel], own: list[Kernel], likelihood: RowLikelihood) -> SkewGP:
         """A model of copies of parts."""
-        shared, own, likelihood = deepcopy((tuple(shared), tuple(own), likelihood))
+        shared, own, likelihood = deepcopy((shared, own, likelihood))
         points = self.columns.spanning()
-        model = SkewGP(
+        return SkewGP(
             self.X,
             self.observations,
             likelihood=likelihood,
             covar_module=reduce(add, shared),
             judge_covar_module=reduce(add, own) if own else None,
-            input_transform=self.columns.transform,
+            input_transform=self.columns.transform(),
             inducing_points=self._among_points(points) if len(shared) > 1 else points,
             approximation="ep",
         )
-        return _Fitted(model, shared, own, likelihood)
 
     def _among_points(self, points: Tensor) -> Tensor:
         """Inducing points of a smooth part, beside given ones."""
         used = torch.cat([getattr(entry, entry.index_field).flatten() for entry in self.observations]).unique()
         distinct = self.X[used[used >= 0]].unique(dim=0)
         if len(distinct) > self.num_inducing:
-            transform, kernel = self.columns.transform.to(distinct), self._smooth().to(distinct)
+            transform, kernel = self.columns.transform().to(distinct), self._smooth().to(distinct)
             distinct = choose_inducing_points(distinct, transform(distinct), kernel, self.num_inducing)
         return torch.cat([points, distinct]).unique(dim=0)
 
     def _smooth(self) -> Kernel:
         """A smooth part, of which a fit may take away."""
-        numbers = self.columns.number_columns
-        median = LENGTHSCALE * math.sqrt(len(numbers))
+        median = LENGTHSCALE * math.sqrt(len(self.columns.numbers))
         prior = LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD)
-        return ScaleKernel(
-            RBFKernel(lengthscale_prior=prior, active_dims=numbers), outputscale_prior=HalfCauchyPrior(1.0)
-        )
+        smooth = RBFKernel(lengthscale_prior=prior, active_dims=self.columns.of_numbers)
+        return ScaleKernel(smooth, outputscale_prior=HalfCauchyPrior(1.0))
 
-    def fitted(self, parts: _Fitted) -> _Fitted:
-        """The same, fitted."""
-        mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model)
-        with few_deviations_fixed(parts.model):
+    def fitted(self, model: SkewGP) -> SkewGP:
+        """The model itself, fitted."""
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        with few_deviations_fixed(model):
             fit_gpytorch_mll(mll, optimizer_kwargs=ENOUGH)
         mll.eval()
-        return parts
+        return model
 
-    # Further parts: a larger model and the number of hyperparameters that it adds, or `None` if there is none.
-
-    @property
-    def parts(self) -> list[Part]:
-        """The parts in the order in which they are tried."""
-        directions = [partial(self._directions, number) for number in (1, 2)]
-        return [*directions, self._own_effects, self._shared_smooth, self._own_smooth, self._slips]
-
-    def with_part(self, best: _Fitted, part: Part) -> _Fitted | None:
+    def with_part(self, best: SkewGP, part: Callable[[SkewGP], Grown | None]) -> SkewGP | None:
         """A fitted model with one more part; `None` if it is not worth its hyperparameters, or cannot be fitted."""
         grown = part(best)
+        if grown is None:
+            return None
+        larger, num_added, new = grown
         try:
-            return None if grown is None else self._if_worth_it(best, *grown)
+            if new:  # the part alone first, which mostly suffices to refuse it
+                if not _rises(larger, new[0]):
+                    return None
+                with fixed(p for p in larger.parameters() if not any(p is q for q in new)):
+                    self.fitted(larger)
+                if _evidence(larger) <= _evidence(best):
+                    return None
+            return larger if _evidence(self.fitted(larger)) - _evidence(best) > num_added else None
         except (ModelFittingError, NotPSDError):
             return None
 
-    def _if_worth_it(self, best: _Fitted, larger: _Fitted, num_added: int, new: list[Parameter]) -> _Fitted | None:
-        if new:  # the part alone first, which mostly suffices to refuse it
-            if not _rises(larger, new[0]):
-                return None
-            kept = [p for p in larger.model.parameters() if p.requires_grad and not any(p is q for q in new)]
-            for parameter in kept:
-                parameter.requires_grad_(False)
-            self.fitted(larger)
-            for parameter in kept:
-                parameter.requires_grad_(True)
-            if larger.evidence <= best.evidence:
-                return None
-        self.fitted(larger)
-        return larger if larger.evidence - best.evidence > num_added else None
-
-    def _directions(self, number: int, best: _Fitted) -> Grown | None:
+    def directions(self, number: int, best: SkewGP) -> Grown | None:
         """More directions in which people's tastes differ."""
-        d = self.columns.num_columns
-        if not best.own or self._has_full_tastes:
+        d, own = self.columns.num, _summands(best.judge_covar_module)
+        if not own or self.has_full_tastes:
             return None
-        old = best.own[0].root.detach()
+        old = own[0].root.detach()
         before = old.shape[-1] if len(old) == d + 1 else 0
         rank = before + number
         if rank > min(MAX_RANK, d + 1):
             return None
-        scale = COMPARISON_TASTES if self._compares else LOADING
+        scale = COMPARISON_TASTES if self.compares else LOADING
         tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
         generator = torch.Generator().manual_seed(rank)
         start = START_OF_RANK * torch.randn(d + 1, rank, generator=generator, dtype=torch.float64).to(old)
         start[: len(old), :before] = old[:, :before]
         start[0, 0] = old[0, 0]
         tastes.raw_root.data.copy_(start)
-        num_added = int(tastes.taste_mask.sum() - best.own[0].taste_mask.sum())
-        return self._model(best.shared, (tastes, *best.own[1:]), best.likelihood), num_added, []
+        num_added = int(tastes.taste_mask.sum() - own[0].taste_mask.sum())
+        return self._model(_summands(best.covar_module), [tastes, *own[1:]], best.likelihood), num_added, []
 
-    def _own_effects(self, best: _Fitted) -> Grown | None:
+    def _own_effects(self, best: SkewGP) -> Grown | None:
         """An own effect of each column."""
-        d = self.columns.num_columns
-        if not best.own or len(best.own[0].root) > 1:
+        d, own = self.columns.num, _summands(best.judge_covar_module)
+        if not own or len(own[0].root) > 1:
             return None
-        tastes = LinearTastesKernel(d, diagonal=True).to(best.own[0].raw_root)
+        tastes = LinearTastesKernel(d, diagonal=True).to(own[0].raw_root)
         tastes.raw_root.data.mul_(START_OF_RANK)
-        tastes.raw_root.data[0, 0] = best.own[0].raw_root[0, 0].item()
-        return self._model(best.shared, (tastes,), best.likelihood), d, []
+        tastes.raw_root.data[0, 0] = own[0].raw_root[0, 0].item()
+        return self._model(_summands(best.covar_module), [tastes], best.likelihood), d, []
 
-    def _shared_smooth(self, best: _Fitted) -> Grown | None:
-        """A smooth part of what all share."""
-        if len(best.shared) > 1 or not self.columns.numbers:
+    def _smooth_part(self, is_own: bool, best: SkewGP) -> Grown | None:
+        """A smooth part of what all share, or of everybody's own."""
+        shared, own = _summands(best.covar_module), _summands(best.judge_covar_module)
+        grown = own if is_own else shared
+        if len(grown) != 1 or not self.columns.numbers or (is_own and not self.compares):
             return None
-        larger = self._model((*best.shared, self._smooth()), best.own, best.likelihood)
-        return larger, 2, [*larger.shared[1].parameters()]  # the scale first
+        grown.append(self._smooth())
+        larger = self._model(shared, own, best.likelihood)
+        smooth = _summands(larger.judge_covar_module if is_own else larger.covar_module)[1]
+        return larger, 2, [*smooth.parameters()]
 
-    def _own_smooth(self, best: _Fitted) -> Grown | None:
-        """A smooth part of everybody's own."""
-        if not self._compares or len(best.own) != 1 or not self.columns.numbers:
-            return None
-        own = self._smooth()
-        larger = self._model(best.shared, (*best.own, own), best.likelihood)
-        return larger, 2, [*larger.own[1].parameters()]
-
-    def _slips(self, best: _Fitted) -> Grown | None:
+    def _slips(self, best: SkewGP) -> Grown | None:
         """A rate of slips."""
         likelihood = deepcopy(best.likelihood)
         slipping = [part for part in _slipping(likelihood) if not part.learns_slips]
+        if not slipping:
+            return None
         for part in slipping:
             part.start_slips()
-        larger = self._model(best.shared, best.own, likelihood)
-        return (larger, len(slipping), [part.raw_slip for part in _slipping(larger.likelihood)]) if slipping else None
+        larger = self._model(_summands(best.covar_module), _summands(best.judge_covar_module), likelihood)
+        return larger, len(slipping), [part.raw_slip for part in _slipping(larger.likelihood)]
 
 
-def _rises(parts: _Fitted, scale: Parameter) -> bool:
+def _summands(kernel: Kernel | None) -> list[Any]:
+    """The parts of a kernel."""
+    return [] if kernel is None else [*kernel.kernels] if isinstance(kernel, AdditiveKernel) else [kernel]
+
+
+def _evidence(model: SkewGP) -> float:
+    return float(model.log_marginal_likelihood("ep").value)
+
+
+def _rises(model: SkewGP, scale: Parameter) -> bool:
     """Whether the evidence rises with the scale of a new part from nearly none."""
-    mll = SkewGPMarginalLogLikelihood(parts.model.likelihood, parts.model).train()
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
     before = scale.detach().clone()
     scale.data.fill_(NEARLY_NONE)
-    value = mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+    value = mll(model(*model.train_inputs), model.train_targets)
     (slope,) = torch.autograd.grad(value, scale)
     scale.data.copy_(before)
     mll.eval()
     return bool(slope > 0)
 
 
-def _parts_of(likelihood: RowLikelihood) -> list[RowLikelihood]:
-    return likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
-
-
 def _slipping(likelihood: RowLikelihood) -> list[RowLikelihood]:
     """The parts whose answers may be slips."""
-    return [part for part in _parts_of(likelihood) if isinstance(part, SLIPPING)]
+    kinds = (OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood)
+    return [part for part in likelihood.modules() if isinstance(part, kinds)]
 
 
 def _with_stretches(likelihood: RowLikelihood, num_judges: int) -> RowLikelihood:
     """The likelihood with a stretch of cut-points for each of two judges or more, and the prior of numbers' noise."""
-    parts = []
-    for part in _parts_of(likelihood):
+    parts = likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
+    for i, part in enumerate(parts):
         if isinstance(part, OrdinalLikelihood) and num_judges and part.num_grades > 2:
-            part = OrdinalLikelihood(part.num_grades, stretch=torch.ones(num_judges), learn_stretch=True)
+            parts[i] = OrdinalLikelihood(part.num_grades, stretch=torch.ones(num_judges), learn_stretch=True)
         elif isinstance(part, NumericLikelihood):
-            part = NumericLikelihood(noise_prior=LogNormalPrior(*NOISE_PRIOR))
-        parts.append(part)
+            parts[i] = NumericLikelihood(noise_prior=LogNormalPrior(*NOISE_PRIOR))
     return parts[0] if len(parts) == 1 else MixedLikelihood(*parts)

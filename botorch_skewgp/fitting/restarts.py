@@ -73,7 +73,8 @@ def fit_skew_gp(
                     parameter.data.copy_(value)
             try:
                 _fit(mll, fit)
-                value = _value(mll)
+                with torch.no_grad():
+                    value = float(mll.train()(mll.model(*mll.model.train_inputs), mll.model.train_targets))
             except (ModelFittingError, NotPSDError):  # a start that cannot be fitted is skipped
                 continue
             if value > best_value:
@@ -85,13 +86,6 @@ def fit_skew_gp(
     mll.load_state_dict(best_state)
     learn_spreads(mll.eval(), fit)
     return mll.eval()
-
-
-@torch.no_grad()
-def _value(mll: MarginalLogLikelihood) -> float:
-    """The objective at the present state."""
-    mll.train()
-    return float(mll(mll.model(*mll.model.train_inputs), mll.model.train_targets))
 
 
 def _fit(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:

@@ -23,8 +23,8 @@ averaged. The curvatures are by differences of gradients along few random direct
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -78,17 +78,21 @@ def has_few_answers(model: Module) -> bool:
 
 
 @contextmanager
-def few_deviations_fixed(model: Module) -> Iterator[None]:
-    """Within the block deviations that are to be integrated are not fitted."""
-    held = [deviation for _, deviation in deviations_of_judges(model) if deviation.requires_grad]
-    held = held if has_few_answers(model) else []
-    for deviation in held:
-        deviation.requires_grad_(False)
+def fixed(parameters: Iterable[Tensor]) -> Iterator[None]:
+    """Within the block those parameters that are free are not fitted."""
+    held = [parameter for parameter in parameters if parameter.requires_grad]
+    for parameter in held:
+        parameter.requires_grad_(False)
     try:
         yield
     finally:
-        for deviation in held:
-            deviation.requires_grad_(True)
+        for parameter in held:
+            parameter.requires_grad_(True)
+
+
+def few_deviations_fixed(model: Module) -> AbstractContextManager[None]:
+    """Within the block deviations that are to be integrated are not fitted."""
+    return fixed(deviation for _, deviation in deviations_of_judges(model) if has_few_answers(model))
 
 
 def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor, fit: Callable[[], None]) -> None:

@@ -3,6 +3,7 @@ r"""An objective as a density over unbounded coordinates of the hyperparameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -21,19 +22,15 @@ class UnboundedDensity:
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
         self.space = ParameterSpace({"model": mll.model})
-        entries, prior = self.space.entries, log_prior(mll.model)
-        gradients: Sequence[Tensor | None] = [None] * len(entries)
-        if isinstance(prior, Tensor) and prior.requires_grad:
-            free = [mll.model.get_parameter(entry.name) for entry in entries]
-            gradients = torch.autograd.grad(prior, free, allow_unused=True)
-        self.space.entries = [e for e, gradient in zip(entries, gradients, strict=True) if gradient is not None]
-        self.parameters = [mll.model.get_parameter(entry.name) for entry in self.space.entries]
+        prior, free = log_prior(mll.model), {e: mll.model.get_parameter(e.name) for e in self.space.entries}
+        gradients: Sequence[Tensor | None] = [None] * len(free)
+        if prior.requires_grad:
+            gradients = torch.autograd.grad(prior, [*free.values()], allow_unused=True)
+        self.space.entries = [e for e, gradient in zip(free, gradients, strict=True) if gradient is not None]
+        self.parameters = [free[e] for e in self.space.entries]
         if not self.parameters:
             raise UnsupportedError("No free hyperparameter has a prior; register priors, or fit the model instead.")
-
-    def coordinates(self) -> Tensor:
-        """The present values in unbounded coordinates; those at bounds within `FARTHEST_LOGIT` of the middle."""
-        return self.space.coordinates(FARTHEST_LOGIT)
+        self.start = self.space.coordinates(FARTHEST_LOGIT)  # of the present values
 
     def values_at(self, x: Tensor) -> dict[str, Tensor]:
         """Values of the constrained parameters at unbounded coordinates `... x k`."""
@@ -59,26 +56,21 @@ class UnboundedDensity:
     def prior(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The log density of the priors alone at coordinates `k`, and its gradient."""
         x, raws, log_volume = self._write(x)
-        value = log_prior(self.mll.model)
-        assert isinstance(value, Tensor)  # there are priors
-        return self._with_gradient(value, x, raws, log_volume)
+        return self._with_gradient(log_prior(self.mll.model), x, raws, log_volume)
 
     @torch.no_grad()
     def log_densities(self, x: Tensor) -> Tensor:
         """The log densities of coordinates `N x k` up to the tolerance of iterations, without gradients, faster."""
         model = self.mll.model
         log_density = x.new_full(x.shape[:1], -torch.inf)
-        found, terms, log_volumes = [], [], []
+        terms = {}
         for i, point in enumerate(x):
-            _, _, log_volume = self._write(point)
-            try:
-                terms.append(self.mll.terms(model(*model.train_inputs), model.train_targets))
-            except NotPSDError:
-                continue
-            found.append(i)
-            log_volumes.append(log_volume)
-        if found:
-            log_density[found] = self.mll.values_of(terms).to(x) + torch.stack(log_volumes)
+            log_volume = self._write(point)[-1]
+            with suppress(NotPSDError):
+                terms[i] = self.mll.terms(model(*model.train_inputs), model.train_targets)
+                log_density[i] = log_volume
+        if terms:
+            log_density[list(terms)] += self.mll.values_of(list(terms.values())).to(x)
         return log_density
 
     def _write(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:

@@ -46,9 +46,6 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
         model: The model to start; changed in place.
         previous: The model to take values from.
 
-    Returns:
-        The names of the parameters that were copied and of those that were not.
-
     Raises:
         UnsupportedError: If one of them is no SkewGP.
     """

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from botorch_skewgp.frames.columns import (
     codes,
-    column,
     columns_of_one_length,
     flags,
     is_number,
@@ -57,22 +56,14 @@ class Answers:
         return [i for i, name in enumerate(self.attributes) if name in self.levels]
 
     def points(self, frame: DataFrame | Mapping[str, Sequence[Any]]) -> Tensor:
-        r"""The rows of another frame as points, `n x d`, for predictions.
+        """The rows of another frame with the same attributes as points, `n x d`, for predictions.
 
-        Args:
-            frame: A data frame, or a dictionary of columns, with the same attributes.
-
-        Raises:
-            InputDataError: If an attribute is missing or empty, no number, or an unknown name.
+        Raises `InputDataError` if an attribute is missing or empty, no number, or an unknown name.
         """
         return _points(columns_of_one_length(frame, self.attributes), self.attributes, self.levels)
 
     def judge(self, person: Hashable) -> int | str:
-        r"""The number of a person for `judge=`; `"new"` for others.
-
-        Args:
-            person: A name.
-        """
+        """The number of a person, given by name, for `judge=`; `"new"` for others."""
         return self.people.index(person) if self.people is not None and person in self.people else "new"
 
 
@@ -114,13 +105,11 @@ def read_choices(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a situation has no chosen
             alternative or several; the rows are named.
     """
-    names = [situation, chosen, *(name for name in (person, alternative) if name is not None)]
-    cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty=True), strict=True))
-    for name in (situation, person):
-        if name is not None:
-            column(frame, name)  # which raises for empty cells
     if none is not None and alternative is None:
         raise InputDataError("none is an alternative; give the name of the column of alternatives.")
+    names = [name for name in (situation, chosen, person, alternative) if name is not None]
+    may_be_empty = {chosen, alternative} - {situation, person, None}
+    cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty), strict=True))
     num_rows = len(cells[chosen])
     who = [None] * num_rows if person is None else cells[person]
     event: dict[Any, list[int]] = {}
@@ -129,18 +118,14 @@ def read_choices(
     outside = [False] * num_rows
     if none is not None and alternative is not None:
         outside = [value == none for value in cells[alternative]]
-    rows, first, people = _chosen_first(event, cells[chosen], chosen, outside)
+    rows, refused, people = _chosen_first(event, cells[chosen], chosen, outside)
     used = [i for i in range(num_rows) if not outside[i]]
-    points, levels = _read_points(frame, attributes, used, chosen)
-    X, place = points.unique(dim=0, return_inverse=True)
-    at = dict(zip(used, place.tolist(), strict=True))
-    width = max((len(row) for row in rows), default=2)
-    options = torch.tensor(
-        [[*(at[i] for i in row), *[-1] * (width - len(row))] for row in rows], dtype=torch.long
-    ).reshape(-1, width)
+    X, index, levels = _read_points(frame, attributes, used, chosen)
+    at = dict(zip(used, index.tolist(), strict=True))
+    options: Any = [[at[i] for i in row] for row in rows]
+    none_of_these = torch.tensor(refused, dtype=torch.bool)
     judge, known = (None, None) if person is None else numbered(people, person)
-    refused = torch.tensor(first, dtype=torch.bool)
-    observation = Choice(options, judge=judge) if none is None else ChoiceOrNone(options, refused, judge=judge)
+    observation = Choice(options, judge=judge) if none is None else ChoiceOrNone(options, none_of_these, judge=judge)
     return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
@@ -194,17 +179,13 @@ def read_grades(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a grade is none of `grades`; the
             rows are named.
     """
-    said = columns_of_one_length(frame, [grade] if person is None else [grade, person], may_be_empty=True)[0]
+    said, *who = columns_of_one_length(frame, [grade] if person is None else [grade, person], [grade])
     used = [i for i, value in enumerate(said) if value is not None]
     given = [said[i] for i in used]
     known_grades = _grades_of(given, used, grade, grades)
     values = codes(given, known_grades, grade, used)
-    points, levels = _read_points(frame, attributes, used, grade)
-    X, index = points.unique(dim=0, return_inverse=True)
-    judge, known = None, None
-    if person is not None:
-        names = column(frame, person)
-        judge, known = numbered([names[i] for i in used], person)
+    X, index, levels = _read_points(frame, attributes, used, grade)
+    judge, known = (None, None) if person is None else numbered([who[0][i] for i in used], person)
     observation = Ordinal(values, len(known_grades), index, judge=judge)
     return Answers(X, (observation,), tuple(attributes), levels, known)
 
@@ -235,12 +216,12 @@ def _grades_of(
 
 def _read_points(
     frame: Any, attributes: Sequence[str], used: Sequence[int], answer: str
-) -> tuple[Tensor, dict[str, tuple]]:
-    """The points of some rows, beside a column of answers, and the names of values that are no numbers."""
+) -> tuple[Tensor, Tensor, dict[str, tuple]]:
+    """The different points of some rows, that of each row, and the names of values that are no numbers."""
     if isinstance(attributes, str) or not attributes:
         raise InputDataError(f"attributes must be a list of names of columns; got {attributes!r}.")
-    cells = columns_of_one_length(frame, [answer, *attributes], may_be_empty=True)[1:]
-    cells = [[values[i] for i in used] for values in cells]
+    columns = [answer, *attributes]
+    cells = [[values[i] for i in used] for values in columns_of_one_length(frame, columns, columns)[1:]]
     levels = {}
     for name, values in zip(attributes, cells, strict=True):
         empty = [row for row, value in zip(used, values, strict=True) if value is None]
@@ -248,7 +229,7 @@ def _read_points(
             raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells.")
         if not all(is_number(value) for value in values):
             levels[name] = tuple(sorted_names(set(values)))
-    return _points(cells, attributes, levels, used), levels
+    return *_points(cells, attributes, levels, used).unique(dim=0, return_inverse=True), levels
 
 
 def _points(
@@ -312,8 +293,7 @@ def habits(
             alternatives; the rows are named.
     """
     smoothing = as_probability(smoothing, "smoothing")
-    who, when, what = columns_of_one_length(frame, [person, situation, alternative])
-    said = columns_of_one_length(frame, [person, chosen], may_be_empty=True)[1]
+    who, when, what, said = columns_of_one_length(frame, [person, situation, alternative, chosen], [chosen])
     is_chosen = torch.tensor(flags([value or 0 for value in said], chosen), dtype=torch.bool)
     people, kinds = (sorted_names(set(values)) for values in (who, what))
     by, kind = codes(who, people, person), codes(what, kinds, alternative)

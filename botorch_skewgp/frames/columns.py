@@ -5,7 +5,7 @@ pandas is not imported unless a table is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_skewgp.observations.checks import check_names
 
 
-def column(frame: Any, name: str, may_be_empty: bool = False) -> list[Any]:
+def column(frame: Any, name: str, may_be_empty: bool) -> list[Any]:
     """A column as a list, with `None` for empty cells if these are allowed; raises `InputDataError`."""
     try:
         found = frame[name]
@@ -51,9 +51,11 @@ def require(
         raise InputDataError(f"Column {name!r} must hold {what}; got {values[wrong]!r} in row {row}.")
 
 
-def columns_of_one_length(frame: Any, names: Sequence[str], **kwargs: Any) -> list[list[Any]]:
-    """Several columns; raises `InputDataError` if their lengths differ."""
-    found = [column(frame, name, **kwargs) for name in names]
+def columns_of_one_length(
+    frame: Any, names: Sequence[str], may_be_empty: Collection[str | None] = ()
+) -> list[list[Any]]:
+    """Several columns, of which some may have empty cells; raises `InputDataError` if their lengths differ."""
+    found = [column(frame, name, name in may_be_empty) for name in names]
     for name, values in zip(names[1:], found[1:], strict=True):
         if len(values) != len(found[0]):
             raise InputDataError(

@@ -158,12 +158,10 @@ def in_circumstances(
     `X` are points of items without circumstances, `items` numbers of items by observation, `columns` is `m x 2 x e`.
     """
     alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
-    pairs = torch.cat(list(items))
-    asked = torch.cat([X[pairs], columns.to(X)], dim=-1).flatten(0, 1)
-    distinct, which = torch.cat([alone, asked]).unique(dim=0, return_inverse=True)
-    place = torch.full((len(distinct),), len(which)).scatter_reduce(0, which, torch.arange(len(which)), "amin")
-    extra = place[place >= len(alone)].sort().values  # the first occurrence of each point that is no item by itself
-    row = torch.cat([torch.arange(len(alone)), torch.zeros(len(asked), dtype=torch.long)])
-    row[extra] = len(alone) + torch.arange(len(extra))
-    rows = row[place[which[len(alone) :]]].view(-1, 2)
-    return torch.cat([alone, torch.cat([alone, asked])[extra]]), list(rows.split([len(part) for part in items]))
+    asked = torch.cat([X[torch.cat(list(items))], columns.to(X)], dim=-1).flatten(0, 1)
+    every = torch.cat([alone, asked])
+    distinct, which = every.unique(dim=0, return_inverse=True)
+    first = torch.full((len(distinct),), len(every)).scatter_reduce(0, which, torch.arange(len(every)), "amin")
+    order = first.argsort()  # of first occurrence, so that items by themselves come first
+    rows = order.argsort()[which[len(alone) :]].view(-1, 2)
+    return every[first[order]], list(rows.split([len(part) for part in items]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 from botorch_skewgp.frames.columns import distinct_names, pandas
 from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
-from botorch_skewgp.protocols import for_judge, kind_of_duels, members_of
+from botorch_skewgp.protocols import for_judge, members_of
 from botorch_skewgp.rows import Reading
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def leaderboard(
         columns["p_top"] = (ranks <= k).double().mean(0)
     wins = win_statistics(model, draws, judge)[0]
     columns["win_probability"] = wins.fill_diagonal_(0.0).sum(-1) / (n - 1)
-    columns["votes"] = number_of_votes(model, n)
+    columns["votes"] = _number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
     index = pandas().Index([names[i] for i in order.tolist()], name="item", tupleize_cols=False)
     table = pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
@@ -126,7 +125,7 @@ def _of_each(table: Callable[..., DataFrame], model: Model, judges: Sequence[Has
     if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
         raise InputDataError("judges must name each judge once, without the names 'all' and 'panel'.")
     shown: dict[Any, int | str | None] = {"all": None}
-    if 2 <= len(known) <= MAX_UTILITIES // len(items_of(first)):
+    if 2 <= len(known) <= MAX_UTILITIES // len(_items_of(first, None, None)):
         shown["panel"] = "panel"
     shown |= {number if judges is None else judges[number]: number for number in known}
     return pandas().concat({name: table(judge=judge) for name, judge in shown.items()}, names=["judge"])
@@ -155,20 +154,12 @@ def win_probabilities(
 ) -> DataFrame:
     r"""The probability that the item of the row wins a new vote against that of the column; NaN on the diagonal.
 
-    If ties are allowed, a pair's two entries add up to less than one.
+    If ties are allowed, a pair's two entries add up to less than one. Arguments are as for `leaderboard`, but a judge
+    is named by number, intervals are of what is not known of the utilities (none if `probability` is `None`), and fewer
+    draws are used for many items, to save time.
 
     Example:
         >>> low = win_probabilities(model, probability=0.9)["low"]  # 5 % quantiles
-
-    Args:
-        model: As for `leaderboard`.
-        items: The names of the items; their numbers if `None`.
-        judge: The judge of the vote, as for `leaderboard`, by number.
-        num_samples: The number of joint draws; fewer are used for many items, to save time.
-        seed: The seed of the draws.
-        probability: The probability of intervals, of what is not known of the utilities; none if `None`.
-        at: The time, for votes with times; the latest if `None`.
-        category: The category, for votes with categories; none in particular if `None`.
 
     Returns:
         A data frame, in the order of the model's items; with intervals three such tables beside each other, named
@@ -213,12 +204,13 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
 
 def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels: Sequence[float] = ()) -> Tensor:
     """Posterior mean and quantiles of the probability that one item wins, `(1 + len(levels)) x n x n`."""
-    readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
-    members: Sequence[Any] = members_of(model, "leaderboard")
+    members: Sequence[Any] = members_of(model if judge in (None, "panel") else for_judge(model, judge), "leaderboard")
+    kind, n = members[0].likelihood.kind_of_duels, draws.shape[-1]
     step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))  # draws are thinned for many items
     parts, weights = [], []
-    for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
-        drawn = draws[of_member][::step].float()
+    for member, drawn in zip(members, draws.split(_shares_of_draws(len(draws), len(members))), strict=True):
+        drawn = drawn[::step].float()
+        reading = member.answering_likelihood.reading(kind, member.datapoints, member.outcome_scale)
         reliability = member.judge_reliability
         around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
         values, probabilities = (drawn.new_ones(1), drawn.new_ones(1)) if around is None else around
@@ -228,7 +220,7 @@ def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels:
     total = weight.sum(dtype=draws.dtype)
     for first in torch.arange(n, device=draws.device).split(max(1, 2**22 // (n * len(weight)))):
         wins = torch.cat(
-            [win_of_first(reading, drawn[:, first].unsqueeze(-1) - drawn.unsqueeze(-2)) for reading, drawn in parts]
+            [_win_of_first(reading, drawn[:, first].unsqueeze(-1) - drawn.unsqueeze(-2)) for reading, drawn in parts]
         )  # draws x rows x n
         found = [(weight.view(-1, 1, 1) * wins).sum(0, keepdim=True, dtype=draws.dtype) / total]
         if levels:
@@ -240,16 +232,25 @@ def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels:
     return torch.cat(rows, dim=1)
 
 
-def number_of_votes(model: Model, n: int) -> Tensor:
+def _win_of_first(reading: Reading, difference: Tensor) -> Tensor:
+    """The probability that the first of two items wins outright, given the difference of their utilities.
+
+    By `erf`: ten times as fast as `log_ndtr`, without relative precision in the tails.
+    """
+    slips = reading.slip_of(reading.outcomes[:, 0, 0].argsort()).detach()  # of the outcomes from the lowest
+    attentive = (1 - slips.sum()).item()
+    standardised = difference.sub(reading.cutpoints[0, -1].item()).div_((2 * reading.variance).sqrt().item())
+    return standardised.erf_().mul_(0.5 * attentive).add_(0.5 * attentive + slips[-1].item())
+
+
+def _number_of_votes(model: Model, n: int) -> Tensor:
     """The number of answers on each item."""
     first = members_of(model, "leaderboard")[0]
-    total = torch.zeros(n, dtype=torch.long)
-    for entry in first.observations:
-        index = getattr(entry, entry.index_field).cpu().reshape(-1)
-        index = index[index >= 0]
-        items = first.datapoints[index, 0].long().cpu() if isinstance(first, ItemModel) else index
-        total += torch.bincount(items, minlength=n)
-    return total
+    named = [getattr(entry, entry.index_field).cpu().flatten() for entry in first.observations]
+    index = torch.cat([torch.zeros(0, dtype=torch.long), *named])
+    index = index[index >= 0]
+    items = first.datapoints[index, 0].long().cpu() if isinstance(first, ItemModel) else index
+    return torch.bincount(items, minlength=n)
 
 
 def tiers(draws: Tensor, order: Tensor, probability: float) -> Tensor:
@@ -275,21 +276,19 @@ def utility_draws(
     at: float | None = None,
     category: int | None = None,
 ) -> Tensor:
-    r"""Joint posterior draws of the latent utilities of a model's items, or of its points, `num_samples x n`.
+    """Joint posterior draws of the latent utilities of a model's items, or of its points, `num_samples x n`.
 
-    The members of an ensemble share them equally; for the `"panel"` they are of the mean of all judges' utilities over
-    their mean reliability. `user` is the name of the caller, for error messages.
+    Members of an ensemble share them equally; the `"panel"`'s are means of all judges' utilities over mean reliability.
     """
     members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
-    X = items_of(members[0], at, category)
+    X = _items_of(members[0], at, category)
     if len(X) < 2:
         raise InputDataError(f"{user} needs two items or more; the model has {len(X)}.")
     num_samples = as_count(num_samples, "num_samples", least=len(members))
     generator = torch.Generator().manual_seed(as_seed(seed))
     drawn = []
-    for member, of_member in zip(members, shares_of_draws(num_samples, len(members)), strict=True):
-        share = of_member.stop - of_member.start
-        judges = panel_of(member, user) if judge == "panel" else None
+    for member, share in zip(members, _shares_of_draws(num_samples, len(members)), strict=True):
+        judges = _panel_of(member, len(X), user) if judge == "panel" else None
         posterior = member.latent_posterior(X, judges, crossed=judges is not None)
         base = torch.randn(share, *posterior.base_sample_shape, generator=generator, dtype=torch.float64).to(X)
         draws = posterior.rsample_from_base_samples(torch.Size([share]), base).mean(-1)
@@ -299,7 +298,7 @@ def utility_draws(
     return torch.cat(drawn)
 
 
-def items_of(model: Any, at: float | None = None, category: int | None = None) -> Tensor:
+def _items_of(model: Any, at: float | None, category: int | None) -> Tensor:
     """The items of a model as points, or all points of another model; raises `InputDataError` for `at` there."""
     if isinstance(model, ItemModel):
         return model.items_at(at, category)
@@ -308,38 +307,19 @@ def items_of(model: Any, at: float | None = None, category: int | None = None) -
     return model.datapoints
 
 
-def panel_of(model: Any, user: str) -> list[int]:
+def _panel_of(model: Any, num_items: int, user: str) -> list[int]:
     """The judges of a model, in their order; raises for fewer than two, or too many utilities of all of them."""
     judges = sorted(model.judges)
     if len(judges) < 2:
         raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')
-    if len(judges) * len(items_of(model)) > MAX_UTILITIES:
+    if len(judges) * num_items > MAX_UTILITIES:
         raise UnsupportedError(
-            f"{len(judges)} judges of {len(items_of(model))} items are too many for joint draws of the panel, which "
-            f"have up to {MAX_UTILITIES} utilities; leave judge out for the shared utility."
+            f"{len(judges)} judges of {num_items} items are too many for joint draws of the panel, which have up to "
+            f"{MAX_UTILITIES} utilities; leave judge out for the shared utility."
         )
     return judges
 
 
-def vote_readings(model: Model, user: str, judge: int | str | None = None) -> list[Reading]:
-    """The reading of a judge's vote, for each member: the difference of two utilities, cut-points, a rate of slips."""
-    kind = kind_of_duels(model, user)
-    members = members_of(model if judge in (None, "panel") else for_judge(model, judge), user)
-    return [member.answering_likelihood.reading(kind, member.datapoints, member.outcome_scale) for member in members]
-
-
-def shares_of_draws(num_samples: int, num_members: int) -> list[slice]:
-    """The slices of draws of each member of an ensemble."""
-    ends = [(num_samples * i) // num_members for i in range(num_members + 1)]
-    return [slice(*both) for both in pairwise(ends)]
-
-
-def win_of_first(reading: Reading, difference: Tensor) -> Tensor:
-    r"""The probability that the first of two items wins outright, given the difference of their utilities.
-
-    By `erf`: ten times as fast as `log_ndtr`, without relative precision in the tails.
-    """
-    slips = reading.slip_of(reading.outcomes[:, 0, 0].argsort()).detach()  # of the outcomes from the lowest
-    attentive = (1 - slips.sum()).item()
-    standardised = difference.sub(reading.cutpoints[0, -1].item()).div_((2 * reading.variance).sqrt().item())
-    return standardised.erf_().mul_(0.5 * attentive).add_(0.5 * attentive + slips[-1].item())
+def _shares_of_draws(num_samples: int, num_members: int) -> list[int]:
+    """The numbers of draws of the members of an ensemble."""
+    return [(num_samples * (i + 1)) // num_members - (num_samples * i) // num_members for i in range(num_members)]

@@ -47,19 +47,11 @@ def verdict(
 ) -> Verdict:
     r"""The present answer and its probability, as a stopping rule.
 
+    The goal is the `"best"` item, the `"top"` `k`, or the whole `"order"`. Other arguments are as for `leaderboard`.
+
     Example:
         >>> best, probability = verdict(model)
         >>> is_enough = probability > 0.95
-
-    Args:
-        model: As for `leaderboard`.
-        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
-        k: The number of items wanted, for `"top"`.
-        judge: The judge of the utilities, as for `leaderboard`.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
-        at: The time, for votes with times; the latest if `None`.
-        category: The category, for votes with categories; none in particular if `None`.
 
     Raises:
         InputDataError: If the goal is not known, or `k` does not fit it.
@@ -95,24 +87,12 @@ def next_votes(
     For the best item or the best `k`: the highest item that is among them in the first draw alone, and the highest that
     is so in the second alone. For the whole order: any pair in which the draws have different winners.
 
+    The goal is as for `verdict`, other arguments as for `leaderboard`. `pairs` are those that can be asked for, an
+    `m x 2` integer tensor; all if `None`. Those chosen, `num_votes x 2`, are `distinct` where one person is asked, who
+    would repeat an answer.
+
     Example:
         >>> pairs = next_votes(model, num_votes=5, goal="top", k=3)
-
-    Args:
-        model: As for `leaderboard`.
-        num_votes: The number of votes asked for at once.
-        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
-        k: The number of items wanted, for `"top"`.
-        pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
-        judge: The judge of the utilities, as for `leaderboard`.
-        distinct: Whether all pairs differ, as for one person, who would repeat an answer.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
-        at: The time, for votes with times; the latest if `None`.
-        category: The category, for votes with categories; none in particular if `None`.
-
-    Returns:
-        An `num_votes x 2` integer tensor of pairs of items.
 
     Raises:
         InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.

@@ -99,14 +99,14 @@ def read_votes(
             `items`, two names are of different types but equal (`1` and `True`) or of the same text (`3` and `"3"`), or
             an outcome is unknown.
     """
-    a, b = columns_of_one_length(frame, [first, second])
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
     judge = "judge" if judge is None and "judge" in frame else judge
     if isinstance(advantages, str):
         raise InputDataError(f"advantages must be a list of names of columns; got {advantages!r}.")
     others = [name for name in (outcome, judge, category, time) if name is not None]
-    cells = dict(zip(others, columns_of_one_length(frame, [first, *others])[1:], strict=True))
-    having = columns_of_one_length(frame, [first, *advantages], may_be_empty=True)[1:]
+    a, b, *told = columns_of_one_length(frame, [first, second, *others])
+    cells = dict(zip(others, told, strict=True))
+    having = columns_of_one_length(frame, [first, *advantages], advantages)[1:]
     check_names([*a, *b, *(items if isinstance(items, list | tuple) else ())], "items")
     alone = [i for i, (one, other) in enumerate(zip(a, b, strict=True)) if one == other]
     if alone:
@@ -134,18 +134,18 @@ def read_votes(
         observations.append(Preference(pairs[won], judge=None if who is None else who[won]))
         if len(tied):
             observations.append(Tie(pairs[tied], judge=None if who is None else who[tied]))
-    told: dict[str, Tensor] = {}
+    circumstances: dict[str, Tensor] = {}
     if having:
         item = torch.tensor([[number.get(value, -1) for value in values] for values in having]).mT
-        told["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()[order]
+        circumstances["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()[order]
     kinds = None
     if category is not None:
         known, kinds = numbered(cells[category], category)
-        told["categories"] = known[order]
+        circumstances["categories"] = known[order]
     if time is not None:
         require(cells[time], time, "numbers", is_number)
-        told["times"] = torch.tensor([float(value) for value in cells[time]], dtype=torch.float64)[order]
-    return Votes(tuple(observations), tuple(names), judges, told, kinds)
+        circumstances["times"] = torch.tensor([float(value) for value in cells[time]], dtype=torch.float64)[order]
+    return Votes(tuple(observations), tuple(names), judges, circumstances, kinds)
 
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:

@@ -11,7 +11,6 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
-from gpytorch.priors import Prior
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
@@ -24,45 +23,29 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # The parts of an objective before log normalisers are computed: of the evidence, and the log prior.
-Terms = tuple[Evidence, Tensor | float]
+Terms = tuple[Evidence, Tensor]
 BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of a line search steps far back
 
 
-def log_prior(module: Module) -> Tensor | float:
-    """The log density of hyperparameters under their priors; `named_priors` lists one for every path to its module."""
+def log_prior(module: Module) -> Tensor:
+    """The log density of hyperparameters under their priors, minus infinity outside of their support."""
     seen: set[tuple[int, str]] = set()
-    value: Tensor | float = 0.0
-    for name, owner, prior, closure, _ in module.named_priors():
+    total = torch.zeros(())
+    for name, owner, prior, closure, _ in module.named_priors():  # one for every path to its module
         key = id(owner), name.rpartition(".")[-1]
         if key not in seen:
             seen.add(key)
-            value = value + _log_density(prior, closure(owner))
-    return value
-
-
-def _log_density(prior: Prior, value: Tensor) -> Tensor:
-    """The log density of a value; minus infinity outside of the prior's support."""
-    inside = prior.support.check(value) if prior.support is not None else torch.ones(())
-    if not bool(inside.all()):
-        return (0 * value).sum() - torch.inf
-    return prior.log_prob(value).sum()
+            value = closure(owner)
+            inside = prior.support is None or bool(prior.support.check(value).all())
+            total = total + (prior.log_prob(value).sum() if inside else (0 * value).sum() - torch.inf)
+    return total
 
 
 class _Feasible(NamedTuple):
     """The lowest value of an objective since a fit began, and the free parameters at the last."""
 
     lowest: Tensor
-    places: list[Tensor]
-
-
-def _check_feasible(model: SkewGP, prior: MultivariateNormal) -> None:
-    """Raise `NotPSDError` where an objective cannot be evaluated."""
-    try:
-        check_hyperparameters(model)
-    except InputDataError as error:
-        raise NotPSDError(str(error)) from error
-    if not bool(prior.mean.isfinite().all()) or not bool(prior.lazy_covariance_matrix.to_dense().isfinite().all()):
-        raise NotPSDError("The prior of the data has NaN or infinite entries at the present hyperparameters.")
+    places: dict[Tensor, Tensor]
 
 
 class RowMarginalLogLikelihood(MarginalLogLikelihood):
@@ -99,20 +82,16 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Raises:
             NotPSDError: If the first hyperparameters are infeasible, or some are NaN.
         """
-        free = [parameter for parameter in parameters_below(self) if parameter.requires_grad]
+        free, known = [p for p in parameters_below(self) if p.requires_grad], self._feasible
         try:
             value = self.evaluate(function_dist, target)
         except NotPSDError:
-            known = self._feasible
-            shapes = [parameter.shape for parameter in free]
-            if known is None or [place.shape for place in known.places] != shapes:
+            if known is None or known.places.keys() != set(free) or not all(bool(p.isfinite().all()) for p in free):
                 raise
-            if not all(bool(parameter.isfinite().all()) for parameter in free):
-                raise
-            distances = [(p - place).square().sum() for p, place in zip(free, known.places, strict=True)]
-            return (known.lowest - BACK_OFF - sum(distances)).to(function_dist.mean)
-        lowest = value.detach() if self._feasible is None else torch.minimum(self._feasible.lowest, value.detach())
-        self._feasible = _Feasible(lowest, [parameter.detach().clone() for parameter in free])
+            distance = sum((p - place).square().sum() for p, place in known.places.items())
+            return (known.lowest - BACK_OFF - distance).to(function_dist.mean)
+        lowest = value.detach() if known is None else torch.minimum(known.lowest, value.detach())
+        self._feasible = _Feasible(lowest, {p: p.detach().clone() for p in free})
         return value
 
     def evaluate(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Tensor:
@@ -129,29 +108,33 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return (value + prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        """The terms of `forward`, before log normalisers are computed.
+        """The terms of the objective, before log normalisers are computed.
 
         Raises `NotPSDError` if hyperparameters, or the prior that they make, are not finite, or a positive one is
         rounded to zero, where gradients are NaN.
         """
-        _check_feasible(self.model, function_dist)
-        evidence = self.model.evidence(function_dist, target, self.merges_equal_rows)
-        return evidence, log_prior(self.model)
+        try:
+            check_hyperparameters(self.model)
+        except InputDataError as error:
+            raise NotPSDError(str(error)) from error
+        parts = function_dist.mean, function_dist.lazy_covariance_matrix.to_dense()
+        if not all(bool(part.isfinite().all()) for part in parts):
+            raise NotPSDError("The prior of the data has NaN or infinite entries at the present hyperparameters.")
+        return self.model.evidence(function_dist, target, self.merges_equal_rows), log_prior(self.model)
 
     @torch.no_grad()
     def values_of(self, terms: Sequence[Terms]) -> Tensor:
-        """The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64."""
-        values = []
-        of_rows = self._log_normalizers([evidence.rows for evidence, _ in terms])
-        given = [evidence.prior_rows for evidence, _ in terms]
-        of_prior_rows = [self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in given]
-        for (evidence, prior), rows, prior_rows in zip(terms, of_rows, of_prior_rows, strict=True):
-            values.append((evidence.log_evidence(rows, prior_rows) + prior).double())
-        return torch.stack(values)
+        """The objective at `N` sets of hyperparameters, without gradients; in float64."""
+        rows, given = ([getattr(e, name) for e, _ in terms] for name in ("rows", "prior_rows"))
+        zeros = [r.mean.new_zeros(()) for r in rows]
+        of_rows = self._log_normalizers(rows) if rows[0].num_rows else zeros
+        of_prior_rows = [self._log_prior_normalizer(r) for r in given] if given[0].num_rows else zeros
+        parts = zip(terms, of_rows, of_prior_rows, strict=True)
+        return torch.stack([(e.log_evidence(one, other) + prior).double() for (e, prior), one, other in parts])
 
-    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of interval rows given the numbers at many sets of hyperparameters; in float64."""
-        return torch.stack([self._log_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
+    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Sequence[Tensor] | Tensor:
+        """The log normalisers of as many rows at each of `N` sets of hyperparameters, as of `_log_normalizer`."""
+        return [self._log_normalizer(r) for r in rows]
 
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

@@ -36,26 +36,23 @@ class WarmExpectationPropagation:
         if sites is not None and sites.precision.shape != distribution.mean.shape:
             sites = None
         tolerance = TOLERANCE if sites is None else TOLERANCE_NEARBY
-        non_negative = self._non_negative and sites is not None
-        result = expectation_propagation(distribution, sites, tolerance, non_negative)
+        result = expectation_propagation(distribution, sites, tolerance, self._non_negative and sites is not None)
         self._sites, self._non_negative = result.sites, result.non_negative
         return result
 
+    @torch.no_grad()
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:
         """The log normalisers of `N` distributions of equally many rows, without gradients; later sites stay."""
         m = distributions[0].num_rows
-        if m == 0:
-            return torch.stack([distribution.mean.new_zeros(()) for distribution in distributions])
         size = max(MAX_ENTRIES // m**2, 1)
         values = []
-        with torch.no_grad():
-            for i in range(0, len(distributions), size):
-                for batch in _stacked(distributions[i : i + size]):
-                    start = None
-                    if self._sites is not None and self._sites.precision.shape[-1] == m:
-                        start = Sites(*(entry.expand(batch.mean.shape) for entry in self._sites))
-                    result = expectation_propagation(batch, start, tolerance=TOLERANCE_OF_VALUES)
-                    values.append(result.log_normalizer.reshape(-1))
+        for i in range(0, len(distributions), size):
+            for batch in _stacked(distributions[i : i + size]):
+                start = None
+                if self._sites is not None and self._sites.precision.shape[-1] == m:
+                    start = Sites(*(entry.expand(batch.mean.shape) for entry in self._sites))
+                result = expectation_propagation(batch, start, tolerance=TOLERANCE_OF_VALUES)
+                values.append(result.log_normalizer.reshape(-1))
         return torch.cat(values)
 
 
@@ -66,17 +63,11 @@ def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
         return list(distributions)
     counts = [d.count for d in distributions if d.count is not None]
     heights = [d.heights for d in distributions if d.heights is not None]
-    return [
-        TruncatedNormal(
-            mean=torch.stack([d.mean for d in distributions]),
-            prior=prior,
-            lower=torch.stack([d.lower for d in distributions]),
-            upper=torch.stack([d.upper for d in distributions]),
-            noise=torch.stack([d.noise for d in distributions]),
-            count=torch.stack(counts) if counts else None,
-            heights=Heights.stack(heights) if heights else None,
-        )
-    ]
+    mean, lower, upper, noise = (
+        torch.stack([getattr(d, name) for d in distributions]) for name in ("mean", "lower", "upper", "noise")
+    )
+    count = torch.stack(counts) if counts else None
+    return [TruncatedNormal(mean, prior, lower, upper, noise, count, Heights.stack(heights) if heights else None)]
 
 
 class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):

@@ -25,10 +25,9 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
 
     @classmethod
     def stack(cls, posteriors: Sequence[SkewGPPosterior]) -> SkewGPEnsemblePosterior:
-        r"""Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
+        """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
 
-        Raises:
-            UnsupportedError: If they are posteriors of fantasies, or not all conditioned on draws equally often.
+        Raises `UnsupportedError` if they are of fantasies, or not all conditioned on draws equally often.
         """
         batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
         if any(level.weights.ndim > 2 for mixture in mixtures for level in mixture.levels):
@@ -70,9 +69,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         members = (p.expand(self.component_means.shape) for p in self.marginals.parameters)  # ... x E x e x S
         means, standard_deviations = (p.movedim(MCMC_DIM, -2).flatten(-2) for p in members)
         size = self.batch_shape[-1]
-        return NormalMixtureMarginals(
-            means, standard_deviations, (self.probabilities / size).expand(size, -1).flatten()
-        )
+        probabilities = (self.probabilities / size).expand(size, -1).flatten()
+        return NormalMixtureMarginals(means, standard_deviations, probabilities)
 
     def _mixture_at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
         """A function of the mixture's marginals at values, `value.shape x batch_shape x q x o` without the members."""
@@ -93,10 +91,9 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return self._mixture_at(self._mixture_marginals.density, value)
 
     def mixture_quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles of the mixture of all members, at probabilities in (0, 1) as in `mixture_cdf`.
+        """The marginal quantiles of the mixture of all members, at probabilities as in `mixture_cdf`.
 
-        Raises:
-            ValueError: If a probability is outside (0, 1).
+        Raises `ValueError` if a probability is outside (0, 1).
         """
         return self._mixture_at(self._mixture_marginals.quantile, value)
 

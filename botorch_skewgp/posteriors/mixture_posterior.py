@@ -55,13 +55,9 @@ class MixturePosterior(Posterior):
         raise AttributeError(message)
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        r"""Draw from the joint posterior, differentiable in its inputs.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; differentiable in its inputs.
 
-        Args:
-            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
-
-        Returns:
-            A `sample_shape x batch_shape x q x o` tensor.
+        Of shape `[1]` if `None`, as in BoTorch.
         """
         sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
         base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
@@ -102,12 +98,10 @@ class MixturePosterior(Posterior):
         return self._at_values(lambda x: function((x - self._offset) / self._weight), value)
 
     def cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f <= value)`, accurate where they are small.
+        """The marginal probabilities `P(f <= value)`, accurate where they are small.
 
-        Args:
-            value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x o` (a single
-                number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x o`, taken
-                elementwise.
+        A number or a tensor is evaluated at every point, `value.shape x batch_shape x q x o` (a single number adds no
+        dimension); a tensor whose last dimensions are `batch_shape x q x o` elementwise.
         """
         law = self.marginals
         return self._at_outcomes(law.cdf if self._weight > 0 else law.survival, value)
@@ -122,12 +116,9 @@ class MixturePosterior(Posterior):
         return self._at_outcomes(self.marginals.density, value) / abs(self._weight)
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles at probabilities in (0, 1), of shapes as in `cdf`; see `MixtureMarginals.quantile`.
+        """The marginal quantiles at probabilities, of shapes as in `cdf`; see `MixtureMarginals.quantile`.
 
-        Differentiable in the inputs of the posterior by the implicit function theorem.
-
-        Raises:
-            ValueError: If a probability is outside (0, 1).
+        Differentiable in the inputs of the posterior. Raises `ValueError` if a probability is outside (0, 1).
         """
         law, upwards = self.marginals, self._weight > 0
         quantile = self._at_values(lambda level: law.quantile(level if upwards else 1 - level), value)

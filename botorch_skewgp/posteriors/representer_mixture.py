@@ -84,15 +84,9 @@ class RepresenterMixture:
         log_weights = None
         if more or self.log_weights is not None:
             log_weights = (self.log_probabilities - count.log()).repeat_interleave(count, dim=-1)
-        return self._repeated(count, log_weights)
-
-    def _repeated(self, count: Tensor, log_weights: Tensor | None) -> RepresenterMixture:
+        parent = None if self.parent is None else self.parent.repeated(num_draws)
         return RepresenterMixture(
-            self.weights.repeat_interleave(count, dim=-1),
-            self.root,
-            log_weights,
-            None if self.parent is None else self.parent._repeated(count, None),
-            self.factor,
+            self.weights.repeat_interleave(count, dim=-1), self.root, log_weights, parent, self.factor
         )
 
     @staticmethod
@@ -102,7 +96,23 @@ class RepresenterMixture:
         Draws are repeated where others are more, and points and columns of roots are added whose weight is zero.
         """
         num_draws = max(mixture.num_draws for mixture in mixtures)
-        return _stack([mixture.repeated(num_draws) for mixture in mixtures])
+        mixtures = [mixture.repeated(num_draws) for mixture in mixtures]
+        parents = [mixture.parent for mixture in mixtures if mixture.parent is not None]
+        n, p = (max(size) for size in zip(*(mixture.root.shape for mixture in mixtures), strict=True))
+        factor = None
+        if any(mixture.factor is not None for mixture in mixtures):
+            parts = [mixture._factor_of(n, p) for mixture in mixtures]
+            factor = torch.stack([L for L, _ in parts]), torch.stack([weight for _, weight in parts])
+        log_weights = None
+        if any(mixture.log_weights is not None for mixture in mixtures):
+            log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures])
+        return RepresenterMixture(
+            torch.stack([_padded(mixture.weights, n, num_draws) for mixture in mixtures]),
+            torch.stack([_padded(mixture.root, n, p) for mixture in mixtures]),
+            log_weights,
+            RepresenterMixture.stack(parents) if parents else None,
+            factor,
+        )
 
     @cached_property
     def weights_by_draw(self) -> Tensor:
@@ -110,10 +120,7 @@ class RepresenterMixture:
         return self.weights.mT.contiguous()
 
     def pick(self, normal: Tensor) -> Tensor:
-        """The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
-
-        From the first column of base samples.
-        """
+        """The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities."""
         uniform = torch.special.ndtr(normal)
         last = self.num_draws - 1
         if self.log_weights is None:
@@ -153,26 +160,6 @@ class RepresenterMixture:
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
         return centred
-
-
-def _stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
-    """Mixtures of equally many draws side by side."""
-    parents = [mixture.parent for mixture in mixtures if mixture.parent is not None]
-    n, p = (max(size) for size in zip(*(mixture.root.shape for mixture in mixtures), strict=True))
-    factor = None
-    if any(mixture.factor is not None for mixture in mixtures):
-        parts = [mixture._factor_of(n, p) for mixture in mixtures]
-        factor = torch.stack([L for L, _ in parts]), torch.stack([weight for _, weight in parts])
-    log_weights = None
-    if any(mixture.log_weights is not None for mixture in mixtures):
-        log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures])
-    return RepresenterMixture(
-        torch.stack([_padded(mixture.weights, n, mixture.num_draws) for mixture in mixtures]),
-        torch.stack([_padded(mixture.root, n, p) for mixture in mixtures]),
-        log_weights,
-        _stack(parents) if parents else None,
-        factor=factor,
-    )
 
 
 def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:

@@ -41,6 +41,14 @@ class SkewGPPosterior(MixturePosterior):
         >>> posterior.mean, posterior.variance, posterior.skewness  # each batch_shape x q x o
         >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x o
         >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x o
+
+    Args:
+        location: The prior mean, `batch_shape x e`.
+        cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture. It
+            may have more digits than the rest: at points that nearly coincide weights are large and cancel.
+        prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
+        mixture: The representer weights.
+        num_outputs: The number `o` of outputs.
     """
 
     _columns = "1 + q x o"
@@ -53,36 +61,19 @@ class SkewGPPosterior(MixturePosterior):
         mixture: RepresenterMixture,
         num_outputs: int = 1,
     ) -> None:
-        r"""
-        Args:
-            location: The prior mean, `batch_shape x e`.
-            cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture.
-                It may have more digits than the rest: at points that nearly coincide weights are large and cancel.
-            prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
-            mixture: The representer weights.
-            num_outputs: The number `o` of outputs.
-        """
         crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
         shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
         shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly a single one; broadcasting takes long
-        batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
-        self._location = location
-        self._crosses = crosses
-        self._prior = prior_covariance
-        self._mixture = mixture
-        self._batch_shape = batch_shape
-        self._num_outputs = num_outputs
-        self._num_points = location.shape[-1] // num_outputs
+        self.batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
+        self.num_points, self._num_outputs = location.shape[-1] // num_outputs, num_outputs
+        self.mixture = mixture
+        self._location, self._crosses, self._prior = location, crosses, prior_covariance
 
     @classmethod
     def from_gaussian(cls, distribution: MultivariateNormal) -> SkewGPPosterior:
-        r"""A Gaussian distribution as a skewed posterior of a single component.
+        """A Gaussian distribution as a skewed posterior of a single component.
 
-        Args:
-            distribution: A `MultivariateNormal`, or an interleaved `MultitaskMultivariateNormal`.
-
-        Raises:
-            UnsupportedError: If a distribution of several outputs is not interleaved.
+        Raises `UnsupportedError` if one of several outputs is not interleaved.
         """
         mean, num_outputs = distribution.mean, 1
         if isinstance(distribution, MultitaskMultivariateNormal):
@@ -95,48 +86,33 @@ class SkewGPPosterior(MixturePosterior):
 
     def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
         """The Gaussian posterior as a mixture of equal draws, each of which can be conditioned on different data."""
-        mixture = self._mixture.repeated(num_draws)
+        mixture = self.mixture.repeated(num_draws)
         return SkewGPPosterior(self._location, self._crosses, self._prior, mixture, self._num_outputs)
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The shape of the batch of joint distributions."""
-        return self._batch_shape
-
-    @property
-    def num_points(self) -> int:
-        """The number `q` of points."""
-        return self._num_points
-
-    @property
-    def mixture(self) -> RepresenterMixture:
-        """The posterior of the latent function, as representer weights."""
-        return self._mixture
 
     @property
     def probabilities(self) -> Tensor:
         """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
-        return self._mixture.probabilities.to(self._location)
+        return self.mixture.probabilities.to(self._location)
 
     @property
     def log_probabilities(self) -> Tensor:
         """The log probabilities of the draws, `S` or `batch_shape x S`."""
-        return self._mixture.log_probabilities.to(self._location)
+        return self.mixture.log_probabilities.to(self._location)
 
     @property
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (1 + e)`: the first column picks the draw, the rest drives the Gaussian part."""
-        return self._batch_shape + torch.Size([1 + self._location.shape[-1]])
+        return torch.Size([*self.batch_shape, 1 + self._location.shape[-1]])
 
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
-        return sample_shape + self._batch_shape + torch.Size([self._num_points, self._num_outputs])
+        return torch.Size([*sample_shape, *self.batch_shape, self.num_points, self._num_outputs])
 
     def _to_event(self, x: Tensor) -> Tensor:
         """Reshape `... x e` to `... x q x o`."""
-        return x.unflatten(-1, (self._num_points, self._num_outputs))
+        return x.unflatten(-1, (self.num_points, self._num_outputs))
 
     def _expand(self, x: Tensor) -> Tensor:
-        return x.expand(self._batch_shape + x.shape[-1:])
+        return x.expand(self.batch_shape + x.shape[-1:])
 
     def _times(self, cross: Tensor, columns: Tensor) -> Tensor:
         """A covariance times a matrix, in the covariance's dtype and then rounded to the location's."""
@@ -148,7 +124,7 @@ class SkewGPPosterior(MixturePosterior):
     def component_means(self) -> Tensor:
         """The mean of every mixture component, `batch_shape x e x S`."""
         terms = (
-            self._times(cross, level.weights) for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
+            self._times(cross, level.weights) for cross, level in zip(self._crosses, self.mixture.levels, strict=True)
         )
         return sum(terms, self._location.unsqueeze(-1))
 
@@ -157,7 +133,7 @@ class SkewGPPosterior(MixturePosterior):
         """For each level of the mixture its covariance with the points times its root, `batch_shape x e x p`."""
         return [
             self._times(cross, level.root) if level.factor is None else level.times_root(cross).to(self._location)
-            for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
+            for cross, level in zip(self._crosses, self.mixture.levels, strict=True)
         ]
 
     @cached_property
@@ -183,39 +159,35 @@ class SkewGPPosterior(MixturePosterior):
         return self._expand(variance.clamp_min(gpytorch_settings.min_variance.value(variance.dtype)))
 
     @cached_property
-    def _flat_mean(self) -> Tensor:
-        """The posterior mean, `batch_shape x e`."""
-        if self._mixture.parent is None:
-            return self._expand(self._location + self._times(self._crosses[0], self._mixture.mean).squeeze(-1))
-        return self._expand((self.component_means @ self.probabilities.unsqueeze(-1)).squeeze(-1))
+    def mean(self) -> Tensor:
+        """The posterior mean, `batch_shape x q x o`."""
+        if self.mixture.parent is None:
+            mean = self._location + self._times(self._crosses[0], self.mixture.mean).squeeze(-1)
+        else:
+            mean = (self.component_means @ self.probabilities.unsqueeze(-1)).squeeze(-1)
+        return self._to_event(self._expand(mean))
+
+    @property
+    def _centred_means(self) -> Tensor:
+        """The component means less the posterior mean, `batch_shape x e x S`."""
+        return self.component_means - self.mean.flatten(-2).unsqueeze(-1)
 
     @cached_property
     def _root_between(self) -> Tensor:
         """A root of the covariance of component means over draws, `batch_shape x e x k`."""
-        if self._mixture.parent is None:
-            return self._times(self._crosses[0], self._mixture.root_between)
-        centred = self.component_means - self._flat_mean.unsqueeze(-1)
-        return centred * self.probabilities.sqrt().unsqueeze(-2)
+        if self.mixture.parent is None:
+            return self._times(self._crosses[0], self.mixture.root_between)
+        return self._centred_means * self.probabilities.sqrt().unsqueeze(-2)
 
     @cached_property
-    def _flat_variance(self) -> Tensor:
-        return self.gaussian_variance + self._expand(self._root_between.square().sum(-1))
-
-    @property
-    def mean(self) -> Tensor:
-        """The posterior mean, `batch_shape x q x o`."""
-        return self._to_event(self._flat_mean)
-
-    @property
     def variance(self) -> Tensor:
         """The marginal posterior variances, `batch_shape x q x o`."""
-        return self._to_event(self._flat_variance)
+        return self._to_event(self.gaussian_variance + self._expand(self._root_between.square().sum(-1)))
 
     @cached_property
     def skewness(self) -> Tensor:
         """The marginal standardised third central moments, `batch_shape x q x o`; zero for a Gaussian."""
-        centred = self.component_means - self._flat_mean.unsqueeze(-1)
-        standardised = centred / self._flat_variance.sqrt().unsqueeze(-1)  # first, as cubes overflow
+        standardised = self._centred_means / self.variance.flatten(-2).sqrt().unsqueeze(-1)  # first, as cubes overflow
         third = (standardised.pow(3) @ self.probabilities.unsqueeze(-1)).squeeze(-1)
         return self._to_event(self._expand(third))
 
@@ -239,43 +211,31 @@ class SkewGPPosterior(MixturePosterior):
     # Sampling
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; smooth for fixed base samples.
 
-        Args:
-            sample_shape: The shape of the sample.
-            base_samples: Standard normal numbers of shape `sample_shape x batch_shape x (1 + e)`, where batch
-                dimensions may be broadcast. The normal cdf of the first column picks the draw.
-
-        Returns:
-            A `sample_shape x batch_shape x q x o` tensor.
-
-        Raises:
-            RuntimeError: If the base samples have another shape.
+        These are standard normal numbers of shape `sample_shape x batch_shape x (1 + e)`, else there is a
+        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the draw.
         """
         self._check_base_samples(sample_shape, base_samples)
-        batch_shape = base_samples.shape[len(sample_shape) : -1]
-        if len(batch_shape) > len(self._batch_shape) or any(
-            given not in (1, size) for given, size in zip(batch_shape[::-1], self._batch_shape[::-1], strict=False)
+        num, e = len(sample_shape), self._location.shape[-1]
+        given = base_samples.shape[num:-1]
+        if len(given) > len(self.batch_shape) or any(
+            size not in (1, own) for size, own in zip(given[::-1], self.batch_shape[::-1], strict=False)
         ):
             raise RuntimeError(
-                f"base_samples of batch shape {tuple(batch_shape)} cannot be broadcast to {tuple(self._batch_shape)}."
+                f"base_samples of batch shape {tuple(given)} cannot be broadcast to {tuple(self.batch_shape)}."
             )
-        return self._to_event(self._samples(base_samples, len(sample_shape)))
-
-    def _samples(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
-        """The samples, `sample_shape x batch_shape x e`; first base samples pick draws, the others drive the noise."""
-        base_samples = without_repetition(base_samples.to(self._location), num_sample_dims)
-        sample_shape = base_samples.shape[:num_sample_dims]
-        event = sample_shape + self._batch_shape + self._location.shape[-1:]
-        normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num_sample_dims:-1], event[-1])
+        base_samples = without_repetition(base_samples.to(self._location), num)
+        normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num:-1], e)
         deviation = self._times(self._gaussian_root, normal.movedim(0, -1)).movedim(-1, 0)
-        means = self._chosen_means(base_samples[..., 0], num_sample_dims)
-        return (means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event)
+        means = self._chosen_means(base_samples[..., 0], num)
+        samples = means + deviation.reshape(sample_shape + deviation.shape[1:])
+        return self._to_event(samples.expand(*sample_shape, *self.batch_shape, e))
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
-        lead, mixture = normal.shape[:num_sample_dims], self._mixture
-        num_means = self._batch_shape.numel() * self._location.shape[-1] * mixture.num_draws
+        lead, mixture = normal.shape[:num_sample_dims], self.mixture
+        num_means = self.batch_shape.numel() * self._location.shape[-1] * mixture.num_draws
         num_weights = mixture.weights.shape[0] * normal.numel()  # of the draws picked
         is_equal = mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
         if is_equal and (normal.numel() == lead.numel() or num_weights <= num_means):
@@ -283,8 +243,8 @@ class SkewGPPosterior(MixturePosterior):
             chosen = mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
-        which, means = mixture.pick(normal.expand(lead + self._batch_shape)), self.component_means
-        means = means.expand(lead + self._batch_shape + means.shape[-2:])
+        which, means = mixture.pick(normal.expand(lead + self.batch_shape)), self.component_means
+        means = means.expand(lead + self.batch_shape + means.shape[-2:])
         index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
         return means.gather(-1, index).squeeze(-1)
 
@@ -298,15 +258,9 @@ class SkewGPPosterior(MixturePosterior):
     # Maps
 
     def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
-        r"""The posterior of `offset + weight f`, again a skewed one.
+        """The posterior of `offset + weight f`, again a skewed one, of stacked values with the output fastest.
 
-        Args:
-            weight: An `e' x e` tensor applied to the stacked values, output fastest.
-            offset: An `e'`-dim tensor or a number.
-            num_outputs: The number of outputs of the result.
-
-        Raises:
-            BotorchTensorDimensionError: If the weight has another shape.
+        `offset` is an `e'`-dim tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
         """
         weight, e = weight.to(self._location), self._location.shape[-1]
         if weight.ndim < 2 or weight.shape[-1] != e:
@@ -314,22 +268,21 @@ class SkewGPPosterior(MixturePosterior):
         prior = to_linear_operator(self._prior).to_dense()
         location = (weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset
         crosses = [weight.to(cross) @ cross for cross in self._crosses]
-        return type(self)(location, crosses, weight @ prior @ weight.mT, self._mixture, num_outputs)
+        return type(self)(location, crosses, weight @ prior @ weight.mT, self.mixture, num_outputs)
 
     def select_outputs(self, outputs: Sequence[int]) -> Self:
         """The posterior of some of the outputs, by their numbers from 0, in the order given."""
         wanted = torch.tensor(list(outputs), device=self.device)
-        first = self._num_outputs * torch.arange(self._num_points, device=self.device)
+        first = self._num_outputs * torch.arange(self.num_points, device=self.device)
         index = (first.unsqueeze(-1) + wanted).flatten()
         prior = to_linear_operator(self._prior)[..., index, :][..., index]
         crosses = [cross[..., index, :] for cross in self._crosses]
-        return type(self)(self._location[..., index], crosses, prior, self._mixture, len(wanted))
+        return type(self)(self._location[..., index], crosses, prior, self.mixture, len(wanted))
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
-        r"""The posterior of `offset + sum_j weights_j f_j` at every point, with `o`-dim weights.
+        """The posterior of `offset + sum_j weights_j f_j` at every point.
 
-        Raises:
-            BotorchTensorDimensionError: If the weights have another shape.
+        Raises `BotorchTensorDimensionError` unless there are `o` weights.
         """
         if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
             raise BotorchTensorDimensionError(
@@ -337,7 +290,7 @@ class SkewGPPosterior(MixturePosterior):
                 f"{tuple(weights.shape)}."
             )
         if self._num_outputs > 1:
-            eye = torch.eye(self._num_points, dtype=self.dtype, device=self.device)
+            eye = torch.eye(self.num_points, dtype=self.dtype, device=self.device)
             return self.affine(torch.kron(eye, weights.to(self._location).unsqueeze(0)), offset)
         return self.scaled(weights[0], offset)
 
@@ -346,14 +299,14 @@ class SkewGPPosterior(MixturePosterior):
         factor = factor.to(self._location)
         location, crosses = factor * self._location + offset, [factor * cross for cross in self._crosses]
         prior = to_linear_operator(self._prior) * factor.square()
-        return type(self)(location, crosses, prior, self._mixture, self._num_outputs)
+        return type(self)(location, crosses, prior, self.mixture, self._num_outputs)
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:
         """The posterior of weighted means over consecutive blocks of `n_w` points.
 
         Weights are `n_w x 1` or `n_w x o`, normalised over blocks.
         """
-        o, blocks = self._num_outputs, self._num_points // n_w
+        o, blocks = self._num_outputs, self.num_points // n_w
         weights = weights.to(self._location).expand(n_w, o)
         # rows (block, output), columns (block, point in block, output)
         block = torch.diag_embed(weights).transpose(0, 1).reshape(o, n_w * o)
@@ -361,14 +314,13 @@ class SkewGPPosterior(MixturePosterior):
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
     def add_noise(self, noise: Tensor) -> Self:
-        r"""The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
+        """The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
 
-        Raises:
-            InputDataError: If one is negative or not finite, or they do not broadcast.
+        Raises `InputDataError` if one is negative or not finite, or they do not broadcast.
         """
         if not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError("noise must hold finite variances that are not negative.")
-        shape = self._location.shape[:-1] + torch.Size([self._num_points, self._num_outputs])
+        shape = self._location.shape[:-1] + torch.Size([self.num_points, self._num_outputs])
         try:
             noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
         except RuntimeError:
@@ -376,11 +328,11 @@ class SkewGPPosterior(MixturePosterior):
         prior = to_linear_operator(self._prior)
         prior = prior if noise.ndim < prior.ndim else prior.expand(*noise.shape, noise.shape[-1])  # as of fantasies
         prior = prior.add_diagonal(noise)
-        return type(self)(self._location, self._crosses, prior, self._mixture, self._num_outputs)
+        return type(self)(self._location, self._crosses, prior, self.mixture, self._num_outputs)
 
     def moment_matched(self) -> GPyTorchPosterior:
         """The Gaussian posterior of the same mean and covariance, for functions that need one (entropy searches)."""
         covariance = to_linear_operator(self.covariance_matrix)
         if self._num_outputs == 1:
-            return GPyTorchPosterior(MultivariateNormal(self._flat_mean, covariance))
+            return GPyTorchPosterior(MultivariateNormal(self.mean.squeeze(-1), covariance))
         return GPyTorchPosterior(MultitaskMultivariateNormal(self.mean, covariance, interleaved=True))

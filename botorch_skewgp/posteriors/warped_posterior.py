@@ -23,12 +23,7 @@ class MappedPosterior(TransformedPosterior):
 
     def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
         super().__init__(latent, sample_transform=increasing)
-        self.latent = latent
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The batch shape."""
-        return self.latent.batch_shape
+        self.latent, self.batch_shape = latent, latent.batch_shape
 
     def quantile(self, value: Tensor | float) -> Tensor:
         """The marginal quantiles."""
@@ -44,16 +39,15 @@ class WarpedPosterior(MappedPosterior):
     Example:
         >>> posterior = WarpedPosterior(model.posterior(X), Arcsinh())  # X is batch_shape x q x d
         >>> posterior.quantile(torch.tensor([0.025, 0.5, 0.975]))  # 3 x batch_shape x q x 1
+
+    Args:
+        latent: The posterior of the warped values `z`, of one output.
+        warping: The warping `g`; it is copied.
+        location: The location of the outcome, in its units.
+        scale: The scale of the outcome, positive.
     """
 
     def __init__(self, latent: SkewGPPosterior, warping: Warping, location: float = 0.0, scale: float = 1.0) -> None:
-        r"""
-        Args:
-            latent: The posterior of the warped values `z`, of one output.
-            warping: The warping `g`; it is copied.
-            location: The location of the outcome, in its units.
-            scale: The scale of the outcome, positive.
-        """
         super().__init__(latent, self._outcome)
         self.location, self.scale = location, scale
         self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
@@ -119,14 +113,13 @@ class ProbabilityPosterior(MappedPosterior):
     Example:
         >>> posterior = ProbabilityPosterior(model.posterior(X), noise=model.likelihood.noise)
         >>> posterior.mean, posterior.variance  # each batch_shape x q x 1
+
+    Args:
+        latent: The posterior of the latent function.
+        noise: The noise variance of the probit likelihood; shape `1`.
     """
 
     def __init__(self, latent: SkewGPPosterior, noise: Tensor) -> None:
-        r"""
-        Args:
-            latent: The posterior of the latent function.
-            noise: The noise variance of the probit likelihood; shape `1`.
-        """
         super().__init__(latent, self._link)
         self.noise = noise.to(latent.mean)
 

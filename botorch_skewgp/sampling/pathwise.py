@@ -93,7 +93,7 @@ def _draw_matheron_paths(
         raise UnsupportedError(
             "A model of several judges has no sample paths; draw at points, model.for_judge(j).posterior(X).rsample()."
         )
-    mixture = _mixture(model)
+    mixture = model.posterior(model.datapoints[..., :1, :]).mixture  # type: ignore[attr-defined]
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
     # a copy, as paths outlive changes of the model; in double precision, as columns may nearly coincide
@@ -156,27 +156,16 @@ class _ToOutcome(TensorTransform):
         return self.scale.location + self.scale.scale * values
 
 
-def _mixture(model: SkewGP) -> RepresenterMixture:
-    return model.posterior(model.datapoints[..., :1, :]).mixture  # type: ignore[attr-defined]
-
-
 def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: Tensor) -> Tensor:
     """The weights of the columns, `sample_shape x c`, for deviations of prior paths from their mean there."""
-    sample_shape = deviation.shape[:-1]
+    sample_shape, R = deviation.shape[:-1], mixture.root
     which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
     representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]
-    R = mixture.root
-    noise_root = _noise_root(R, covariance)
+    eye = torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
+    eigenvalues, vectors = torch.linalg.eigh(eye - R.mT @ covariance @ R)  # between 0 and 1 up to rounding
+    noise_root = vectors * eigenvalues.clamp(min=0).sqrt()  # 0 where a row has no noise
     normal = torch.randn(*sample_shape, R.shape[-1], dtype=R.dtype, device=R.device)
-    white = deviation @ R + normal @ noise_root.mT
-    return representer - white @ R.mT
-
-
-def _noise_root(root: Tensor, covariance: Tensor) -> Tensor:
-    """A root of `I - R^T K R`, the noise's share of the whitened rows, which is singular if a row has no noise."""
-    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-    eigenvalues, vectors = torch.linalg.eigh(eye - root.mT @ covariance @ root)  # between 0 and 1 up to rounding
-    return vectors * eigenvalues.clamp(min=0).sqrt()
+    return representer - (deviation @ R + normal @ noise_root.mT) @ R.mT
 
 
 @DrawKernelFeaturePaths.register(SkewGP)

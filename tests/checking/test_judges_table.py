@@ -18,6 +18,7 @@ def test_summary_tells_who_wants_what():
     model = model_of(wants([1, 1, -1]))
     summary = judge_summary(model, seed=3)
     assert summary.num_answers.tolist() == [14, 14, 14]
+    assert judge_summary(model, torch.tensor([2, 0]), num_samples=8).num_answers.tolist() == [14, 14]
     first = summary.mean[1:, 1]
     assert bool((first[:2] > 0).all())
     assert first[2] < 0

@@ -9,6 +9,7 @@ from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
+from gradients import evaluate
 from scipy.stats import halfcauchy
 
 from botorch_skewgp import SkewGP
@@ -41,12 +42,10 @@ def model_with(constraint, prior, observations=None):
 
 def moments_by_quadrature(mll, grid):
     """Mean and standard deviation of the output scale's logarithm, on a grid of it."""
-    mll.train()
     values = []
     for log_scale in grid:
         mll.model.covar_module.outputscale = log_scale.exp()
-        with torch.no_grad():
-            values.append(mll(mll.model(*mll.model.train_inputs), mll.model.train_targets) + log_scale)
+        values.append(evaluate(mll.train()).detach() + log_scale)
     weight = torch.softmax(torch.stack(values), 0)
     mean = (weight * grid).sum()
     return mean.item(), (weight * (grid - mean).square()).sum().sqrt().item()
@@ -99,9 +98,8 @@ def test_log_densities_of_many_points_are_those_of_single_ones():
     model = SkewGP(X, Binary(LABELS))
     mll = objective(model).train()
     density = UnboundedDensity(mll)
-    start = density.coordinates()
-    density(start)
-    x = start + torch.linspace(-1.5, 2.0, 6, dtype=torch.float64).unsqueeze(-1)
+    density(density.start)
+    x = density.start + torch.linspace(-1.5, 2.0, 6, dtype=torch.float64).unsqueeze(-1)
     values = density.log_densities(x)
     torch.testing.assert_close(values, torch.stack([density(point)[0] for point in x]), atol=1e-6, rtol=0)
     assert all(p.requires_grad for p in density.parameters)
@@ -111,7 +109,7 @@ def test_log_densities_of_many_points_are_those_of_single_ones():
 
 def test_density_of_the_priors_and_its_gradient():
     density = UnboundedDensity(objective(SkewGP(X, Binary(LABELS))).train())
-    x = density.coordinates() + 0.3
+    x = density.start + 0.3
     value, gradient = density.prior(x)
     for i, step in enumerate(1e-5 * torch.eye(len(x), dtype=torch.float64)):
         slope = (density.prior(x + step)[0] - density.prior(x - step)[0]) / 2e-5

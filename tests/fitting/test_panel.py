@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
-from gpytorch.kernels import LinearKernel
+from gpytorch.kernels import AdditiveKernel, LinearKernel
 
 from botorch_skewgp.fitting import fit_panel, panel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -31,7 +31,6 @@ def panel_of_choices(people=8, each=12, k=3, spread=2.0, bump=0.0, seed=0):
     utility = utility + bump * (-8 * (X - 0.5).square().sum(-1)).exp()
     order = chosen_of(utility, generator)
     options = torch.arange(people * each * k).view(-1, k).gather(-1, order)
-    options = options[:, :1] if k == 1 else options
     return X, options, person, utility
 
 
@@ -105,15 +104,25 @@ def test_abilities_of_a_questionnaire_are_counted():
     assert correlation[alike].min() > 0.5 > correlation[~alike].abs().max()
 
 
+def test_columns_of_numbers_and_of_categories():
+    """Numbers are scaled where they stand among categories; few points tell a linear function."""
+    X = torch.tensor([[2.0, 5.0, 1.0, -1.0, 7.0], [0.0, 6.0, 0.0, 3.0, 7.0]]).double()
+    columns = panel._Columns(X, [0, 2])
+    found = columns.transform()(X)
+    assert found.shape[-1] == columns.num == 8
+    assert found[:, columns.of_numbers].tolist() == [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    spanning = columns.transform()(columns.spanning())
+    assert int(torch.linalg.matrix_rank(torch.cat([torch.ones(len(spanning), 1), spanning], dim=-1))) == 7
+
+
 @pytest.mark.parametrize("compares", [False, True])
 def test_loadings_are_shrunk_and_tastes_of_comparisons_are_not(compares):
     """With more columns than tastes have a full covariance for, comparisons too have directions."""
     X = torch.arange(12, dtype=double).unsqueeze(-1)
     observations = [Preference([[0, 1], [2, 3]], judge=[0, 1]) if compares else Ordinal([0, 1, 2], 3, judge=[0, 1, 0])]
-    columns = panel._Columns.of(X, [0])
-    data = panel._Panel(X, observations, columns, 2, 5)
-    grown, num_added, _ = data._directions(1, data.first)
-    tastes = grown.own[0]
+    data = panel._Panel(X, observations, panel._Columns(X, [0]), 2, 5)
+    grown, num_added, _ = data.directions(1, data.first())
+    tastes = grown.judge_covar_module
     rank = 2 if compares else 1
     assert tastes.root.shape == (13, rank)
     assert num_added == 12
@@ -165,28 +174,33 @@ def test_a_category_alone_and_one_that_is_not_known():
         model.predictive(asked + 2, judge=0)
 
 
-def test_a_part_that_cannot_be_fitted_goes(monkeypatch):
+@pytest.fixture
+def duels():
+    """Points and answers of one person."""
+    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    return X, Preference([[0, 1], [2, 3], [4, 5]])
+
+
+def test_a_part_that_cannot_be_fitted_goes(duels, monkeypatch):
     fit = panel._Panel.fitted
 
-    def failing(self, parts):
-        if len(parts.shared) > 1:
+    def failing(self, model):
+        if isinstance(model.covar_module, AdditiveKernel):
             raise ModelFittingError("planted")
-        return fit(self, parts)
+        return fit(self, model)
 
     monkeypatch.setattr(panel._Panel, "fitted", failing)
-    monkeypatch.setattr(panel, "_rises", lambda parts, scale: True)
-    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
-    assert kinds_of(fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]])))[0] == ["LinearKernel"]
+    monkeypatch.setattr(panel, "_rises", lambda model, scale: True)
+    assert kinds_of(fit_panel(*duels))[0] == ["LinearKernel"]
 
 
-def test_warnings_of_data_are_heard(monkeypatch):
+def test_warnings_of_data_are_heard(duels, monkeypatch):
     fit = panel._Panel.fitted
 
-    def warning(self, parts):
+    def warning(self, model):
         warnings.warn("planted", InputDataWarning, stacklevel=1)
-        return fit(self, parts)
+        return fit(self, model)
 
     monkeypatch.setattr(panel._Panel, "fitted", warning)
-    X = torch.rand(12, 1, dtype=double, generator=torch.Generator().manual_seed(0))
     with pytest.warns(InputDataWarning, match="planted"):
-        fit_panel(X, Preference([[0, 1], [2, 3], [4, 5]]))
+        fit_panel(*duels)

@@ -48,6 +48,10 @@ def test_points_of_another_frame_are_coded_alike():
     answers = read_choices(without_none(), "trip", "chosen", ["price", "mode"], "id")
     assert isinstance(answers.observations[0], Choice)
     assert len(answers.observations[0].options) == 2  # a situation with one alternative tells nothing
+    unnamed = read_choices(
+        {**without_none(), "name": [None] * 7}, "trip", "chosen", ["price"], "id", alternative="name"
+    )
+    assert len(unnamed.observations[0].options) == 2  # empty cells are no "none"
     points = answers.points({"mode": ["car", "air"], "price": [4, 1.5]})
     assert points.tolist() == [[4.0, 2.0], [1.5, 0.0]]
     with pytest.raises(InputDataError, match=r"'mode' must hold one of .* got 'boat' in row 1"):

@@ -13,7 +13,7 @@ from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, w
 from botorch_skewgp.items.leaderboard import ranks_of, tiers, utility_draws
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
-from botorch_skewgp.observations import Preference, Tie
+from botorch_skewgp.observations import Choice, Preference, Tie
 
 SCALE = 3.0
 
@@ -122,6 +122,11 @@ def test_votes_of_an_ensemble_have_the_tie_width_of_each_member():
     table = win_probabilities(FullyBayesianSkewGP(members), num_samples=20_001)
     win = sum(member.predictive(member.datapoints[:2]).probs[0].item() for member in members) / 2
     assert table.iloc[0, 1] == pytest.approx(win, abs=4 * 0.35 / math.sqrt(20_000))
+
+
+def test_votes_among_several_items_are_counted():
+    table = leaderboard(item_model(3, Choice([[0, 1, 2], [1, 2]]), approximation="ep"), num_samples=10)
+    assert table.sort_index().votes.tolist() == [1, 2, 2]
 
 
 def test_ranks_and_tiers():

@@ -13,17 +13,17 @@ from botorch_skewgp.posteriors import RepresenterMixture, SkewGPEnsemblePosterio
 NUM_MEMBERS = 3
 
 
-def members(batch_shape=(), q=2, num_outputs=2, num_draws=5, seed=0) -> list[SkewGPPosterior]:
-    """Posteriors with different draws, covariances and locations."""
+def normal(seed):
     g = torch.Generator().manual_seed(seed)
+    return lambda *shape: torch.randn(*shape, generator=g, dtype=torch.float64)
 
-    def randn(*shape):
-        return torch.randn(*shape, generator=g, dtype=torch.float64)
 
-    posteriors, e = [], q * num_outputs
+def members(batch_shape=(), q=2, num_outputs=2) -> list[SkewGPPosterior]:
+    """Posteriors with different draws, covariances and locations."""
+    randn, posteriors, e = normal(0), [], q * num_outputs
     for _ in range(NUM_MEMBERS):
         root = randn(e, e)
-        mixture = RepresenterMixture(randn(2, num_draws).square(), 0.01 * randn(2, 1))
+        mixture = RepresenterMixture(randn(2, 5).square(), 0.01 * randn(2, 1))
         prior = (root @ root.mT + torch.eye(e)).expand(*batch_shape, e, e)
         posteriors.append(
             SkewGPPosterior(randn(*batch_shape, e), randn(*batch_shape, e, 2), prior, mixture, num_outputs)
@@ -116,11 +116,7 @@ def test_moment_matched_is_botorchs_mixture():
 
 def unlike_members(batch_shape=()):
     """Of other numbers of draws, columns and rows each; one has weighted draws, one a factor in place of a root."""
-    g = torch.Generator().manual_seed(1)
-
-    def randn(*shape):
-        return torch.randn(*shape, generator=g, dtype=torch.float64)
-
+    randn = normal(1)
     L, weight = torch.tensor([[2.0, 0.0], [0.5, 3.0]], dtype=torch.float64), 0.1 * randn(2, 4)
     mixtures = [
         RepresenterMixture(randn(2, 5), 0.01 * randn(2, 1)),

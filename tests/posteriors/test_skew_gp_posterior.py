@@ -32,8 +32,44 @@ def kernel(x: Tensor, z: Tensor, num_outputs: int = 1) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Normal vectors that share a covariance, component by component."""
+
+    means: Tensor  # batch_shape x e x S
+    covariance: Tensor  # batch_shape x e x e
+    probabilities: Tensor  # batch_shape x S
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.means * self.probabilities.unsqueeze(-2)).sum(-1)
+
+    @property
+    def total(self) -> Tensor:
+        """The joint covariance."""
+        second = torch.einsum("...es,...fs,...s->...ef", self.means, self.means, self.probabilities)
+        return self.covariance + second - self.mean.unsqueeze(-1) * self.mean.unsqueeze(-2)
+
+    @property
+    def skewness(self) -> Tensor:
+        """By the third moment of each normal component."""
+        own, variance = (matrix.diagonal(dim1=-2, dim2=-1) for matrix in (self.covariance, self.total))
+        d = self.means - self.mean.unsqueeze(-1)
+        return ((d**3 + 3 * d * own.unsqueeze(-1)) * self.probabilities.unsqueeze(-2)).sum(-1) / variance**1.5
+
+    def marginal(self, function, value: Tensor) -> Tensor:
+        """A function of scipy's normal distribution averaged over components; `value` is broadcast to `batch x e`."""
+        sd = self.covariance.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
+        out = function(value.unsqueeze(-1).numpy(), loc=self.means.numpy(), scale=sd.numpy())
+        return (torch.from_numpy(out) * self.probabilities.unsqueeze(-2)).sum(-1)
+
+    def mapped(self, weight: Tensor, offset: Tensor | float = 0.0, noise: Tensor | float = 0.0) -> "Mixture":
+        offset = torch.as_tensor(offset, dtype=torch.float64).expand(len(weight)).unsqueeze(-1)
+        return Mixture(weight @ self.means + offset, weight @ self.covariance @ weight.mT + noise, self.probabilities)
+
+
+@dataclass(frozen=True)
 class Case:
-    """The tensors of a posterior and the same mixture in explicit form."""
+    """The tensors of a posterior."""
 
     location: Tensor
     cross: Tensor
@@ -49,44 +85,16 @@ class Case:
         return SkewGPPosterior(self.location, self.cross, self.prior, mixture, self.num_outputs)
 
     @property
-    def batch_shape(self) -> torch.Size:
-        return self.means.shape[:-2]
-
-    @property
-    def means(self) -> Tensor:  # batch_shape x e x S
+    def mixture(self) -> Mixture:
         columns = [(self.cross @ a.unsqueeze(-1)).squeeze(-1) + self.location for a in self.weights.unbind(-1)]
-        return torch.stack(columns, dim=-1)
-
-    @property
-    def covariance(self) -> Tensor:  # of every component
-        R = self.root
-        C = self.prior - self.cross @ R @ R.mT @ self.cross.mT
-        return C.expand(self.batch_shape + C.shape[-2:])
-
-    @property
-    def probabilities(self) -> Tensor:
-        S = self.weights.shape[-1]
+        means, S = torch.stack(columns, dim=-1), len(columns)
+        C = self.prior - self.cross @ self.root @ self.root.mT @ self.cross.mT
         p = torch.full((S,), 1 / S, dtype=torch.float64) if self.log_weights is None else self.log_weights.exp()
-        return p.expand(*self.batch_shape, S)
+        return Mixture(means, C.expand(means.shape[:-2] + C.shape[-2:]), p.expand(*means.shape[:-2], S))
 
-    def joint_moments(self) -> tuple[Tensor, Tensor]:
-        p = self.probabilities.unsqueeze(-2)
-        mean = (self.means * p).sum(-1)
-        second = torch.einsum("...es,...fs,...s->...ef", self.means, self.means, self.probabilities)
-        return mean, self.covariance + second - mean.unsqueeze(-1) * mean.unsqueeze(-2)
-
-    def third_central_moments(self) -> Tensor:
-        """E (f - mean)^3 by the third moment of each normal component."""
-        mean = self.joint_moments()[0].unsqueeze(-1)
-        var = self.covariance.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
-        d = self.means - mean
-        return ((d**3 + 3 * d * var) * self.probabilities.unsqueeze(-2)).sum(-1)
-
-    def marginal(self, function, value: Tensor) -> Tensor:
-        """A function of scipy's normal distribution averaged over components; `value` is broadcast to `batch x e`."""
-        sd = self.covariance.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
-        out = function(value.unsqueeze(-1).numpy(), loc=self.means.numpy(), scale=sd.numpy())
-        return (torch.from_numpy(out) * self.probabilities.unsqueeze(-2)).sum(-1)
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.mixture.means.shape[:-2]
 
 
 def make(
@@ -132,20 +140,32 @@ def event(x: Tensor, case: Case) -> Tensor:
     return x.unflatten(-1, (-1, case.num_outputs))
 
 
+def check(posterior: SkewGPPosterior, mixture: Mixture, num_outputs: int = 1) -> None:
+    """Components, shared covariance and moments, those of the matched Gaussian too."""
+    assert isinstance(posterior, SkewGPPosterior)
+    covariance, mean, shape = mixture.covariance, mixture.mean, (-1, num_outputs)
+    torch.testing.assert_close(posterior.component_means, mixture.means)
+    torch.testing.assert_close(posterior.gaussian_covariance.expand_as(covariance), covariance)
+    torch.testing.assert_close(posterior.covariance_matrix, mixture.total)
+    torch.testing.assert_close(posterior.skewness, mixture.skewness.unflatten(-1, shape))
+    assert posterior.rsample(torch.Size([2])).shape == (2, *posterior.mean.shape)
+    gaussian = posterior.moment_matched()
+    assert type(gaussian) is GPyTorchPosterior
+    torch.testing.assert_close(gaussian.distribution.covariance_matrix, mixture.total)
+    variance = mixture.total.diagonal(dim1=-2, dim2=-1)
+    for either in (posterior, gaussian):
+        torch.testing.assert_close(either.mean, mean.unflatten(-1, shape))
+        torch.testing.assert_close(either.variance, variance.unflatten(-1, shape))
+
+
 # Moments
 
 
 @all_cases
 def test_moments(options):
     case = make(**options)
-    posterior = case.posterior
-    mean, covariance = case.joint_moments()
-    variance = covariance.diagonal(dim1=-2, dim2=-1)
-    torch.testing.assert_close(posterior.mean, event(mean, case))
-    torch.testing.assert_close(posterior.variance, event(variance, case))
-    torch.testing.assert_close(posterior.covariance_matrix, covariance)
-    torch.testing.assert_close(posterior.skewness, event(case.third_central_moments() / variance**1.5, case))
-    assert posterior.skewness.abs().max() > 0.05  # else the case would not tell skewness from none
+    check(case.posterior, case.mixture, case.num_outputs)
+    assert case.posterior.skewness.abs().max() > 0.05  # else the case would not tell skewness from none
 
 
 @all_cases
@@ -163,9 +183,7 @@ def test_shapes(options):
     assert posterior.batch_shape == case.batch_shape
     assert posterior.base_sample_shape == case.batch_shape + torch.Size([1 + e])
     assert posterior.batch_range == (0, -1)
-    assert posterior._extended_shape() == shape
     assert posterior._extended_shape(torch.Size([5])) == torch.Size([5]) + shape
-    assert posterior.mean.shape == posterior.variance.shape == posterior.skewness.shape == shape
     assert posterior.rsample().shape == torch.Size([1]) + shape
     assert posterior.rsample(torch.Size([2, 3])).shape == torch.Size([2, 3]) + shape
     assert posterior.device == case.location.device
@@ -199,35 +217,22 @@ def test_two_levels_of_data(weighted, generator):
     posterior = SkewGPPosterior(case.location, [case.cross, cross], case.prior, second)
     assert second.levels == (first, second)
     assert posterior.batch_shape == torch.Size([5])
-    means = case.means + torch.einsum("fen,fns->fes", cross, weights)
-    covariance = case.covariance - cross @ root @ root.mT @ cross.mT
-    torch.testing.assert_close(posterior.component_means, means)
-    torch.testing.assert_close(posterior.gaussian_covariance, covariance)
-    p = case.probabilities
-    mean = (means * p).sum(-1)
-    deviation = means - mean.unsqueeze(-1)
-    total = covariance + torch.einsum("fes,fgs,s->feg", deviation, deviation, p)
-    torch.testing.assert_close(posterior.mean, mean.unsqueeze(-1))
-    torch.testing.assert_close(posterior.covariance_matrix, total)
-    torch.testing.assert_close(posterior.variance, total.diagonal(dim1=-2, dim2=-1).unsqueeze(-1))
+    means = case.mixture.means + torch.einsum("fen,fns->fes", cross, weights)
+    covariance = case.mixture.covariance - cross @ root @ root.mT @ cross.mT
+    mixture = Mixture(means, covariance, case.mixture.probabilities.expand(5, -1))
+    check(posterior, mixture)
     base = torch.randn(4, 1, 4, generator=generator, dtype=torch.float64)
     collapsed = posterior.rsample_from_base_samples(torch.Size([4]), base)
     expanded = posterior.rsample_from_base_samples(torch.Size([4]), base.expand(4, 5, 4).clone())
     torch.testing.assert_close(collapsed, expanded)
-    for i in range(4):
-        which = int((p.cumsum(-1) < norm.cdf(float(base[i, 0, 0]))).sum())
-        for f in range(5):
-            expected = means[f, :, which] + torch.linalg.cholesky(covariance[f]) @ base[i, 0, 1:]
-            torch.testing.assert_close(collapsed[i, f].squeeze(-1), expected)
-    weight = torch.tensor([[1.0, -1.0, 0.0], [0.0, 2.0, 1.0]], dtype=torch.float64)
-    image = posterior.affine(weight)
-    torch.testing.assert_close(image.mean, (mean @ weight.mT).unsqueeze(-1))
-    torch.testing.assert_close(image.covariance_matrix, weight @ total @ weight.mT)
-    noisy = posterior.add_noise(torch.tensor(0.3))
-    torch.testing.assert_close(noisy.covariance_matrix, total + 0.3 * torch.eye(3, dtype=torch.float64))
-    scaled = posterior.scalarize(torch.tensor([-2.0]), 1.0)
-    torch.testing.assert_close(scaled.mean, 1 - 2 * mean.unsqueeze(-1))
-    torch.testing.assert_close(scaled.covariance_matrix, 4 * total)
+    for i, f in itertools.product(range(4), range(5)):
+        which = int((mixture.probabilities[f].cumsum(-1) < norm.cdf(float(base[i, 0, 0]))).sum())
+        expected = means[f, :, which] + torch.linalg.cholesky(covariance[f]) @ base[i, 0, 1:]
+        torch.testing.assert_close(collapsed[i, f].squeeze(-1), expected)
+    weight, eye = torch.tensor([[1.0, -1.0, 0.0], [0.0, 2.0, 1.0]], dtype=torch.float64), torch.eye(3).double()
+    check(posterior.affine(weight), mixture.mapped(weight))
+    check(posterior.add_noise(torch.tensor(0.3)), mixture.mapped(eye, noise=0.3 * eye))
+    check(posterior.scalarize(torch.tensor([-2.0]), 1.0), mixture.mapped(-2 * eye, 1.0))
 
 
 # Marginal distribution functions
@@ -239,17 +244,17 @@ def test_two_levels_of_data(weighted, generator):
 )
 def test_marginal_functions(options, name, function, generator):
     case = make(**options)
-    posterior = case.posterior
-    flat = case.batch_shape + case.location.shape[-1:]
-    single = getattr(posterior, name)(0.4)
-    torch.testing.assert_close(single, event(case.marginal(function, torch.full(flat, 0.4, dtype=torch.float64)), case))
-    several = torch.tensor([-1.0, 0.2, 3.0, 5.0, 7.0], dtype=torch.float64)
-    expected = torch.stack([event(case.marginal(function, v.expand(flat)), case) for v in several])
-    torch.testing.assert_close(getattr(posterior, name)(several), expected)
+    found, flat = getattr(case.posterior, name), case.batch_shape + case.location.shape[-1:]
+
+    def expected(values: Tensor) -> Tensor:
+        return torch.stack([event(case.mixture.marginal(function, v.expand(flat)), case) for v in values])
+
+    several = torch.tensor([0.4, -1.0, 0.2, 3.0, 5.0], dtype=torch.float64)
+    torch.testing.assert_close(found(several), expected(several))
+    torch.testing.assert_close(found(0.4), expected(several)[0])
     own = torch.randn(2, *flat, generator=generator, dtype=torch.float64)
-    expected = torch.stack([event(case.marginal(function, v), case) for v in own])
-    torch.testing.assert_close(getattr(posterior, name)(event(own, case)), expected)
-    torch.testing.assert_close(getattr(posterior, name)(event(own[0], case)), expected[0])
+    torch.testing.assert_close(found(event(own, case)), expected(own))
+    torch.testing.assert_close(found(event(own[0], case)), expected(own)[0])
 
 
 # Gradients
@@ -276,9 +281,7 @@ MARGINALS = {
 )
 def test_gradients_in_all_tensors(name, weighted):
     case = make(q=2, weighted=weighted, num_draws=6)
-    inputs = [case.location, case.cross, case.prior, case.weights, case.root]
-    if weighted:
-        inputs.append(case.log_weights)
+    inputs = [case.location, case.cross, case.prior, case.weights, case.root, *[case.log_weights] * weighted]
 
     def function(location, cross, prior, weights, root, log_weights=None):
         prior = 0.5 * (prior + prior.mT)
@@ -301,21 +304,11 @@ def preference_model() -> SkewGP:
 
 @pytest.mark.parametrize("name", ["samples", "mean", "quantile", "covariance", "skewness"])
 def test_gradients_in_the_inputs_of_a_model(preference_model, name, generator):
-    model = preference_model
-    X = torch.rand(2, 2, 2, generator=generator, dtype=torch.float64)
-
     def function(X):
-        return MARGINALS[name](model.posterior(X))
+        return MARGINALS[name](preference_model.posterior(X))
 
-    value = function(X)
-    gradient = torch.randn(value.shape, generator=generator, dtype=torch.float64)
-    direction = torch.randn(X.shape, generator=generator, dtype=torch.float64)
-    X = X.requires_grad_()
-    (slope,) = torch.autograd.grad((function(X) * gradient).sum(), X)
-    with torch.no_grad():
-        h = 1e-5
-        difference = ((function(X + h * direction) - function(X - h * direction)) * gradient).sum() / (2 * h)
-    torch.testing.assert_close((slope * direction).sum(), difference, rtol=1e-6, atol=1e-8)
+    given = torch.rand(2, 2, 2, generator=generator, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(function, given, eps=1e-5, atol=1e-8, rtol=1e-6, fast_mode=True)
 
 
 # Sampling
@@ -328,8 +321,8 @@ def test_samples_spelled_out(options, generator):
     posterior = case.posterior
     base = torch.randn(6, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
     samples = posterior.rsample_from_base_samples(sample_shape=torch.Size([6]), base_samples=base).flatten(-2)
-    means, L = case.means, torch.linalg.cholesky(case.covariance)
-    levels = case.probabilities.cumsum(-1)
+    means, L = case.mixture.means, torch.linalg.cholesky(case.mixture.covariance)
+    levels = case.mixture.probabilities.cumsum(-1)
     for i in range(6):
         for at in itertools.product(*map(range, case.batch_shape)):
             z = base[(i, *at)]
@@ -361,7 +354,7 @@ def test_extreme_base_samples_pick_the_outer_draws():
         replace(case, log_weights=torch.full((30,), -math.log(30), dtype=torch.float64)).posterior,
     ):
         samples = posterior.rsample_from_base_samples(torch.Size([2]), base).squeeze(-1)
-        torch.testing.assert_close(samples, case.means[:, [0, -1]].mT)
+        torch.testing.assert_close(samples, case.mixture.means[:, [0, -1]].mT)
 
 
 @pytest.mark.parametrize("sampler_class", [SobolQMCNormalSampler, IIDNormalSampler])
@@ -375,7 +368,7 @@ def test_samplers(sampler_class, options):
     assert torch.equal(sampler(case.posterior), samples)
     ones = (1,) * len(case.batch_shape)
     assert sampler.base_samples.shape == (256, *ones, 1 + case.location.shape[-1])
-    mean, covariance = case.joint_moments()
+    mean, covariance = case.mixture.mean, case.mixture.total
     error = (samples.flatten(-2).mean(0) - mean) / (covariance.diagonal(dim1=-2, dim2=-1) / 256).sqrt()
     assert error.abs().max() < 4.5
     assert not torch.equal(sampler_class(torch.Size([256]), seed=2)(posterior), samples)
@@ -384,35 +377,34 @@ def test_samplers(sampler_class, options):
 # Maps
 
 
-def check_same(posterior: SkewGPPosterior, case: Case, weight: Tensor, offset, num_outputs: int = 1, noise=0.0):
-    """That a posterior is the image of the mixture under a matrix: components, shared covariance, marginals."""
-    assert isinstance(posterior, SkewGPPosterior)
-    offset = torch.as_tensor(offset, dtype=torch.float64)
-    means = weight @ case.means + offset.expand(weight.shape[0]).unsqueeze(-1)
-    covariance = weight @ case.covariance @ weight.mT + noise
-    torch.testing.assert_close(posterior.component_means, means)
-    torch.testing.assert_close(posterior.gaussian_covariance.expand_as(covariance), covariance)
-    p = case.probabilities.unsqueeze(-1)
-    mean = (means @ p).squeeze(-1)
-    second = ((means - mean.unsqueeze(-1)).square() @ p).squeeze(-1)
-    third = ((means - mean.unsqueeze(-1)).pow(3) @ p).squeeze(-1)
-    variance = covariance.diagonal(dim1=-2, dim2=-1) + second
-    shape = (-1, num_outputs)
-    torch.testing.assert_close(posterior.mean, mean.unflatten(-1, shape))
-    torch.testing.assert_close(posterior.variance, variance.unflatten(-1, shape))
-    torch.testing.assert_close(posterior.skewness, (third / variance**1.5).unflatten(-1, shape))
-    assert posterior.rsample(torch.Size([2])).shape == (2, *posterior.mean.shape)
-
-
 @all_cases
-def test_affine(options, generator):
+def test_maps(options, generator):
     case = make(**options)
-    weight = torch.randn(2, case.location.shape[-1], generator=generator, dtype=torch.float64)
-    if weight.shape[1] == 1:
-        weight = weight[:1]
-    offset = torch.arange(weight.shape[0], dtype=torch.float64)
-    check_same(case.posterior.affine(weight, offset), case, weight, offset)
-    check_same(case.posterior.affine(weight, 1.5, num_outputs=len(weight)), case, weight, 1.5, len(weight))
+    posterior, mixture, o, e = case.posterior, case.mixture, case.num_outputs, case.location.shape[-1]
+    q, eye = e // o, torch.eye(e, dtype=torch.float64)
+    weight = torch.randn(min(2, e), e, generator=generator, dtype=torch.float64)
+    offset = torch.arange(len(weight), dtype=torch.float64)
+    check(posterior.affine(weight, offset), mixture.mapped(weight, offset))
+    check(posterior.affine(weight, 1.5, num_outputs=len(weight)), mixture.mapped(weight, 1.5), len(weight))
+    weights = torch.tensor([-2.0, 0.5], dtype=torch.float64)[:o]
+    matrix = torch.kron(torch.eye(q, dtype=torch.float64), weights.unsqueeze(0))
+    check(posterior.scalarize(weights, 3.0), mixture.mapped(matrix, 3.0))
+    check(posterior.add_noise(torch.tensor(0.2)), mixture.mapped(eye, noise=0.2 * eye), o)
+    noise = torch.rand(*case.batch_shape, e, generator=generator, dtype=torch.float64)
+    check(posterior.add_noise(event(noise, case)), mixture.mapped(eye, noise=torch.diag_embed(noise)), o)
+
+
+@pytest.mark.parametrize("num_outputs", [1, 2])
+@pytest.mark.parametrize("own_weights", [False, True])
+def test_expectation(num_outputs, own_weights):
+    case = make(batch_shape=(2,), q=6, num_outputs=num_outputs)
+    weights = torch.rand(3, num_outputs if own_weights else 1, dtype=torch.float64)
+    weights = weights / weights.sum(0)
+    matrix = torch.zeros(2 * num_outputs, 6 * num_outputs, dtype=torch.float64)
+    for block, k, j in itertools.product(range(2), range(3), range(num_outputs)):
+        column = (3 * block + k) * num_outputs + j
+        matrix[block * num_outputs + j, column] = weights[k, j if own_weights else 0]
+    check(case.posterior.expectation(weights, 3), case.mixture.mapped(matrix), num_outputs)
 
 
 def test_difference_from_itself_has_no_variance():
@@ -421,55 +413,6 @@ def test_difference_from_itself_has_no_variance():
     difference = case.posterior.affine(twice).affine(torch.tensor([[1.0, -1.0]]))
     samples = difference.rsample(torch.Size([50]))
     assert samples.abs().max() < 1e-3  # GPyTorch's least variance, and no failing Cholesky factorisation
-
-
-@all_cases
-def test_scalarize(options):
-    case = make(**options)
-    o = case.num_outputs
-    weights = torch.tensor([-2.0, 0.5], dtype=torch.float64)[:o]
-    q = case.location.shape[-1] // o
-    matrix = torch.kron(torch.eye(q, dtype=torch.float64), weights.unsqueeze(0))
-    check_same(case.posterior.scalarize(weights, 3.0), case, matrix, 3.0)
-
-
-@pytest.mark.parametrize("num_outputs", [1, 2])
-@pytest.mark.parametrize("own_weights", [False, True])
-def test_expectation(num_outputs, own_weights):
-    case = make(batch_shape=(2,), q=6, num_outputs=num_outputs)
-    columns = num_outputs if own_weights else 1
-    weights = torch.rand(3, columns, dtype=torch.float64)
-    weights = weights / weights.sum(0)
-    matrix = torch.zeros(2 * num_outputs, 6 * num_outputs, dtype=torch.float64)
-    for block in range(2):
-        for k in range(3):
-            for j in range(num_outputs):
-                weight = weights[k, j if own_weights else 0]
-                matrix[block * num_outputs + j, (3 * block + k) * num_outputs + j] = weight
-    check_same(case.posterior.expectation(weights, 3), case, matrix, 0.0, num_outputs)
-
-
-@all_cases
-def test_add_noise(options, generator):
-    case = make(**options)
-    e = case.location.shape[-1]
-    eye = torch.eye(e, dtype=torch.float64)
-    check_same(case.posterior.add_noise(torch.tensor(0.2)), case, eye, 0.0, case.num_outputs, noise=0.2 * eye)
-    noise = torch.rand(*case.batch_shape, e, generator=generator, dtype=torch.float64)
-    noisy = case.posterior.add_noise(event(noise, case))
-    check_same(noisy, case, eye, 0.0, case.num_outputs, noise=torch.diag_embed(noise))
-
-
-@all_cases
-def test_moment_matched(options):
-    case = make(**options)
-    gaussian = case.posterior.moment_matched()
-    mean, covariance = case.joint_moments()
-    assert type(gaussian) is GPyTorchPosterior
-    torch.testing.assert_close(gaussian.mean, event(mean, case))
-    torch.testing.assert_close(gaussian.variance, event(covariance.diagonal(dim1=-2, dim2=-1), case))
-    dense = gaussian.distribution.covariance_matrix
-    torch.testing.assert_close(dense, covariance)
 
 
 def test_no_distribution_to_be_mistaken_for_a_gaussian():

@@ -1,5 +1,7 @@
 """The sampler that BoTorch finds for the posterior."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from botorch.acquisition.objective import LearnedObjective
@@ -12,6 +14,7 @@ from torch.quasirandom import SobolEngine
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.sampling import get_skew_gp_sampler
 from botorch_skewgp.truncated.draws import DrawSettings
 
 
@@ -32,23 +35,11 @@ def test_sobol_by_default():
     assert torch.equal(get_sampler(posterior(3), torch.Size([8]), seed=5)(posterior(3)), samples)
 
 
-def test_independent_samples_beyond_the_sobol_engine():
+@pytest.mark.parametrize(("width", "cls"), [(-1, SobolQMCNormalSampler), (0, IIDNormalSampler)])
+def test_independent_samples_beyond_the_sobol_engine(width, cls):
     """The picking column counts: one more than there are values."""
-
-    class Wide(SkewGPPosterior):
-        """Pretends to be wider than it is, as a true covariance of this size would not fit here."""
-
-        width = SobolEngine.MAXDIM
-
-        @property
-        def base_sample_shape(self):
-            return torch.Size([1 + self.width])
-
-    wide = posterior(2)
-    wide.__class__ = Wide
-    assert type(get_sampler(wide, torch.Size([8]))) is IIDNormalSampler
-    Wide.width = SobolEngine.MAXDIM - 1
-    assert type(get_sampler(wide, torch.Size([8]))) is SobolQMCNormalSampler
+    wide = SimpleNamespace(base_sample_shape=torch.Size([1 + SobolEngine.MAXDIM + width]))
+    assert type(get_skew_gp_sampler(wide, torch.Size([8]))) is cls
 
 
 def test_within_other_posteriors():

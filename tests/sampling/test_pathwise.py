@@ -43,13 +43,6 @@ def make_model(noise=0.5, observations=None, **options) -> SkewGP:
     return model.eval()
 
 
-def mixed_model() -> SkewGP:
-    likelihood = MixedLikelihood(PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1))
-    return make_model(
-        observations=[Preference(PAIRS), Numeric(torch.tensor([1.0, -1.0]), index=[4, 5])], likelihood=likelihood
-    )
-
-
 def overfull_model() -> SkewGP:
     """More duels than points: the information of the rows comes from the values at the points."""
     value = training_points().sum(-1)
@@ -57,16 +50,32 @@ def overfull_model() -> SkewGP:
     return make_model(observations=Preference(torch.tensor(pairs)), likelihood=PreferenceLikelihood(noise=0.5))
 
 
-def skew_prior_model() -> SkewGP:
-    prior = SkewPrior(torch.tensor([[0.2, 0.2], [0.8, 0.4]], dtype=torch.float64), torch.tensor([1.0, -1.0]))
-    return make_model(skew_prior=prior)
+NUMBERS = Numeric(torch.tensor([1.0, -1.0]), index=[4, 5])
+MODELS = {
+    "duels": make_model,
+    "duels and numbers": lambda: make_model(
+        observations=[Preference(PAIRS), NUMBERS],
+        likelihood=MixedLikelihood(PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1)),
+    ),
+    "more duels than points": overfull_model,
+    "skew prior": lambda: make_model(
+        skew_prior=SkewPrior(torch.tensor([[0.2, 0.2], [0.8, 0.4]], dtype=torch.float64), torch.tensor([1.0, -1.0]))
+    ),
+}
 
 
-class ExactPriorPath(SamplePath):
-    """Paths of the prior known at finitely many points, without the error of random features."""
+class OwnPath(SamplePath):
+    """Paths of the prior without the error of random features."""
 
     input_transform = None
     output_transform = None
+
+    def set_ensemble_as_batch(self, ensemble_as_batch):
+        raise NotImplementedError
+
+
+class ExactPriorPath(OwnPath):
+    """Paths known at finitely many points."""
 
     def __init__(self, model, sample_shape, points):
         super().__init__()
@@ -81,9 +90,6 @@ class ExactPriorPath(SamplePath):
     def forward(self, x):
         where = (x.unsqueeze(-2) == self.points).all(-1).double().argmax(-1)
         return self.values[..., where]
-
-    def set_ensemble_as_batch(self, ensemble_as_batch):
-        raise NotImplementedError
 
 
 def check_law(samples, posterior):
@@ -101,9 +107,9 @@ def check_law(samples, posterior):
         assert error.abs().max() < 4.5, "standard errors"
 
 
-@pytest.mark.parametrize("make", [make_model, mixed_model, overfull_model, skew_prior_model])
-def test_law_over_exact_prior_paths(make, generator):
-    model = make()
+@pytest.mark.parametrize("name", MODELS)
+def test_law_over_exact_prior_paths(name, generator):
+    model = MODELS[name]()
     X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
     Z = model.latent_prior().value_points
     sampler = partial(ExactPriorPath, points=torch.cat([X, Z]))
@@ -111,11 +117,8 @@ def test_law_over_exact_prior_paths(make, generator):
     check_law(paths(X), model.posterior(X))
 
 
-class QuadraticPath(SamplePath):
-    """Paths of the prior of a quadratic kernel `(x z + c)^2`, which has three features and no error."""
-
-    input_transform = None
-    output_transform = None
+class QuadraticPath(OwnPath):
+    """Paths of the prior of a quadratic kernel `(x z + c)^2`, which has three features."""
 
     def __init__(self, model, sample_shape, offset):
         super().__init__()
@@ -126,9 +129,6 @@ class QuadraticPath(SamplePath):
         a, b, c = self.weight.unsqueeze(-1).unbind(-2)
         x = x.squeeze(-1)
         return self.mean + a * x.square() + b * (2 * self.offset) ** 0.5 * x + c * self.offset
-
-    def set_ensemble_as_batch(self, ensemble_as_batch):
-        raise NotImplementedError
 
 
 def test_law_with_slopes(generator):
