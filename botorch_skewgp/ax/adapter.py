@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from ax.adapter.base import BaseGenArgs, GenResults
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
@@ -28,14 +29,16 @@ from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.datasets import SupervisedDataset
+from pandas import DataFrame
 from torch import Tensor
 
-from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
-from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
+from botorch_skewgp.ax.comparisons import recorded
+from botorch_skewgp.ax.data import ObservationDataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
+from botorch_skewgp.hosts.data import as_rows, observed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.hosts.records import Judgement
+from botorch_skewgp.hosts.records import Records
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Binary, Censored, Numeric, Observation
 
@@ -74,8 +77,7 @@ class SkewGPAdapter(TorchAdapter):
         self.feasibility_threshold = feasibility_threshold
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
-        self._comparisons: list[Judgement] = []
-        self._bounds: list[Bound] = []
+        self._records = Records([], {}, [])
         self._last_attempt: tuple[int, int] | None = None
         self.learns_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
@@ -106,11 +108,12 @@ class SkewGPAdapter(TorchAdapter):
         if self.learns_objective:
             return experiment_data
         metrics = self._experiment.metrics
-        comparisons = recorded_comparisons(self._experiment)
-        bounds = [entry._replace(metric=metrics[entry.metric].signature) for entry in recorded_bounds(self._experiment)]
-        if (comparisons, bounds) != (self._comparisons, self._bounds):
+        records = recorded(self._experiment)
+        bounds = {(*arm, metrics[name].signature): ends for (*arm, name), ends in records.bounds.items()}
+        records = records._replace(bounds=bounds)
+        if records != self._records:
             self._last_experiment_data = None  # Ax does not compare these before it fits again
-        self._comparisons, self._bounds = comparisons, bounds
+        self._records = records
         experiment_data = self._with_every_trial(experiment_data)
         if self.validity_metric in experiment_data.metric_signatures and self.validity_metric not in metrics:
             self._experiment.add_metric(ValidityMetric(name=self.validity_metric, lower_is_better=False))
@@ -141,8 +144,7 @@ class SkewGPAdapter(TorchAdapter):
             objectives=self._objectives(),
             validity=None if self.failures == "ignore" else self.validity_metric,
             labels=self.labels,
-            comparisons=self._comparisons,
-            bounds=self._bounds,
+            records=self._records,
         )
 
     def _fit(self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any) -> None:
@@ -160,10 +162,10 @@ class SkewGPAdapter(TorchAdapter):
         data, kinds = self._training_data.observation_data, list[type[Observation]]()
         if ("mean", outcome) in data.columns and data["mean", outcome].notna().any():
             kinds.append(Numeric)
-        if any(entry.metric == outcome for entry in self._bounds):
+        if any(metric == outcome for *_, metric in self._records.bounds):
             kinds.append(Censored)
         if outcome in self._objectives():
-            kinds += [entry.kind for entry in self._comparisons]
+            kinds += [entry.kind for entry in self._records.judgements]
         return list(dict.fromkeys(kinds))
 
     def _convert_experiment_data(
@@ -180,32 +182,50 @@ class SkewGPAdapter(TorchAdapter):
         data = experiment_data.observation_data
         points = experiment_data.arm_data.reindex(data.index)[parameters]
         X = self._array_to_tensor(points.to_numpy(dtype=float, copy=True))
-        bounds = [self.power_transform.transform_bound(entry) for entry in self._bounds]
         datasets: list[SupervisedDataset] = []
         for outcome in outcomes:
-            is_objective = outcome in self._objectives()
-            columns = (data[part, outcome].to_numpy(dtype=float, copy=True) for part in ("mean", "sem"))
-            mean, sem = map(self._array_to_tensor, columns)
-            dataset = make_dataset(
-                X,
-                data.index,
-                mean,
-                sem,
-                comparisons=self._comparisons if is_objective else (),
-                bounds=[entry for entry in bounds if entry.metric == outcome],
-                kinds=self._kinds(outcome),
-                minimize=is_objective and self._is_minimized(outcome),
-                feature_names=parameters,
-                outcome_names=[outcome],
-            )
+            dataset = self._dataset(outcome, X, parameters, data)
             if dataset is not None:
                 datasets.append(dataset)
-            elif is_objective:
+            elif outcome in self._objectives():
                 raise DataRequiredError(
                     f"No trial has a number for the objective {outcome!r} and no trials were compared. Complete trials "
                     "with data, or compare them by attach_comparison."
                 )
         return datasets, [dataset.outcome_names[0] for dataset in datasets], None
+
+    def _dataset(self, outcome: str, X: Tensor, parameters: list[str], data: DataFrame) -> ObservationDataset | None:
+        """The dataset of one outcome, with the arms that have observations of it; `None` without. An arm of several
+        trials is one point with several observations: `Y` has their mean, `group_indices` the first trial.
+        """
+        is_objective, has_labels = outcome in self._objectives(), outcome in self.labels
+        columns = (data[part, outcome].to_numpy(dtype=float, copy=True) for part in ("mean", "sem"))
+        mean, sem = map(self._array_to_tensor, columns)
+        ends = np.array([self._records.bounds.get((*key, outcome), (-math.inf, math.inf)) for key in data.index]).T
+        rows = {name: row for row, (_, name) in reversed([*enumerate(data.index)])}
+        known = observed(
+            X,
+            mean,
+            Binary if has_labels else Numeric,
+            variances=None if has_labels else sem.square(),
+            bounds=self._array_to_tensor(self.power_transform.transform_bounds(outcome, ends)),
+            judgements=as_rows(self._records.judgements, rows) if is_objective else (),
+        )
+        if known is None:
+            return None
+        numbers = ~mean.isnan()
+        count = torch.zeros_like(known.X[:, 0]).index_add(0, known.point[numbers], torch.ones_like(mean[numbers]))
+        Y = torch.zeros_like(count).index_add(0, known.point[numbers], mean[numbers]) / count  # NaN where there is none
+        return ObservationDataset(
+            known.X,
+            Y.unsqueeze(-1),
+            observations=known.observations,
+            kinds=self._kinds(outcome),
+            minimize=is_objective and self._is_minimized(outcome),
+            feature_names=parameters,
+            outcome_names=[outcome],
+            group_indices=torch.tensor([data.index[row][0] for row in known.rows.tolist()]),
+        )
 
     @property
     def power_transform(self) -> PowerTransformObjective:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
@@ -11,10 +11,11 @@ from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
 
-from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
+from botorch_skewgp.ax.internals import experiment_of, properties_of, save, title_of, user_input_errors
 from botorch_skewgp.hosts import records
 from botorch_skewgp.hosts.records import (
     Judgement,
+    Records,
     Unreadable,
     as_bounds,
     as_value,
@@ -23,23 +24,13 @@ from botorch_skewgp.hosts.records import (
     checked_bounds,
     judged,
     left_of,
-    readable,
+    read_judgements,
     warn_of,
 )
 from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
-
-
-class Bound(NamedTuple):
-    """Bounds of a metric of an arm of a trial, instead of its number."""
-
-    trial_index: int
-    arm_name: str
-    metric: str
-    lower: float
-    upper: float
 
 
 def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
@@ -52,45 +43,40 @@ def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
     Raises:
         UserInputError: If it is no experiment.
     """
-    judgements, unreadable = readable(_entries(experiment, COMPARISONS), experiment.arms_by_name)
-    if len(_objectives(experiment)) > 1:
-        reason = f"is no use. {records.SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(COMPARISONS, as_value(entry), reason) for entry in judgements]
-        judgements = []
-    _warn_of(experiment, unreadable)
-    return judgements
+    return recorded(experiment).judgements
 
 
-def recorded_bounds(experiment: Experiment) -> list[Bound]:
-    """The bounds of `attach_censored`, the last of each arm, trial and metric; others are left out with a warning."""
-    found, unreadable = _readable_bounds(experiment)
-    _warn_of(experiment, unreadable)
-    return list({entry[:3]: entry for entry in found}.values())
+def recorded(experiment: Experiment) -> Records:
+    """What people said of an experiment; entries that cannot be read are left out with a warning."""
+    records = _read(experiment)
+    warn_of(records.unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
+    return records
 
 
-def _readable_bounds(experiment: Experiment) -> tuple[list[Bound], list[Unreadable]]:
-    found, unreadable = [], []
+def _read(experiment: Experiment) -> Records:
+    """What people said: judgements of arms, and bounds, the last ones of each trial, arm and metric."""
+    reports = [[entry] for entry in _entries(experiment, COMPARISONS)]
+    judgements, unreadable = read_judgements(reports, experiment.arms_by_name, _objectives(experiment))
+    bounds: dict[Any, tuple[float, float]] = {}
     for key, value in _entries(experiment, CENSORED):
         entry: dict[str, Any] = value if isinstance(value, dict) else {}
         index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
         trial = experiment.trials.get(index) if type(index) is int else None
-        bounds = as_bounds(entry.get("lower"), entry.get("upper"))
-        is_metric = isinstance(metric, str) and metric in experiment.metrics
-        if trial and bounds and is_metric and any(known.name == arm for known in trial.arms):
-            found.append(Bound(trial.index, str(arm), str(metric), *bounds))
+        told = as_bounds(entry.get("lower"), entry.get("upper"))
+        if trial and told and metric in list(experiment.metrics) and arm in [known.name for known in trial.arms]:
+            bounds[index, arm, metric] = told
         else:
             unreadable.append(Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
-    return found, unreadable
+    return Records(judgements, bounds, unreadable)
+
+
+def _list(experiment: Experiment, kind: str) -> list[Any]:
+    recorded = properties_of(experiment).get(kind, [])
+    return list(recorded) if isinstance(recorded, list | tuple) else [recorded]
 
 
 def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any]]:
-    recorded = properties_of(experiment).get(kind, [])
-    recorded = recorded if isinstance(recorded, list | tuple) else [recorded]
-    return [(f"{kind}[{i}]", entry) for i, entry in enumerate(recorded)]
-
-
-def _warn_of(experiment: Experiment, unreadable: list[Unreadable]) -> None:
-    warn_of(unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
+    return [(f"{kind}[{i}]", entry) for i, entry in enumerate(_list(experiment, kind))]
 
 
 def attach_comparison(
@@ -165,7 +151,7 @@ def _attach(client: Client, told: Judgement) -> None:
         names[name] = entry
     with user_input_errors():
         check_judge(told.judge)
-    _add(client, experiment, COMPARISONS, as_value(told.of(list(names))))
+    _record(client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), as_value(told.of(list(names)))])
 
 
 def attach_censored(
@@ -206,7 +192,8 @@ def attach_censored(
     trial = trial_of(experiment, trial_index)
     if trial is None or all(arm != entry.name for entry in trial.arms):
         raise UserInputError(f"Trial {trial_index!r} has no arm {arm!r}.")
-    _add(client, experiment, CENSORED, {"trial": trial.index, "arm": arm, "metric": metric, **given})
+    entry = {"trial": trial.index, "arm": arm, "metric": metric, **given}
+    _record(client, experiment, CENSORED, [*_list(experiment, CENSORED), entry])
 
 
 def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
@@ -226,12 +213,10 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
     """
     experiment = experiment_of(client)
     pair = {_arm_name(experiment, entry) for entry in (first, second)}
-    before = [entry for _, entry in _entries(experiment, COMPARISONS) if entry is not None]
-    left = [left_of(entry, lambda told: told.without(pair)) for entry in before]
-    after = [entry for entry in left if entry is not None]
-    if after == before:
+    left = left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda told: told.without(pair))
+    if not left:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
-    _record(client, experiment, COMPARISONS, after)
+    _record(client, experiment, COMPARISONS, left[COMPARISONS])
 
 
 def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
@@ -246,7 +231,7 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
         UserInputError: If there are none. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    before = [entry for _, entry in _entries(experiment, CENSORED)]
+    before = _list(experiment, CENSORED)
 
     def is_meant(entry: Any) -> bool:
         meant = checks.is_whole(trial_index) and isinstance(entry, dict)
@@ -268,18 +253,12 @@ def withdraw_unreadable(client: Client) -> None:
         UserInputError: If the client has no experiment.
     """
     experiment = experiment_of(client)
+    keys = {entry.key for entry in _read(experiment).unreadable}
     for kind in (COMPARISONS, CENSORED):
-        entries_of_kind = _entries(experiment, kind)
-        _, unreadable = (
-            readable(entries_of_kind, experiment.arms_by_name) if kind == COMPARISONS else _readable_bounds(experiment)
-        )
-        if unreadable:
-            keys = {entry.key for entry in unreadable}
-            _record(client, experiment, kind, [entry for key, entry in entries_of_kind if key not in keys])
-
-
-def _add(client: Client, experiment: Experiment, kind: str, entry: dict[str, Any]) -> None:
-    _record(client, experiment, kind, [*(known for _, known in _entries(experiment, kind)), entry])
+        entries = _entries(experiment, kind)
+        kept = [entry for key, entry in entries if key not in keys]
+        if len(kept) < len(entries):
+            _record(client, experiment, kind, kept)
 
 
 def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
@@ -288,7 +267,7 @@ def _record(client: Client, experiment: Experiment, kind: str, recorded: list[An
     before = properties.get(kind, [])
     properties[kind] = recorded
     try:
-        save_experiment(client, experiment)
+        save(client, experiment)
     except BaseException:
         properties[kind] = before
         raise

@@ -40,8 +40,7 @@ from botorch_skewgp.ax.data import INVALID, known_arms, objective_is_known
 from botorch_skewgp.ax.internals import (
     experiment_of,
     generation_strategy_of,
-    save_generation_strategy,
-    save_trial,
+    save,
     user_input_errors,
 )
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
@@ -72,11 +71,7 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
         UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
             objectives, or the search space has one point only.
     """
-    experiment = experiment_of(client)
-    if experiment.optimization_config is None:
-        raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
-    check_one_objective(experiment)
-    skewgp_spec_of(client)
+    experiment = _ready(client)
     strategy = generation_strategy_of(client)
     runs: list[GeneratorRun] = []
     # Sobol points are drawn until they are new, without end where there are none
@@ -93,12 +88,22 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     trial.update_run_metadata({PAIR: True})
     trial.mark_running(no_runner_required=True)
     try:
-        save_generation_strategy(client, strategy)
-        save_trial(client, experiment, trial)
+        save(client, strategy)
+        save(client, trial)
     except BaseException:
         trial.mark_abandoned(reason="The pair could not be stored, so it was not asked.")
         raise
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
+
+
+def _ready(client: Client) -> Experiment:
+    """The experiment behind a client that may ask for pairs; raises `UserInputError` for others."""
+    experiment = experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before asking.")
+    check_one_objective(experiment)
+    skewgp_spec_of(client)
+    return experiment
 
 
 def _num_untried(experiment: Experiment) -> float:
@@ -169,7 +174,7 @@ def complete_pair(
         first, second = names if winner != names[1] else reversed(names)
         attach_comparison(client, first, second, tie=winner is None, judge=judge)
     trial.mark_completed()
-    save_trial(client, experiment, trial)
+    save(client, trial)
 
 
 class AxQuestion(NamedTuple):
@@ -215,11 +220,7 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     """
     with user_input_errors():
         prices = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
-    experiment = experiment_of(client)
-    if experiment.optimization_config is None:
-        raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
-    check_one_objective(experiment)
-    skewgp_spec_of(client)
+    experiment = _ready(client)
     ask, value = min(prices, key=prices.__getitem__), math.nan
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)

@@ -69,19 +69,14 @@ def optimization_config_of(adapter: Any) -> OptimizationConfig | None:
     return adapter._optimization_config
 
 
-def save_experiment(client: Client, experiment: Experiment) -> None:
-    """Store an experiment, if the client has a database."""
-    client._save_experiment_to_db_if_possible(experiment=experiment)
-
-
-def save_generation_strategy(client: Client, strategy: GenerationStrategy) -> None:
-    """Store a generation strategy, if the client has a database."""
-    client._save_generation_strategy_to_db_if_possible(generation_strategy=strategy)
-
-
-def save_trial(client: Client, experiment: Experiment, trial: BaseTrial) -> None:
-    """Store a trial, new or changed, if the client has a database."""
-    client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
+def save(client: Client, changed: Experiment | BaseTrial | GenerationStrategy) -> None:
+    """Store what is new or changed, if the client has a database."""
+    if isinstance(changed, Experiment):
+        client._save_experiment_to_db_if_possible(experiment=changed)
+    elif isinstance(changed, BaseTrial):
+        client._save_or_update_trial_in_db_if_possible(experiment=changed.experiment, trial=changed)
+    else:
+        client._save_generation_strategy_to_db_if_possible(generation_strategy=changed)
 
 
 class ValidityMetric(Metric):

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from botorch_skewgp.acquisition import Question
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.hosts.records import readable
+from botorch_skewgp.hosts.records import read_judgement
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
@@ -26,7 +26,6 @@ from botorch_skewgp.optuna.internals import (
     skipped_in,
     study_of,
     system_attrs_of,
-    trial_id_of,
 )
 from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
@@ -86,10 +85,9 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     preferential = bool(system_attrs_of(study).get(PREFERENTIAL))
     shown = _on_page(study) if preferential else []
     prices = _prices(costs, len(shown))
-    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
-    data = read_study(study, space) if space.dim else None
+    space, data = _read(study)
     size, value = min(prices, key=prices.__getitem__), math.nan
-    if data is not None and (known := data.power_transformed().observed()):
+    if data and (known := data.observed()):
         with seeded(0), suppress_irrelevant_warnings():
             beside_none = any(isinstance(entry, ChoiceOrNone) for entry in known.observations)
             model = fitted_model(known, space, [Preference])
@@ -108,6 +106,12 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     if preferential:
         set_study_system_attr(study, NUM_SHOWN, size)
     return OptunaQuestion(shown, size - len(shown), value, prices[size])
+
+
+def _read(study: Study) -> tuple[SearchSpace, StudyData | None]:
+    """The search space of the model, and the data, if it has any parameter."""
+    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
+    return space, read_study(study, space) if space.dim else None
 
 
 def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, float]:
@@ -130,11 +134,10 @@ def _on_page(study: Study) -> list[int]:
     attrs = system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
     reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
-    entries = [("", pair) for pairs in reports for pair in pairs]
-    losers = {loser for entry in readable(entries, range(len(trials)))[0] for loser in entry.losers}
-    skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
-    left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
-    return [trial.number for trial in left if trial.number not in losers]
+    told = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
+    losers = {loser for entry in told if entry for loser in entry.losers}
+    left = [trial.number for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.RUNNING)]
+    return [number for number in left if number not in losers | skipped_in(attrs, trials)]
 
 
 def get_best_trial(study: Any) -> FrozenTrial:
@@ -156,11 +159,9 @@ def get_best_trial(study: Any) -> FrozenTrial:
     """
     study = study_of(study)
     check_single_objective(study)
-    trials = study.get_trials(deepcopy=False)
-    space = SearchSpace(modelled_parameters(trials))
-    data = read_study(study, space) if space.dim else None
-    known = None if data is None else data.power_transformed().observed()
-    if data is None or known is None:
+    space, data = _read(study)
+    known = data and data.observed()
+    if not (data and known):
         raise InputDataError(
             "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -51,19 +51,14 @@ def skip_trial(study: Study, trial: FrozenTrial) -> None:
     set_study_system_attr(study, f"{_SKIPPED}{trial._trial_id}", True)
 
 
-def trial_id_of(trial: FrozenTrial) -> str:
-    """The number of a trial in its storage, as text; it is not its number in the study."""
-    return str(trial._trial_id)
-
-
 def preferences_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The dashboard's comparisons by key: lists of pairs of trial numbers, the better one first."""
     return {key: value for key, value in attrs.items() if key.startswith(_PREFERENCES)}
 
 
-def skipped_in(attrs: Mapping[str, Any]) -> set[str]:
-    """The storage's numbers, as text, of the trials that were skipped in optuna-dashboard."""
-    return {key.removeprefix(_SKIPPED) for key in attrs if key.startswith(_SKIPPED)}
+def skipped_in(attrs: Mapping[str, Any], trials: Iterable[FrozenTrial]) -> set[int]:
+    """The numbers of the trials that were skipped in optuna-dashboard, which stores those of its storage."""
+    return {trial.number for trial in trials if f"{_SKIPPED}{trial._trial_id}" in attrs}
 
 
 def constraints_in(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,22 +5,20 @@ What the dashboard stores under one key is one answer, with one noise of the tri
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from botorch_skewgp.hosts.records import (
-    SEVERAL_OBJECTIVES,
     Judgement,
+    Records,
     Unreadable,
     as_bounds,
-    as_number,
-    as_one_judgement,
+    as_finite,
     as_value,
     check_choice,
     check_judge,
@@ -28,7 +26,8 @@ from botorch_skewgp.hosts.records import (
     checked_bounds,
     judged,
     left_of,
-    readable,
+    read_judgement,
+    read_judgements,
 )
 from botorch_skewgp.observations import checks
 from botorch_skewgp.optuna.internals import (
@@ -229,9 +228,9 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
         InputDataError: If the two were not compared.
     """
     study = study_of(study)
-    pair = {_as_number(entry): None for entry in (first, second)}
-    if not _keep(study, lambda value: left_of(value, lambda told: told.without(set(pair)))):
-        raise InputDataError(f"Trials {' and '.join(map(str, pair))} were not compared; there is nothing to take back.")
+    pair = [_as_number(entry) for entry in (first, second)]
+    if not _keep(study, lambda told: told.without(set(pair))):
+        raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
 
 
 def withdraw_reports(study: Any, trial: AnyTrial) -> None:
@@ -254,8 +253,8 @@ def withdraw_reports(study: Any, trial: AnyTrial) -> None:
     number = _as_number(trial)
     keys = [key for prefix in (NUMBER, BOUNDS, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
     others = {i: i for i in range(len(study.get_trials(deepcopy=False))) if i != number}
-    changes = _keep(study, lambda value: left_of(value, lambda told: told if told.better else told.among(others)))
-    if not changes and not any(study.user_attrs[key] is not None for key in keys):
+    changed = _keep(study, lambda told: told if told.better else told.among(others))
+    if not changed and not any(study.user_attrs[key] is not None for key in keys):
         raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
     for key in keys:
         study.set_user_attr(key, None)
@@ -275,83 +274,59 @@ def withdraw_unreadable(study: Any) -> None:
     """
     study = study_of(study)
     known = range(len(study.get_trials(deepcopy=False)))
-    _keep(study, lambda value: value if readable([("", value)], known)[0] else None)
-    for entry in read_records(study).unreadable:
-        if entry.key in study.user_attrs:
-            study.set_user_attr(entry.key, None)
+    for key in {entry.key for entry in read_records(study).unreadable}:
+        if key in study.user_attrs:
+            study.set_user_attr(key, None)
+        else:
+            left = [entry for entry in _lists(study)[key] if read_judgement(entry, known)]
+            set_study_system_attr(study, key, left)
 
 
-def _keep(study: Study, left: Callable[[Any], Any]) -> int:
-    """Store what is left of each judgement's entry, `None` for nothing; the number of changes."""
-    changes = 0
-    for key, pairs in preferences_in(system_attrs_of(study)).items():
-        before = list(pairs) if isinstance(pairs, list | tuple) else []
-        after = [entry for entry in before if left(entry) is not None]
-        if after != before or not isinstance(pairs, list | tuple):
-            set_study_system_attr(study, key, after)
-            changes += 1
-    for key, value in study.user_attrs.items():
-        if key.startswith(JUDGEMENT) and value is not None and (rest := left(value)) != value:
-            study.set_user_attr(key, rest)
-            changes += 1
-    return changes
+def _lists(study: Study) -> dict[str, list[Any]]:
+    """The entries of judgements, by the keys of attributes: the dashboard's, of the study, then those of users."""
+    pairs = preferences_in(system_attrs_of(study)).items()
+    told = ((key, value) for key, value in study.user_attrs.items() if key.startswith(JUDGEMENT) and value is not None)
+    return {key: list(value) if isinstance(value, list | tuple) else [value] for key, value in pairs} | {
+        key: [value] for key, value in told
+    }
 
 
-class Records(NamedTuple):
-    """What people said of a study's trials, by number. Numbers and bounds are of the larger-is-better kind."""
-
-    judgements: list[Judgement]
-    unusable: set[int]
-    numbers: dict[int, float]
-    bounds: dict[int, tuple[float, float]]
-    unreadable: list[Unreadable]
+def _keep(study: Study, change: Callable[[Judgement], Judgement | None]) -> bool:
+    """Store what is left of judgements that are changed, `None` for nothing; whether there is a change."""
+    left = left_of(_lists(study), change)
+    for key, entries in left.items():
+        if key in study.user_attrs:
+            study.set_user_attr(key, next(iter(entries), None))
+        else:
+            set_study_system_attr(study, key, entries)
+    return bool(left)
 
 
 def read_records(study: Study) -> Records:
-    """What people said of a study's trials; entries that cannot be read are listed."""
-    attrs, user_attrs = system_attrs_of(study), study.user_attrs  # before the trials, which then have those compared
+    """What people said of a study's trials, by number; numbers and bounds are of the larger-is-better kind."""
+    lists, user_attrs = _lists(study), study.user_attrs  # before the trials, which then have those compared
     known = range(len(study.get_trials(deepcopy=False)))
-    present = {key: value for key, value in user_attrs.items() if value is not None}
-    judgements: list[Judgement] = []
-    unreadable: list[Unreadable] = []
-    reports = [
-        [(key, pair) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
-        for key, pairs in preferences_in(attrs).items()
-    ] + [[(key, value)] for key, value in present.items() if key.startswith(JUDGEMENT)]
-    for report in reports:
-        told, others = readable(report, known)
-        unreadable += others
-        choice = as_one_judgement(told)
-        judgements += [choice] if choice else told
-    if len(study.directions) > 1:
-        reason = f"is no use. {SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(key, value, reason) for report in reports for key, value in report]
-        judgements = []
-    found: dict[str, dict[int, Any]] = {}
-    for prefix, (read, wanted) in _READ.items():
-        by_number = found[prefix] = {}
-        for key, value in present.items():
-            name = key.removeprefix(prefix)
-            if name == key:
-                continue
-            if not (name.isdecimal() and len(name) < 16 and int(name) in known):
-                unreadable.append(Unreadable(key, value, "is about no trial of the study"))
-            elif (read_value := read(value)) is None:
-                unreadable.append(Unreadable(key, value, f"is not {wanted}"))
-            else:
-                by_number[int(name)] = read_value
-    unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
-    return Records(judgements, unusable, found[NUMBER], found[BOUNDS], unreadable)
-
-
-def _finite(value: Any) -> float | None:
-    number = as_number(value)
-    return None if number is None or math.isinf(number) else number
+    reports = [[(key, entry) for entry in entries] for key, entries in lists.items()]
+    judgements, unreadable = read_judgements(reports, known, _objectives(study))
+    found: dict[str, dict[int, Any]] = {prefix: {} for prefix in _READ}
+    for key, value in user_attrs.items():
+        prefix = next((prefix for prefix in _READ if key.startswith(prefix)), None)
+        if prefix is None or value is None:
+            continue
+        name, (read, wanted) = key.removeprefix(prefix), _READ[prefix]
+        if not (name.isdecimal() and len(name) < 16 and int(name) in known):
+            unreadable.append(Unreadable(key, value, "is about no trial of the study"))
+        elif (told := read(value)) is None:
+            unreadable.append(Unreadable(key, value, f"is not {wanted}"))
+        else:
+            found[prefix][int(name)] = told
+    unusable = frozenset(number for number, is_unusable in found[UNUSABLE].items() if is_unusable)
+    return Records(judgements, found[BOUNDS], unreadable, found[NUMBER], unusable)
 
 
 _READ: dict[str, tuple[Callable[[Any], Any], str]] = {
     UNUSABLE: (lambda value: value if isinstance(value, bool) else None, "true or false"),
-    NUMBER: (_finite, "a finite number"),
+    NUMBER: (as_finite, "a finite number"),
     BOUNDS: (
         lambda value: as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None,
         "a lower and an upper bound",
@@ -359,9 +334,13 @@ _READ: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def _objectives(study: Study) -> list[str]:
+    return [direction.name.lower() for direction in study.directions]
+
+
 def check_single_objective(study: Study) -> None:
     """Raise `UnsupportedError` if a study has several objectives."""
-    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+    check_one_objective(_objectives(study), UnsupportedError)
 
 
 def _checked(study: Any, trial: AnyTrial, direction: Direction | None) -> tuple[Study, int, float]:

@@ -98,15 +98,6 @@ class SkewGPSampler(BaseSampler):
         self._warned_of: set[str] = set()
         self._fits = Fits(self._seed)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the fitted models, which are neither copied nor pickled."""
-        return {name: value for name, value in self.__dict__.items() if name != "_fits"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Models are fitted again."""
-        self.__dict__.update(state)
-        self._fits = Fits(self._seed)
-
     def reseed_rng(self) -> None:
         """Called for workers in threads, which need no seeds of their own here: every trial has one."""
         if self._independent_sampler is not None:
@@ -141,8 +132,7 @@ class SkewGPSampler(BaseSampler):
             return {}
         study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
         data = read_study(study, space, self._failures, leave_out=[trial.number])
-        started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
-        if not started:
+        if not data.has_started(self._num_startup_trials):
             return {}
         with choosing(study, trial):
             return self._chosen(study, trial, space, data)

@@ -38,7 +38,7 @@ from botorch_skewgp.ax import (
     withdraw_comparison,
     withdraw_unreadable,
 )
-from botorch_skewgp.ax.comparisons import recorded_bounds
+from botorch_skewgp.ax.comparisons import recorded
 
 pytestmark = GENERATES
 
@@ -83,7 +83,6 @@ def on_the_experiment(call):
         (lambda client: complete_pair(client, 6, "0_0"), "winner must be one of"),
         (lambda client: complete_pair(client, 6, 6), "winner must be one of"),
         (recorded_comparisons, "experiment must be an Experiment of Ax; got"),
-        (recorded_bounds, "experiment must be an Experiment of Ax; got"),
     ],
 )
 def test_mistakes_are_refused_and_change_nothing(four, call, match):
@@ -96,9 +95,9 @@ def test_mistakes_are_refused_and_change_nothing(four, call, match):
 @pytest.fixture(scope="module")
 def four():
     client = experiment_of_four()
-    (bound,) = recorded_bounds(client._experiment)
-    assert (bound.trial_index, bound.lower) == (1, 1.0)
-    assert [entry.items for entry in recorded_comparisons(client._experiment)] == [("4_1", "4_0"), ("2_1", "0_0")]
+    judgements, bounds, _, *_ = recorded(client._experiment)
+    assert bounds == {(1, "1_0", "loss"): (1.0, math.inf)}
+    assert [entry.items for entry in judgements] == [("4_1", "4_0"), ("2_1", "0_0")]
     return client
 
 

@@ -15,7 +15,8 @@ from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError
 from ax_cases import datasets, fitted_adapter, new_client, observations, with_trials
 
-from botorch_skewgp.ax import attach_comparison, get_next_pair, recorded_comparisons
+from botorch_skewgp.ax import attach_comparison, get_next_pair
+from botorch_skewgp.ax.comparisons import recorded
 from botorch_skewgp.ax.data import ObservationDataset, objective_is_known, with_every_trial
 from botorch_skewgp.observations import GradedPreference, Numeric, Preference, Tie
 
@@ -25,7 +26,7 @@ NAN = math.nan
 def columns(client, objectives=("loss",), validity="validity"):
     """The numbers of an experiment by metric and trial, as the adapter makes them, as text, where NaN equals itself."""
     found = extract_experiment_data(client._experiment, data_loader_config=DataLoaderConfig())
-    told = recorded_comparisons(client._experiment)
+    told = recorded(client._experiment)
     data = with_every_trial(client._experiment, found, objectives, validity, ("validity",), told)
     assert data.arm_data.index.equals(data.observation_data.index)
     found = data.observation_data

@@ -139,10 +139,11 @@ class InOptuna:
         valid = {
             x: value for x, value in zip(data.X[:, 0].tolist(), data.valid.tolist(), strict=True) if value == value
         }
-        return by_points(*told), *of_numbers(*told, self.sign), valid if 0.0 in valid.values() else {}
+        numbers = of_numbers(*told, self.sign, data.power_transform.inverse_transform)
+        return by_points(*told), *numbers, valid if 0.0 in valid.values() else {}
 
     def scaled(self):
-        known = read_study(self.study, SearchSpace(SPACE)).power_transformed().observed()
+        known = read_study(self.study, SearchSpace(SPACE)).observed()
         return of_numbers(known.observations, known.X.squeeze(-1).tolist(), self.sign)
 
     def next(self):
@@ -217,7 +218,7 @@ class InAx:
 
     def entries(self):
         """What is read of all entries."""
-        return comparisons.recorded_comparisons(self.experiment), comparisons.recorded_bounds(self.experiment)
+        return comparisons.recorded(self.experiment)[:2]
 
     def clean(self):
         ours_in_ax.withdraw_unreadable(self.client)

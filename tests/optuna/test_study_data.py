@@ -140,7 +140,7 @@ READ = [
     (of_two_objectives, "numbers", [-2.0, 3.0]),
     (of_a_choice_of_the_sampler, "X", [0.1, 0.6]),
     (of_a_choice_of_the_sampler, "pending", [False, True]),
-    (of_the_page, "compared", [True, False, True]),
+    (of_the_page, "known", [True, False, True]),
     (of_the_page, "shown", [False, True, True]),  # the loser is not shown again
     (of_the_page, "pending", [False, True, False]),
     (of_the_page, "numbers", [NONE, NONE, NONE]),  # the dashboard's zeros
@@ -223,7 +223,7 @@ def test_what_is_known_of_an_interrupted_trial_counts():
     report_comparison(study, 3, 0)
     report_unusable(study, 4)
     data = read(study)
-    assert data.bounds[0, :, 0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
+    assert data.bounds[0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
     assert of(data, "valid") == [1, 1, 1, NONE, 0]
     assert not data.pending.any()
     withdraw_reports(study, 4)
