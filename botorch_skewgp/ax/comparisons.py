@@ -13,32 +13,15 @@ from ax.exceptions.core import UserInputError
 
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save, title_of, user_input_errors
 from botorch_skewgp.hosts import records
-from botorch_skewgp.hosts.records import (
-    Judgement,
-    Records,
-    Unreadable,
-    as_bounds,
-    as_value,
-    check_choice,
-    check_judge,
-    checked_bounds,
-    judged,
-    left_of,
-    read_judgements,
-    warn_of,
-)
 from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
 
 
-def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
-    r"""All judgements of arms, by name. Unreadable entries are left out with a warning, as are all if there are several
-    objectives.
-
-    Args:
-        experiment: The experiment, `client._experiment`.
+def recorded_comparisons(experiment: Experiment) -> list[records.Judgement]:
+    r"""All judgements of arms, by name, of an experiment (`client._experiment`). Unreadable entries are left out with a
+    warning, as are all if there are several objectives.
 
     Raises:
         UserInputError: If it is no experiment.
@@ -46,28 +29,28 @@ def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
     return recorded(experiment).judgements
 
 
-def recorded(experiment: Experiment) -> Records:
+def recorded(experiment: Experiment) -> records.Records:
     """What people said of an experiment; entries that cannot be read are left out with a warning."""
-    records = _read(experiment)
-    warn_of(records.unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
-    return records
+    found = _read(experiment)
+    records.warn_of(found.unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
+    return found
 
 
-def _read(experiment: Experiment) -> Records:
+def _read(experiment: Experiment) -> records.Records:
     """What people said: judgements of arms, and bounds, the last ones of each trial, arm and metric."""
     reports = [[entry] for entry in _entries(experiment, COMPARISONS)]
-    judgements, unreadable = read_judgements(reports, experiment.arms_by_name, _objectives(experiment))
+    judgements, unreadable = records.read_judgements(reports, experiment.arms_by_name, _objectives(experiment))
     bounds: dict[Any, tuple[float, float]] = {}
     for key, value in _entries(experiment, CENSORED):
         entry: dict[str, Any] = value if isinstance(value, dict) else {}
         index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
         trial = experiment.trials.get(index) if type(index) is int else None
-        told = as_bounds(entry.get("lower"), entry.get("upper"))
+        told = records.as_bounds(entry.get("lower"), entry.get("upper"))
         if trial and told and metric in list(experiment.metrics) and arm in [known.name for known in trial.arms]:
             bounds[index, arm, metric] = told
         else:
-            unreadable.append(Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
-    return Records(judgements, bounds, unreadable)
+            unreadable.append(records.Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
+    return records.Records(judgements, bounds, unreadable)
 
 
 def _list(experiment: Experiment, kind: str) -> list[Any]:
@@ -82,10 +65,9 @@ def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any]]:
 def attach_comparison(
     client: Client, winner: int | str, loser: int | str, tie: bool = False, judge: int | str | None = None
 ) -> None:
-    r"""Record which of two trials was better.
+    r"""Record which of two trials was better by the objective: of a metric that is minimised, it has the lower value.
 
-    The trials need no numbers. A pair may be compared often, in both orders too. The winner is better by the objective:
-    for a metric that is minimised, it has the lower value.
+    The trials need no numbers. A pair may be compared often, in both orders too.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
@@ -101,13 +83,13 @@ def attach_comparison(
             part and one of each judge, and experiments optimise the shared part.
 
     Raises:
-        UserInputError: If a trial or arm is not in the experiment, has several arms, or is named twice; if
-            there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
-            experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
+        UserInputError: If a trial or arm is not in the experiment, has several arms, or is named twice, there are
+            several objectives, or `tie` or `judge` is of another kind. The experiment is then as before, as it is after
+            SQLAlchemy's errors where its database cannot be reached.
     """
     with user_input_errors():
         checks.check_flags(tie=tie)
-    _attach(client, Judgement((winner,), (loser,), tie, judge=judge))
+    _attach(client, records.Judgement((winner,), (loser,), tie, judge=judge))
 
 
 def attach_choice(
@@ -135,11 +117,11 @@ def attach_choice(
         UserInputError: As `attach_comparison`, or if there are no losers. The experiment is then as before.
     """
     with user_input_errors():
-        check_choice(winner, losers, or_none, "losers")
-    _attach(client, judged(winner, losers, or_none=or_none, judge=judge))
+        records.check_choice(winner, losers, or_none, "losers")
+    _attach(client, records.judged(winner, losers, or_none=or_none, judge=judge))
 
 
-def _attach(client: Client, told: Judgement) -> None:
+def _attach(client: Client, told: records.Judgement) -> None:
     """Store a judgement of some trials or arms."""
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -150,8 +132,8 @@ def _attach(client: Client, told: Judgement) -> None:
             raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
         names[name] = entry
     with user_input_errors():
-        check_judge(told.judge)
-    _record(client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), as_value(told.of(list(names)))])
+        records.check_judge(told.judge)
+    _record(client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), records.as_value(told.of(list(names)))])
 
 
 def attach_censored(
@@ -164,8 +146,8 @@ def attach_censored(
 ) -> None:
     r"""Record a censored reading: the number of a metric lies between bounds, and is otherwise unknown.
 
-    It replaces the trial's own number of this metric. A failed or abandoned trial with a bound of an objective counts
-    as valid: it may have been stopped at a time limit. A second call replaces the first.
+    It replaces the trial's own number, as a second call the first. A failed or abandoned trial with a bound of an
+    objective counts as valid: it may have been stopped at a time limit.
 
     Example:
         >>> attach_censored(client, 3, "seconds", lower=100.0)  # stopped after 100 seconds
@@ -188,7 +170,7 @@ def attach_censored(
     if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
     with user_input_errors():
-        given = checked_bounds(lower, upper)
+        given = records.checked_bounds(lower, upper)
     trial = trial_of(experiment, trial_index)
     if trial is None or all(arm != entry.name for entry in trial.arms):
         raise UserInputError(f"Trial {trial_index!r} has no arm {arm!r}.")
@@ -197,23 +179,18 @@ def attach_censored(
 
 
 def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
-    r"""Take back all comparisons of a pair of trials in either order, including ties and answers to pairs.
+    r"""Take back all comparisons of two trials or arms, named as in `attach_comparison`, ties and answers to pairs too.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
         >>> withdraw_comparison(client, 3, 1)
-
-    Args:
-        client: The client of the experiment.
-        first: A trial or arm, as in `attach_comparison`.
-        second: Another one.
 
     Raises:
         UserInputError: If the two were not compared, or one is not in the experiment, which is then as before.
     """
     experiment = experiment_of(client)
     pair = {_arm_name(experiment, entry) for entry in (first, second)}
-    left = left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda told: told.without(pair))
+    left = records.left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda told: told.without(pair))
     if not left:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
     _record(client, experiment, COMPARISONS, left[COMPARISONS])
@@ -221,11 +198,6 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
 
 def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
     r"""Take back the bounds of a metric of a trial.
-
-    Args:
-        client: The client of the experiment.
-        trial_index: The trial's index.
-        metric: The metric's name.
 
     Raises:
         UserInputError: If there are none. The experiment is then as before.
@@ -245,9 +217,6 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
 
 def withdraw_unreadable(client: Client) -> None:
     r"""Take back all entries of the experiment that cannot be read, of which the model warns.
-
-    Args:
-        client: The client of the experiment.
 
     Raises:
         UserInputError: If the client has no experiment.

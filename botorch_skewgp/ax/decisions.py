@@ -61,9 +61,6 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     If fewer than two points of a discrete space are untried, tried ones are asked about again. Answer with
     `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no failure.
 
-    Args:
-        client: The client of the experiment.
-
     Returns:
         The trial's index, and the parameters of each arm by its name.
 
@@ -276,9 +273,6 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     outside the search space, are left out. An arm must meet all constraints, and work, with a probability of at least
     one half. Where no arm does, those count whose own numbers meet the constraints, with a probability of one quarter:
     the most probable of them is returned.
-
-    Args:
-        client: The client of an experiment with `skewgp_generation_strategy` and one objective.
 
     Returns:
         The arm's parameters, the predicted mean and standard deviation of each metric, and its name.

@@ -18,15 +18,7 @@ from botorch_skewgp.hosts.records import read_judgement
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
-from botorch_skewgp.optuna.internals import (
-    NUM_SHOWN,
-    PREFERENTIAL,
-    preferences_in,
-    set_study_system_attr,
-    skipped_in,
-    study_of,
-    system_attrs_of,
-)
+from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import StudyData, read_study
@@ -80,9 +72,9 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
             points tried and 128 others, fewer in a discrete space. The study is then as before.
         UnsupportedError: If the study has several objectives. The study is then as before.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
-    preferential = bool(system_attrs_of(study).get(PREFERENTIAL))
+    preferential = bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
     shown = _on_page(study) if preferential else []
     prices = _prices(costs, len(shown))
     space, data = _read(study)
@@ -104,7 +96,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         if not preferential and (best := best_number(data, model)) is not None:
             shown = [best]
     if preferential:
-        set_study_system_attr(study, NUM_SHOWN, size)
+        internals.set_study_system_attr(study, internals.NUM_SHOWN, size)
     return OptunaQuestion(shown, size - len(shown), value, prices[size])
 
 
@@ -131,13 +123,13 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
 
 def _on_page(study: Study) -> list[int]:
     """The numbers of the trials that optuna-dashboard's page shows: those that have lost no comparison."""
-    attrs = system_attrs_of(study)  # before the trials, which then have those compared
+    attrs = internals.system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
-    reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
+    reports = [pairs for pairs in internals.preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
     told = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
     losers = {loser for entry in told if entry for loser in entry.losers}
     left = [trial.number for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.RUNNING)]
-    return [number for number in left if number not in losers | skipped_in(attrs, trials)]
+    return [number for number in left if number not in losers | internals.skipped_in(attrs, trials)]
 
 
 def get_best_trial(study: Any) -> FrozenTrial:
@@ -150,14 +142,11 @@ def get_best_trial(study: Any) -> FrozenTrial:
         >>> report_comparison(study, better=3, worse=1)
         >>> get_best_trial(study).params
 
-    Args:
-        study: A study with one objective, preferential or not.
-
     Raises:
         InputDataError: If nothing is known of the objective yet, or all trials failed or broke a constraint.
         UnsupportedError: If the study has several objectives.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
     space, data = _read(study)
     known = data and data.observed()

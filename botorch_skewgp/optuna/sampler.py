@@ -119,9 +119,7 @@ class SkewGPSampler(BaseSampler):
             self._independent_sampler.after_trial(study, trial, state, values)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that all completed trials have, with the same distributions and more than one value; those of
-        failed and pruned trials as long as none was completed.
-        """
+        """The parameters of a model, as `modelled_parameters` says."""
         return modelled_parameters(study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(

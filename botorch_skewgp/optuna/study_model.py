@@ -185,19 +185,18 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
     if all(entry.tells_validity for entry in observations):
         observations = []  # searches that weigh by what fails end higher with the prior of labels
     scaled = default_covar_module(space.dim, observations)
-    categorical = list(space.cat_dims)
-    if not categorical:
+    if not space.categorical:
         return scaled
-    prior, count = scaled.base_kernel.lengthscale_prior, len(categorical)
+    prior, count = scaled.base_kernel.lengthscale_prior, len(space.categorical)
     # CategoricalKernel averages over parameters and divides by its lengthscale
     mode, spread = -1 / (count * math.log(CORRELATION)), float(prior.scale)
     categories = CategoricalKernel(
         ard_num_dims=count,
-        active_dims=categorical,
+        active_dims=space.categorical,
         lengthscale_prior=LogNormalPrior(math.log(mode) + spread**2, spread),
         lengthscale_constraint=GreaterThan(1e-3, transform=None, initial_value=mode),
     )
-    numeric = [i for i in range(space.dim) if i not in space.cat_dims]
+    numeric = [i for i in range(space.dim) if i not in space.categorical]
     base: Kernel = categories
     if numeric:
         rbf = scaled.base_kernel
