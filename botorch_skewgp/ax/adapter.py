@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -78,7 +79,7 @@ class SkewGPAdapter(TorchAdapter):
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
         self._records = Records([], {}, [])
-        self._last_attempt: tuple[int, int] | None = None
+        self._attempts = Counter[int]()  # at trials of each number
         self.learns_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
         )
@@ -213,9 +214,8 @@ class SkewGPAdapter(TorchAdapter):
         )
         if known is None:
             return None
-        numbers = ~mean.isnan()
-        count = torch.zeros_like(known.X[:, 0]).index_add(0, known.point[numbers], torch.ones_like(mean[numbers]))
-        Y = torch.zeros_like(count).index_add(0, known.point[numbers], mean[numbers]) / count  # NaN where there is none
+        numbers, none = ~mean.isnan(), torch.full_like(known.X[:, 0], math.nan)
+        Y = none.scatter_reduce(0, known.point[numbers], mean[numbers], "mean", include_self=False)
         return ObservationDataset(
             known.X,
             Y.unsqueeze(-1),
@@ -303,42 +303,33 @@ class SkewGPAdapter(TorchAdapter):
         return super()._get_transformed_gen_args(*args, **kwargs)
 
     def _get_transformed_model_gen_args(self, *args: Any, **kwargs: Any) -> tuple[SearchSpaceDigest, TorchOptConfig]:
+        """As Ax does, with the weights of all metrics of a constraint, of which Ax keeps the first, and a bound of the
+        probability of validity.
+        """
         digest, config = super()._get_transformed_model_gen_args(*args, **kwargs)
-        name = self.validity_metric
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised
-        if config.outcome_constraints is not None:
-            config = replace(
-                config, outcome_constraints=self._weighted(optimization_config, *config.outcome_constraints)
-            )
-        if self.failures != "constraint" or name not in self.outcomes or name in optimization_config.metric_names:
-            return digest, config
-        weight = torch.zeros(1, len(self.outcomes), dtype=torch.double, device=self.device)
-        weight[0, self.outcomes.index(name)] = -1.0
-        bound = weight.new_full((1, 1), -self.feasibility_threshold)
-        if config.outcome_constraints is not None:
-            A, b = config.outcome_constraints
-            weight, bound = torch.cat([A, weight]), torch.cat([b, bound])
-        return digest, replace(config, outcome_constraints=(weight, bound))
-
-    def _weighted(self, config: OptimizationConfig, A: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Constraints with the weights of all their metrics; Ax keeps the first metric, with a weight of one."""
+        none = torch.zeros(0, len(self.outcomes), dtype=torch.double, device=self.device)
+        A, b = config.outcome_constraints or (none, none[:, :1])
         A = torch.zeros_like(A)
-        for row, entry in enumerate(config.outcome_constraints):
+        for row, entry in enumerate(optimization_config.outcome_constraints):
             sign = 1.0 if entry.op == ComparisonOp.LEQ else -1.0
             for name, weight in entry.metric_weights:
                 A[row, self.outcomes.index(name)] += sign * weight
-        return A, b
+        name = self.validity_metric
+        if self.failures == "constraint" and name in self.outcomes and name not in optimization_config.metric_names:
+            works = A.new_zeros(1, len(self.outcomes))
+            works[0, self.outcomes.index(name)] = 1.0
+            A, b = torch.cat([A, -works]), torch.cat([b, b.new_full((1, 1), -self.feasibility_threshold)])
+        return digest, replace(config, outcome_constraints=(A, b) if len(A) else None)
 
     def _gen(self, *args: Any, **kwargs: Any) -> GenResults:
         """As Ax does, with a seed for every trial and every further attempt, when Ax rejects a point tried before:
         results do not depend on the history of the process.
         """
-        num_trials, attempt = len(self._experiment.trials), 0
-        if self._last_attempt is not None and self._last_attempt[0] == num_trials:
-            attempt = self._last_attempt[1] + 1
-        self._last_attempt = (num_trials, attempt)
-        seed = None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32
+        num_trials = len(self._experiment.trials)
+        seed = None if self.seed is None else hash((self.seed, num_trials, self._attempts[num_trials])) % 2**32
+        self._attempts[num_trials] += 1
         with with_rng_seed(seed), suppress_irrelevant_warnings():
             return super()._gen(*args, **kwargs)
 

@@ -203,13 +203,9 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
         UserInputError: If there are none. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    before = _list(experiment, CENSORED)
-
-    def is_meant(entry: Any) -> bool:
-        meant = checks.is_whole(trial_index) and isinstance(entry, dict)
-        return meant and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
-
-    kept = [entry for entry in before if not is_meant(entry)]
+    trial, before = trial_of(experiment, trial_index), _list(experiment, CENSORED)
+    place = None if trial is None else (trial.index, metric)
+    kept = [e for e in before if not (isinstance(e, dict) and (e.get("trial"), e.get("metric")) == place)]
     if len(kept) == len(before):
         raise UserInputError(f"Trial {trial_index} has no bounds of {metric!r}; there is nothing to take back.")
     _record(client, experiment, CENSORED, kept)

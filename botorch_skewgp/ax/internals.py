@@ -29,11 +29,9 @@ def user_input_errors() -> Iterator[None]:
 
 def metric_names_of(value: Any, name: str) -> list[str]:
     """A list of names of metrics."""
-    if isinstance(value, str):
-        raise UserInputError(f"{name} must be a list of names; write [{value!r}] for a single one.")
-    names = list(value) if isinstance(value, Iterable) else [value]
-    if not isinstance(value, Iterable) or not all(isinstance(entry, str) for entry in names):
-        raise UserInputError(f"{name} must be a list of names; got {value!r}.")
+    names = [None] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    if not all(isinstance(entry, str) for entry in names):
+        raise UserInputError(f"{name} must be a list of names, such as ['works']; got {value!r}.")
     return names
 
 

@@ -17,12 +17,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
-from botorch_skewgp.optuna.internals import (
-    may_be_failed_by_others,
-    set_trial_system_attr,
-    study_of,
-    was_interrupted,
-)
+from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (
     END,
@@ -105,22 +100,22 @@ class SkewGPSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler."""
-        if END in trial.system_attrs or may_be_failed_by_others(study_of(study)):
-            set_trial_system_attr(study_of(study), trial, END, UNHEARD)
+        if END in trial.system_attrs or internals.may_be_failed_by_others(internals.study_of(study)):
+            internals.set_trial_system_attr(internals.study_of(study), trial, END, UNHEARD)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Marks how a failed trial ended; passed on to the independent sampler."""
-        interrupted = state == TrialState.FAIL and was_interrupted()
+        interrupted = state == TrialState.FAIL and internals.was_interrupted()
         if interrupted or END in trial.system_attrs:
-            set_trial_system_attr(study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
+            internals.set_trial_system_attr(internals.study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters of a model, as `modelled_parameters` says."""
-        return modelled_parameters(study_of(study).get_trials(deepcopy=False))
+        return modelled_parameters(internals.study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -128,7 +123,7 @@ class SkewGPSampler(BaseSampler):
         """The next point, by name; empty if there are too few data for a model."""
         if not search_space:
             return {}
-        study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
+        study, space = internals.study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
         data = read_study(study, space, self._failures, leave_out=[trial.number])
         if not data.has_started(self._num_startup_trials):
             return {}
@@ -150,11 +145,11 @@ class SkewGPSampler(BaseSampler):
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
-        set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
+        internals.set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)
-            set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, stored)
+            internals.set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, stored)
         return params
 
     def sample_independent(

@@ -19,13 +19,7 @@ from torch import Tensor
 from botorch_skewgp.hosts.data import LARGEST, Observed, as_rows, compared, observed
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.hosts.records import Judgement, Records, Unreadable, as_finite, as_number, warn_of
-from botorch_skewgp.optuna.internals import (
-    PREFERENTIAL,
-    constraints_in,
-    contains,
-    skipped_in,
-    system_attrs_of,
-)
+from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
 
@@ -117,10 +111,10 @@ def read_study(
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
-    system_attrs, trials = system_attrs_of(study), study.get_trials(deepcopy=False)
-    preferential = bool(system_attrs.get(PREFERENTIAL, False))
+    system_attrs, trials = internals.system_attrs_of(study), study.get_trials(deepcopy=False)
+    preferential = bool(system_attrs.get(internals.PREFERENTIAL, False))
     refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
-    ignored = skipped_in(system_attrs, trials) - records.unusable - refused
+    ignored = internals.skipped_in(system_attrs, trials) - records.unusable - refused
     read = [trial for trial in trials if trial.number not in ignored.union(leave_out)]
     unreadable: list[Unreadable] = []
     tried_again = _tried_again(trials, unreadable)
@@ -200,7 +194,7 @@ def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, An
     chosen = {}
     for name, distribution in space.distributions.items():
         value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
-        if value is not None and contains(distribution, value):
+        if value is not None and internals.contains(distribution, value):
             chosen[name] = distribution.to_external_repr(value)
     return chosen | trial.params
 
@@ -222,7 +216,7 @@ def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Reco
 def _constraints(trial: FrozenTrial, unreadable: list[Unreadable]) -> dict[str, float]:
     """A trial's constraints by name; those that are no numbers, or whose size says nothing, are listed."""
     found = {}
-    for name, value in constraints_in(trial.system_attrs).items():
+    for name, value in internals.constraints_in(trial.system_attrs).items():
         number = as_number(value)
         if number is None or abs(number) > LARGEST:
             fails = number is not None and number > 0
