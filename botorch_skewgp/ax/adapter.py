@@ -96,8 +96,6 @@ class SkewGPAdapter(TorchAdapter):
             torch_device=torch_device,
         )
 
-    # Data
-
     def _objectives(self) -> list[str]:
         return [] if self._optimization_config is None else list(self._optimization_config.objective.metric_signatures)
 
@@ -253,10 +251,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @torch.no_grad()
     def best_of(self, arms: Sequence[Arm]) -> Arm | None:
-        """The best arm that is likely to meet the constraints; `None` if none is.
-
-        Where no arm is, those count whose own numbers meet them, if that is possible: the most probable of them.
-        """
+        """The best arm likely to meet the constraints, or the likeliest whose own numbers meet them; `None` if none."""
         if not arms:
             return None
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
@@ -295,17 +290,13 @@ class SkewGPAdapter(TorchAdapter):
         means[[name for name in self.outcomes if name in self.labels]] = math.nan
         return self._array_to_tensor(means.to_numpy(copy=True))
 
-    # Generation
-
     def _get_transformed_gen_args(self, *args: Any, **kwargs: Any) -> BaseGenArgs:
         config = kwargs.get("optimization_config") or self._optimization_config
         _check_constraints(config, self.outcomes, has_baseline=self.status_quo is not None)
         return super()._get_transformed_gen_args(*args, **kwargs)
 
     def _get_transformed_model_gen_args(self, *args: Any, **kwargs: Any) -> tuple[SearchSpaceDigest, TorchOptConfig]:
-        """As Ax does, with the weights of all metrics of a constraint, of which Ax keeps the first, and a bound of the
-        probability of validity.
-        """
+        """As Ax does, with all metrics of each constraint, of which Ax keeps the first, and a bound of validity."""
         digest, config = super()._get_transformed_model_gen_args(*args, **kwargs)
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised
@@ -324,9 +315,7 @@ class SkewGPAdapter(TorchAdapter):
         return digest, replace(config, outcome_constraints=(A, b) if len(A) else None)
 
     def _gen(self, *args: Any, **kwargs: Any) -> GenResults:
-        """As Ax does, with a seed for every trial and every further attempt, when Ax rejects a point tried before:
-        results do not depend on the history of the process.
-        """
+        """As Ax does, with a seed for every attempt at a trial: Ax asks again where a point was tried before."""
         num_trials = len(self._experiment.trials)
         seed = None if self.seed is None else hash((self.seed, num_trials, self._attempts[num_trials])) % 2**32
         self._attempts[num_trials] += 1

@@ -30,10 +30,8 @@ Rows = dict[ArmOfTrial, dict[tuple[str, str], Any]]  # means and standard errors
 
 
 class ObservationDataset(SupervisedDataset):
-    """A BoTorch dataset whose rows carry observations of any kind.
-
-    `Y`, `n x 1`, has the numbers, with NaN where there is none; Ax reads from it which points are feasible. `kinds` are
-    those of the whole experiment, of which a part may lack some.
+    """A BoTorch dataset with observations of any kind; `Y`, `n x 1`, has the numbers, NaN where there is none, by which
+    Ax finds feasible points, and `kinds` are those of the whole experiment, of which a part may lack some.
     """
 
     def __init__(

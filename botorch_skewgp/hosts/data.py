@@ -106,9 +106,7 @@ def text_of(X: Tensor, observations: Iterable[Observation], *others: Any) -> str
 
 
 def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[Judgement, ...]:
-    """Judgements of the rows of trials or arms, as far as these have one; judges are numbered in the order of their
-    names.
-    """
+    """Judgements of rows, as far as their trials or arms have one; judges are numbered in the order of their names."""
     judgements = list(judgements)
     names = sorted({entry.judge for entry in judgements} - {None}, key=str)
     number = {None: None} | {name: i for i, name in enumerate(names)}

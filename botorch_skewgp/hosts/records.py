@@ -101,9 +101,7 @@ class Records(NamedTuple):
 def read_judgements(
     reports: Iterable[Sequence[tuple[str, Any]]], known: Container[Any], objectives: Sequence[str]
 ) -> tuple[list[Judgement], list[Unreadable]]:
-    """Judgements of different known trials or arms in reports of entries by their keys, and the other entries: all are
-    left out where there are several objectives.
-    """
+    """Judgements of known trials or arms, of a single objective, in reports of entries by key, and other entries."""
     found: list[Judgement] = []
     unreadable: list[Unreadable] = []
     for report in reports:

@@ -70,7 +70,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         InputDataError: If a number of trials is less than two, a price is not positive, the page of the study shows
             more trials than there are prices for, or all prices are for more trials than a question can be about: the
             points tried and 128 others, fewer in a discrete space. The study is then as before.
-        UnsupportedError: If the study has several objectives. The study is then as before.
+        UnsupportedError: If the study has several objectives.
     """
     study = internals.study_of(study)
     check_single_objective(study)

@@ -22,9 +22,7 @@ _CONSTRAINTS = "constraints"
 
 
 def study_of(study: Any) -> Study:
-    """The study inside a preferential study of optuna-dashboard or a bracket of `HyperbandPruner`; a study itself as it
-    is.
-    """
+    """The study inside one of optuna-dashboard or a bracket of `HyperbandPruner`, or a study itself."""
     found = getattr(study, "_study", study)
     if not isinstance(found, Study):
         raise InputDataError(f"study must be a study of Optuna or its dashboard; got {study!r}.")
@@ -82,9 +80,7 @@ def may_be_failed_by_others(study: Study) -> bool:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C ended the trial that `Study.optimize` is about to store as failed; it keeps the reason in a local
-    variable alone.
-    """
+    """Whether Ctrl-C ended the trial that `Study.optimize` will store as failed; a local variable has the reason."""
     frame = _frame_of_optimize()
     return frame is not None and isinstance(frame.f_locals.get("func_err"), KeyboardInterrupt)
 

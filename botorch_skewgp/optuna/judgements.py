@@ -1,6 +1,6 @@
 """What a person can say of trials beyond what optuna-dashboard's page has buttons for, in any study.
 
-What the dashboard stores under one key is one answer, with one noise of the trial named, if that is in all its pairs.
+Pairs that the dashboard stores under one key are one answer, with one noise of the trial named, if that is in all.
 """
 
 from __future__ import annotations

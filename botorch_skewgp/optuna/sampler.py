@@ -12,7 +12,6 @@ from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
-from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
@@ -48,8 +47,7 @@ class SkewGPSampler(BaseSampler):
     probability that the trial works and meets the constraints.
 
     What comes next depends on what the study has stored, the seed and the number of the trial alone. Workers that
-    share a study may share a seed, and a study that is resumed in another process goes on as it would have. Fitted
-    models are kept only as long as they would be fitted to the same data again, as for the trials of a batch.
+    share a study may share a seed, and a study that is resumed in another process goes on as it would have.
 
     Parameters that not every trial has, and the first trials, are sampled independently, as by Optuna's `GPSampler`.
 
@@ -143,7 +141,7 @@ class SkewGPSampler(BaseSampler):
                 point = best_point(acquisition, space.domain, data.X, torch.Generator().manual_seed(seed))
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
-            if not _has_more(data.X, seen):
+            if (data.X.unsqueeze(1) == seen).all(-1).any(-1).all():
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
         internals.set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
         params = space.params(point)
@@ -173,8 +171,3 @@ class SkewGPSampler(BaseSampler):
         """A seed for a trial, or a parameter of it."""
         digest = hashlib.sha256(f"{self._seed} {trial.number} {name}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
-
-
-def _has_more(points: Tensor, known: Tensor) -> bool:
-    """Whether any point is not in `known`."""
-    return not bool((points.unsqueeze(1) == known).all(-1).any(-1).all())

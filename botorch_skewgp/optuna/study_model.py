@@ -36,11 +36,8 @@ from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows
-
 GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
-
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
-
 CORRELATION = 0.5  # of functions of two categories
 
 
@@ -156,9 +153,7 @@ class StudyModel:
         return WeightedImprovement(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
 
     def _baseline(self) -> Tensor:
-        """The points that a new one must improve on: in a preferential study, the compared ones among those that it
-        will be compared with; in others, all points with data.
-        """
+        """The points to improve on: those with data, and in a preferential study those of them that are shown."""
         data = self.data
         known = data.feasible & data.known
         shown = known & data.shown
