@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ax")
-
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig, StorageConfig
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
-from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import skewgp_generation_strategy
 from botorch_skewgp.ax.registry import fitted_adapter
@@ -106,16 +99,3 @@ def database(path: Path) -> StorageConfig:
     init_engine_and_session_factory(url=url, force_init=True)
     create_all_tables(get_engine())
     return StorageConfig(url=url)
-
-
-@contextmanager
-def told(match: str) -> Iterator[list[str]]:
-    """What is told of data that are left out, whatever else is warned of; all of it matches."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", InputDataWarning)
-        yield messages
-    messages += [str(entry.message) for entry in caught]
-    assert messages
-    assert all(re.search(match, message) for message in messages), messages

@@ -1,9 +1,6 @@
 """What models are given, constraints, and what a generation depends on."""
 
 import pytest
-
-pytest.importorskip("ax")
-
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import DataRequiredError, UnsupportedError
@@ -15,9 +12,6 @@ from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.observations import Numeric, Preference
 
 pytestmark = GENERATES
-
-
-# What models are given
 
 
 @pytest.mark.parametrize(
@@ -79,9 +73,6 @@ def test_tasks_are_refused():
         fitted_adapter(client)
 
 
-# Constraints
-
-
 def constraint_rows(client):
     """Ax asks for `A f <= b`."""
     adapter = fitted_adapter(client)
@@ -141,9 +132,6 @@ def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constra
     client = with_three_metrics([constraint], baseline=call is next_trial)
     with pytest.raises(error, match=match):
         call(client)
-
-
-# Fitting and generating
 
 
 def test_fitted_again_when_only_a_comparison_was_added():

@@ -4,9 +4,6 @@ import json
 import math
 
 import pytest
-
-pytest.importorskip("ax")
-
 from ax.adapter.cross_validation import cross_validate
 from ax.api.configs import RangeParameterConfig
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
@@ -31,23 +28,11 @@ def loss(x: float) -> float:
     return (x - 0.35) ** 2
 
 
-# Sobol first, then SkewGPs, in every scenario
-
-
 def failing(client, index, x):
     if x > 0.7:
         client.mark_trial_failed(index)
     else:
         client.complete_trial(index, {"loss": loss(x)})
-
-
-def test_sobol_then_skewgp():
-    client = new_client()
-    for _ in range(4):
-        index, parameters = next_trial(client)
-        failing(client, index, parameters["x"])
-    assert [node_of(client, i) for i in range(4)] == ["Sobol"] * 3 + ["SkewGP"]
-    assert len({trial.arms[0].parameters["x"] for trial in client._experiment.trials.values()}) == 4
 
 
 def test_sobol_goes_on_until_the_objective_is_known():
@@ -116,9 +101,6 @@ def test_arguments_of_strategies(strategy, kwargs, match):
         strategy(**kwargs)
 
 
-# Transformed processes
-
-
 @pytest.mark.slow
 def test_a_loop_of_transformed_processes_on_an_exponential_outcome():
     client = new_client()
@@ -143,9 +125,6 @@ def test_a_strategy_of_transformed_processes_is_stored_and_loaded():
     assert object_from_json(json.loads(json.dumps(stored))) == strategy
 
 
-# Search spaces
-
-
 @pytest.mark.slow
 def test_a_baseline_and_relative_constraints():
     client = new_client(constraints=["cost <= 1.1 * baseline"])
@@ -155,9 +134,6 @@ def test_a_baseline_and_relative_constraints():
         index, p = next_trial(client)
         client.complete_trial(index, {"loss": loss(p["x"]), "cost": 1 + p["x"]})
     assert node_of(client, index) == "SkewGP"
-
-
-# What is reported
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ax")
-pytest.importorskip("sqlalchemy")
-
 import torch
 from ax.api.client import Client
 from ax_cases import database, new_client, next_trial, with_trials

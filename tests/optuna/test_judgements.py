@@ -2,19 +2,15 @@
 
 import math
 
-import pytest
-
-pytest.importorskip("optuna")
-
 import numpy as np
 import optuna
+import pytest
+import study_cases
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.trial import TrialState
-from optuna_dashboard import preferential
 from study_cases import ask, read, told
 
 from botorch_skewgp.optuna import (
-    SkewGPSampler,
     get_best_trial,
     get_next_question,
     report_censored,
@@ -29,24 +25,24 @@ from botorch_skewgp.optuna import (
 from botorch_skewgp.optuna.internals import set_study_system_attr, study_of, system_attrs_of
 from botorch_skewgp.optuna.judgements import read_records
 
-
-def running(kind, num_trials=3):
-    """Trials that run."""
-    is_page = kind == "preferential"
-    study = preferential.create_study(n_generate=3, sampler=SkewGPSampler(seed=0)) if is_page else optuna.create_study()
-    for number in range(num_trials):
-        ask(study, number / 10)
-    return study
+XS = (0.0, 0.1, 0.2)
 
 
 @pytest.fixture(params=["preferential", "plain"])
 def study(request):
-    return running(request.param)
+    return study_cases.page(XS, 3) if request.param == "preferential" else plain()
+
+
+def plain():
+    study = optuna.create_study()
+    for x in XS:
+        ask(study, x)
+    return study
 
 
 @pytest.fixture
 def page():
-    return running("preferential", num_trials=4)
+    return study_cases.page([*XS, 0.3], 3)
 
 
 def everything(study):
@@ -104,14 +100,6 @@ def test_mistakes_are_refused_and_change_nothing(study, report, message):
     assert everything(study) == before
 
 
-@pytest.mark.parametrize("call", [CALLS[2], CALLS[3]])
-def test_of_several_objectives_there_is_no_number_beside(call):
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    study.tell(study.ask(), (1.0, 1.0))
-    with pytest.raises(UnsupportedError, match=r"single objective.*has several: minimize, maximize"):
-        call(study)
-
-
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_the_direction_is_that_of_the_study(direction):
     study, sign = optuna.create_study(direction=direction), 1 if direction == "maximize" else -1
@@ -123,16 +111,20 @@ def test_the_direction_is_that_of_the_study(direction):
         assert (records.numbers, records.bounds) == ({0: 3.0 * sign}, {0: tuple(sorted((sign * 1.0, sign * 4.0)))})
     for report in (report_number, report_censored):
         with pytest.raises(InputDataError, match="A preferential study has no direction; give direction="):
-            report(running("preferential"), 0, 3.0)
+            report(study_cases.page(XS), 0, 3.0)
 
 
-@pytest.mark.parametrize("state", [TrialState.FAIL, TrialState.PRUNED])
-def test_trials_that_failed_have_no_number(state):
-    study = running("plain")
-    study.tell(0, state=state)
-    with pytest.raises(InputDataError, match=f"Trial 0 is {state.name}: it gave no number"):
-        report_number(study, 0, 1.0, "maximize")
-    assert study.user_attrs == {}
+def test_trials_that_failed_and_those_with_several_objectives_have_no_number():
+    study, several = plain(), optuna.create_study(directions=["minimize", "maximize"])
+    for number, state in enumerate((TrialState.FAIL, TrialState.PRUNED)):
+        study.tell(number, state=state)
+        with pytest.raises(InputDataError, match=f"Trial {number} is {state.name}: it gave no number"):
+            report_number(study, number, 1.0, "maximize")
+    several.tell(several.ask(), (1.0, 1.0))
+    for call in CALLS[2:4]:
+        with pytest.raises(UnsupportedError, match=r"single objective.*has several: minimize, maximize"):
+            call(several)
+    assert study.user_attrs == several.user_attrs == {}
 
 
 def test_others_may_write_numbers_and_what_is_unusable(study):
@@ -175,13 +167,6 @@ def test_the_worst_of_three_on_the_page_is_one_observation(page):
 def test_pairs_of_one_report_without_a_common_trial_are_comparisons(page):
     page.report_preference([page.trials[0], page.trials[1]], [page.trials[2], page.trials[3]])
     assert told(read(page)) == {"Preference": [(0, 2), (0, 3), (1, 2), (1, 3)]}
-
-
-def test_a_comparison_of_an_unknown_trial_can_be_taken_back(page):
-    """The dashboard stores them, and cannot read its study then."""
-    set_study_system_attr(page._study, "preference:valuesabc", [[0, 9]])
-    withdraw_comparison(page, 0, 9)
-    assert page.get_preferences() == []
 
 
 @pytest.mark.parametrize(

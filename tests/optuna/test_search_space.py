@@ -4,9 +4,6 @@ import math
 
 import pytest
 import torch
-
-pytest.importorskip("optuna")
-
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from botorch_skewgp.optuna.search_space import SearchSpace

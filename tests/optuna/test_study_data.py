@@ -5,18 +5,14 @@ import re
 from contextlib import nullcontext
 from datetime import datetime
 
-import pytest
-
-pytest.importorskip("optuna")
-
 import optuna
+import pytest
 from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import FloatDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
-from optuna_dashboard import preferential
 from sqlalchemy import text
-from study_cases import SPACE, ask, read, told
+from study_cases import SPACE, ask, page, read, told, with_trials
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
@@ -25,6 +21,7 @@ from botorch_skewgp.optuna import (
     report_comparison,
     report_number,
     report_unusable,
+    withdraw_comparison,
     withdraw_reports,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
@@ -42,57 +39,31 @@ def of(data, field):
 
 
 def with_values(xs, direction="minimize"):
-    study = optuna.create_study(direction=direction)
-    for x in xs:
-        study.tell(ask(study, x), 100 * x)
-    return study
+    return with_trials(xs, lambda x: 100 * x, optuna.create_study(direction=direction))
 
 
-def of_states():
+def of_all_states():
     study = with_values([0.1])
     study.tell(ask(study, 0.2), state=TrialState.FAIL)
     pruned = ask(study, 0.3)
     pruned.report(5.0, step=0)
     study.tell(pruned, state=TrialState.PRUNED)
-    ask(study, 0.4)
-    study.enqueue_trial({"x": 0.5})  # waits: nobody works on it
-    return study
-
-
-def of_other_parameters():
-    study = with_values([0.1])
-    study.add_trial(optuna.create_trial(value=3.0))
-    study.add_trial(optuna.create_trial(value=3.0, params={"x": 0.2}, distributions={"x": FloatDistribution(0, 9)}))
-    return study
-
-
-def of_constraints():
-    study = with_values([0.1])
-    for x, constraint in ((0.2, 0.5), (0.3, -0.5)):
+    for x, constraint in ((0.4, 0.5), (0.5, -0.5)):
         trial = ask(study, x)
         trial.set_constraint("mass", constraint)
         study.tell(trial, 1.0)
+    ask(study, 0.6)
+    study.ask()
+    study._storage.set_trial_system_attr(6, "skewgp:relative_params:x", 0.7)  # before the objective asks for it
+    study.add_trial(optuna.create_trial(value=3.0))
+    study.add_trial(optuna.create_trial(value=3.0, params={"x": 0.2}, distributions={"x": FloatDistribution(0, 9)}))
+    study.enqueue_trial({"x": 0.8})  # waits: nobody works on it
     return study
 
 
 def of_two_objectives():
     study = optuna.create_study(directions=["minimize", "maximize"])
     study.tell(ask(study, 0.1), (2.0, 3.0))
-    return study
-
-
-def of_a_choice_of_the_sampler():
-    """Known before the objective asks for it."""
-    study = with_values([0.1])
-    study.ask()
-    study._storage.set_trial_system_attr(1, "skewgp:relative_params:x", 0.6)
-    return study
-
-
-def page(xs):
-    study = preferential.create_study(n_generate=len(xs), sampler=SkewGPSampler(seed=0))
-    for x in xs:
-        ask(study, x)
     return study
 
 
@@ -129,17 +100,14 @@ def of_a_value_beside_comparisons():
 
 
 READ = [
-    (of_states, "trials", [0, 1, 2, 3]),
-    (of_states, "X", [0.1, 0.2, 0.3, 0.4]),
-    (of_states, "valid", [1, 0, 0, NONE]),
-    (of_states, "pending", [False, False, False, True]),
-    (of_states, "numbers", [-10.0, NONE, NONE, NONE]),
-    (of_other_parameters, "trials", [0]),
-    (of_constraints, "constraints", [NONE, 0.5, -0.5]),
-    (of_constraints, "feasible", [True, False, True]),
+    (of_all_states, "trials", [0, 1, 2, 3, 4, 5, 6]),
+    (of_all_states, "X", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
+    (of_all_states, "valid", [1, 0, 0, 1, 1, NONE, NONE]),
+    (of_all_states, "pending", [False] * 5 + [True] * 2),
+    (of_all_states, "numbers", [-10.0, NONE, NONE, -1.0, -1.0, NONE, NONE]),
+    (of_all_states, "constraints", [NONE, NONE, NONE, 0.5, -0.5, NONE, NONE]),
+    (of_all_states, "feasible", [True, False, False, False, True, True, True]),
     (of_two_objectives, "numbers", [-2.0, 3.0]),
-    (of_a_choice_of_the_sampler, "X", [0.1, 0.6]),
-    (of_a_choice_of_the_sampler, "pending", [False, True]),
     (of_the_page, "known", [True, False, True]),
     (of_the_page, "shown", [False, True, True]),  # the loser is not shown again
     (of_the_page, "pending", [False, True, False]),
@@ -160,7 +128,7 @@ def test_what_is_read(make, field, expected):
 
 
 def test_failures_that_are_ignored_and_trials_that_are_left_out():
-    assert of(read_study(of_states(), SPACE, failures="ignore", leave_out=[3]), "trials") == [0]
+    assert of(read_study(of_all_states(), SPACE, failures="ignore", leave_out=[4, 5]), "trials") == [0, 3, 6]
     study = with_values([0.1, 0.2])
     for x in (0.3, 0.4):
         study.tell(ask(study, x), state=TrialState.FAIL)
@@ -288,8 +256,10 @@ def test_trials_at_one_point_that_are_compared_tell_nothing():
 
 
 def test_comparisons_of_unknown_trials_are_left_out():
-    """The dashboard stores them."""
+    """The dashboard stores them, and cannot read its study then."""
     study = page([0.1, 0.2])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
     with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
         assert told(read(study)) == {}
+    withdraw_comparison(study, 0, 7)
+    assert study.get_preferences() == []
