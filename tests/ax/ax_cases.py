@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +50,12 @@ def new_client(
     return client
 
 
-def with_trials(client: Client, points: Sequence[float], name: str = "x") -> list[int]:
-    """Attach running trials at points of one dimension, in place of Sobol's."""
-    return [client.attach_trial({name: point}) for point in points]
+def with_trials(client: Client, points: Sequence[float], told: Iterable[Any] = ()) -> list[int]:
+    """Attach trials at points of one dimension, in place of Sobol's; the first complete, with what is told of each."""
+    indices = [client.attach_trial({"x": point}) for point in points]
+    for index, data in zip(indices, told, strict=False):
+        client.complete_trial(index, data)
+    return indices
 
 
 def next_trial(client: Client) -> tuple[int, dict[str, Any]]:
@@ -76,14 +79,6 @@ def observations(client: Client) -> dict[str, dict[str, Any]]:
         outcome: {type(entry).__name__: entry for entry in dataset.observations}
         for outcome, dataset in datasets(client).items()
     }
-
-
-def numbers(client: Client, outcome: str = "loss") -> list[float]:
-    """The numbers that a model of one set of numbers is given, in units of the metric."""
-    transform = fitted_adapter(client).transforms["PowerTransformObjective"]
-    values = observations(client)[outcome]["Numeric"].values.numpy()
-    found = transform.power_transforms.get(outcome)
-    return (values if found is None else found.inverse_transform(values)).tolist()
 
 
 def snapshot(client: Client) -> str:

@@ -52,9 +52,7 @@ def test_pairs_are_asked_by_expected_utility_where_there_are_no_numbers(kwargs, 
 def test_functions_of_the_best_number_are_refused_where_some_points_have_none(told):
     client = compared(new_client(objective="utility", acquisition=qLogExpectedImprovement))
     if told == "failure":
-        for index, x in enumerate([0.6, 0.8], start=3):
-            client.attach_trial({"x": x})
-            client.complete_trial(index, {"utility": x})
+        with_trials(client, [0.6, 0.8], [{"utility": 0.6}, {"utility": 0.8}])
         client.mark_trial_failed(2)
     with pytest.raises(UnsupportedError, match="qLogExpectedImprovement asks for the best number seen"):
         next_trial(client)
@@ -106,9 +104,8 @@ def compared(client):
 def with_two_objectives(constraints=None):
     """Trials close together in a corner, of which the front is a small piece; elsewhere nothing is known."""
     client = new_client(objective="-a, -b", constraints=constraints)
-    for index, x in enumerate([0.0, 0.05, 0.1]):
-        client.attach_trial({"x": x})
-        client.complete_trial(index, {"a": math.cos(3 * x), "b": x})
+    xs = [0.0, 0.05, 0.1]
+    with_trials(client, xs, ({"a": math.cos(3 * x), "b": x} for x in xs))
     return client
 
 

@@ -100,9 +100,7 @@ def test_no_client_or_one_without_an_experiment(client, match):
 def ready(**kwargs):
     """Two trials with numbers and a third that runs: the next candidate is that of a model."""
     client = new_client(**kwargs)
-    with_trials(client, [0.1, 0.5, 0.9])
-    client.complete_trial(0, {"loss": 1.0})
-    client.complete_trial(1, {"loss": 2.0})
+    with_trials(client, [0.1, 0.5, 0.9], [{"loss": 1.0}, {"loss": 2.0}])
     return client
 
 
@@ -185,8 +183,7 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     path, away = tmp_path / "experiment.db", tmp_path / "away.db"
     storage = database(path)
     client = new_client(name="experiment", storage_config=storage)
-    first, second, third = with_trials(client, [0.1, 0.5, 0.7])
-    client.complete_trial(first, {"loss": 0.3})
+    first, second, third = with_trials(client, [0.1, 0.5, 0.7], [{"loss": 0.3}])
     attach_comparison(client, second, first)
     get_engine().dispose()
     path.rename(away)

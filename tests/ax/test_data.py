@@ -38,8 +38,7 @@ def columns(client, objectives=("loss",), validity="validity"):
 def test_trials_that_failed_or_were_abandoned_are_not_valid_and_reported_labels_take_precedence():
     """A trial without a label is valid if it has a number."""
     client = new_client()
-    with_trials(client, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
-    client.complete_trial(0, {"loss": 1.0})
+    with_trials(client, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [{"loss": 1.0}])
     client.mark_trial_failed(1)
     client.mark_trial_abandoned(2)
     client.attach_data(3, {"loss": 7.0})
@@ -70,8 +69,7 @@ def test_of_a_batch_the_abandoned_arms_failed_and_of_an_unanswered_pair_none():
 
 def test_a_trial_is_valid_if_any_of_several_objectives_has_a_number():
     client = new_client(objective="a, -b")
-    with_trials(client, [0.0, 0.1, 0.2])
-    client.complete_trial(0, {"a": 1.0, "b": 2.0})
+    with_trials(client, [0.0, 0.1, 0.2], [{"a": 1.0, "b": 2.0}])
     client.attach_data(1, {"b": 3.0})
     client.mark_trial_failed(2)
     assert columns(client, objectives=("a", "b")) == {
@@ -103,7 +101,7 @@ def test_an_arm_of_several_trials_is_one_point():
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 def test_an_objective_without_a_finite_number_is_named():
     client = new_client()
-    client.complete_trial(*with_trials(client, [0.3]), {"loss": math.inf})
+    with_trials(client, [0.3], [{"loss": math.inf}])
     with pytest.raises(DataRequiredError, match="No trial has a number for the objective 'loss'"):
         fitted_adapter(client)
 

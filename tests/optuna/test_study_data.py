@@ -14,16 +14,8 @@ from optuna.trial import TrialState
 from sqlalchemy import text
 from study_cases import SPACE, ask, page, read, told, with_trials
 
-from botorch_skewgp.optuna import (
-    SkewGPSampler,
-    report_censored,
-    report_choice,
-    report_comparison,
-    report_number,
-    report_unusable,
-    withdraw_comparison,
-    withdraw_reports,
-)
+from botorch_skewgp import optuna as ours
+from botorch_skewgp.optuna import SkewGPSampler
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.study_data import read_study
 
@@ -75,11 +67,11 @@ def of_the_page():
 
 def of_what_has_no_button():
     study = page([0.1, 0.2, 0.3, 0.4])
-    report_comparison(study, 0, study.trials[1], tie=True)
-    report_number(study, 1, 5.0, direction="minimize")
-    report_number(study, 2, 7.0, direction="maximize")
-    report_censored(study, 3, 7.0, direction="maximize")
-    report_unusable(study, 3)
+    ours.report_comparison(study, 0, study.trials[1], tie=True)
+    ours.report_number(study, 1, 5.0, direction="minimize")
+    ours.report_number(study, 2, 7.0, direction="maximize")
+    ours.report_censored(study, 3, 7.0, direction="maximize")
+    ours.report_unusable(study, 3)
     assert study.trials[3].state == TrialState.FAIL
     return study
 
@@ -87,7 +79,7 @@ def of_what_has_no_button():
 def of_a_winner_that_does_not_work():
     study = page([0.1, 0.2])
     study.report_preference(study.trials[1], [study.trials[0]])
-    report_unusable(study, 1)
+    ours.report_unusable(study, 1)
     assert study.should_generate()
     return study
 
@@ -132,7 +124,7 @@ def test_failures_that_are_ignored_and_trials_that_are_left_out():
     study = with_values([0.1, 0.2])
     for x in (0.3, 0.4):
         study.tell(ask(study, x), state=TrialState.FAIL)
-    report_choice(study, 0, [1, 2])
+    ours.report_choice(study, 0, [1, 2])
     data = read_study(study, SPACE, failures="ignore")
     assert of(data, "trials") == [0, 1, 2]  # a failed trial keeps its choices
     assert of(data, "valid") == [1, 1, NONE]
@@ -187,14 +179,14 @@ def test_what_is_known_of_an_interrupted_trial_counts():
     study.sampler = SkewGPSampler(seed=0)
     for _ in range(4):
         run_one(study, KeyboardInterrupt())
-    report_censored(study, 2, 7.0)
-    report_comparison(study, 3, 0)
-    report_unusable(study, 4)
+    ours.report_censored(study, 2, 7.0)
+    ours.report_comparison(study, 3, 0)
+    ours.report_unusable(study, 4)
     data = read(study)
     assert data.bounds[0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
     assert of(data, "valid") == [1, 1, 1, NONE, 0]
     assert not data.pending.any()
-    withdraw_reports(study, 4)
+    ours.withdraw_reports(study, 4)
     assert of(read(study), "trials") == [0, 1, 2, 3]
 
 
@@ -245,11 +237,11 @@ def test_skipped_trials_are_left_out_of_comparisons_and_choices():
 def test_trials_at_one_point_that_are_compared_tell_nothing():
     """A space of few values offers some of them again, and people may compare the two."""
     study = page([0.1, 0.1, 0.2])
-    report_comparison(study, 0, 1)
-    report_comparison(study, 1, 0, tie=True)
+    ours.report_comparison(study, 0, 1)
+    ours.report_comparison(study, 1, 0, tie=True)
     assert read(study).observed() is None
-    report_comparison(study, 1, 2, judge="ann")
-    report_comparison(study, 1, 0, judge="ann")
+    ours.report_comparison(study, 1, 2, judge="ann")
+    ours.report_comparison(study, 1, 0, judge="ann")
     (duel,) = read(study).observed().observations
     assert (duel.pairs.tolist(), duel.judge.tolist()) == ([[0, 1]], [0])
     assert 0 <= study.ask().suggest_float("x", 0, 1) <= 1
@@ -261,5 +253,5 @@ def test_comparisons_of_unknown_trials_are_left_out():
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
     with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
         assert told(read(study)) == {}
-    withdraw_comparison(study, 0, 7)
+    ours.withdraw_comparison(study, 0, 7)
     assert study.get_preferences() == []
