@@ -110,7 +110,7 @@ class SkewGPAdapter(TorchAdapter):
         records = recorded(self._experiment)
         bounds = {(*arm, metrics[name].signature): ends for (*arm, name), ends in records.bounds.items()}
         records = records._replace(bounds=bounds)
-        if records != self._records:
+        if records[:2] != self._records[:2]:
             self._last_experiment_data = None  # Ax does not compare these before it fits again
         self._records = records
         experiment_data = self._with_every_trial(experiment_data)

@@ -68,7 +68,7 @@ class Fits:
                 given = next(reversed(same or ended), None)
                 size = len(known.X) if given is None else given.num_points
                 is_kept = bool(same) or (given is not None and size <= len(known.X) < GROWTH * size)
-                model = used[data] = self._kept.get(data) or fitted_model(
+                model = used[data] = (self._kept | used).get(data) or fitted_model(
                     known, space, start=given and given.values, is_kept=is_kept, seed=self._seed
                 )
                 values = parameters_to_vector(model.parameters()).tolist()
