@@ -296,7 +296,7 @@ class SkewGPAdapter(TorchAdapter):
         return super()._get_transformed_gen_args(*args, **kwargs)
 
     def _get_transformed_model_gen_args(self, *args: Any, **kwargs: Any) -> tuple[SearchSpaceDigest, TorchOptConfig]:
-        """As Ax does, with all metrics of each constraint, of which Ax keeps the first, and a bound of validity."""
+        """As Ax does, but with all metrics of each constraint, and a bound of the probability of validity."""
         digest, config = super()._get_transformed_model_gen_args(*args, **kwargs)
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised

@@ -62,11 +62,9 @@ def skipped_in(attrs: Mapping[str, Any], trials: Iterable[FrozenTrial]) -> set[i
 def constraints_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """A trial's constraints by name, also those in the list of former versions of Optuna."""
     old = attrs.get(_CONSTRAINTS, [])
-    values = dict(enumerate(old)) if isinstance(old, list | tuple) else {0: old}
-    new = {key: value for key, value in attrs.items() if key.startswith(f"{_CONSTRAINTS}:")}
-    return {str(i): value for i, value in values.items()} | {
-        key.removeprefix(f"{_CONSTRAINTS}:"): value for key, value in new.items()
-    }
+    listed = {str(i): value for i, value in enumerate(old if isinstance(old, list | tuple) else [old])}
+    prefix = f"{_CONSTRAINTS}:"
+    return listed | {key.removeprefix(prefix): value for key, value in attrs.items() if key.startswith(prefix)}
 
 
 def contains(distribution: BaseDistribution, value: float) -> bool:

@@ -40,11 +40,9 @@ MAX_ATTEMPTS = 3  # to account for what other workers have started meanwhile
 class SkewGPSampler(BaseSampler):
     r"""An Optuna sampler that learns from every trial: numbers, failures, pruned trials and comparisons.
 
-    One sampler for all kinds of studies, since their data say what they are. Trials with values, of one or several
-    objectives; trials that failed or were pruned, which say where trials work; constraints (`Trial.set_constraint`);
-    running trials, which are taken to give some result; and comparisons, those of optuna-dashboard's preferential
-    studies and those of `report_comparison` and its kin. The next trial maximises the expected improvement times the
-    probability that the trial works and meets the constraints.
+    One sampler for all kinds of studies, with one or several objectives, constraints (`Trial.set_constraint`), and
+    comparisons on optuna-dashboard's page or by `report_comparison` and its kin. The next trial maximises the expected
+    improvement times the probability that the trial works and meets the constraints.
 
     What comes next depends on what the study has stored, the seed and the number of the trial alone. Workers that
     share a study may share a seed, and a study that is resumed in another process goes on as it would have.

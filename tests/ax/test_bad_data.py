@@ -9,17 +9,7 @@ from ax.api.client import Client
 from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
-from ax_cases import (
-    GENERATES,
-    database,
-    datasets,
-    new_client,
-    next_trial,
-    node_of,
-    observations,
-    snapshot,
-    with_trials,
-)
+from ax_cases import GENERATES, database, new_client, next_trial, node_of, observations, snapshot, with_trials
 from botorch.exceptions.errors import ModelFittingError
 from botorch.exceptions.warnings import InputDataWarning
 
@@ -157,7 +147,7 @@ def test_a_fit_that_fails_once_is_tried_again_and_fails_at_each_call(monkeypatch
             with pytest.raises(ModelFittingError, match="no fit"):
                 next_trial(client)
     next_trial(client)
-    assert len(datasets(client)["loss"].Y) == 3
+    assert len(observations(client)["loss"]["Numeric"].values) == 3
 
 
 @pytest.mark.parametrize("kwargs", [{"validity_metric": "works"}, {"binary_metrics": ["works"]}])
