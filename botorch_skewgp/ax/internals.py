@@ -29,7 +29,7 @@ def user_input_errors() -> Iterator[None]:
 
 def metric_names_of(value: Any, name: str) -> list[str]:
     """A list of names of metrics."""
-    names = [None] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    names: list[Any] = [None] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
     if not all(isinstance(entry, str) for entry in names):
         raise UserInputError(f"{name} must be a list of names, such as ['works']; got {value!r}.")
     return names
