@@ -133,7 +133,7 @@ def test_equality_of_datasets():
 def test_all_objectives_must_be_known_of_one_trial_that_worked(how):
     client = new_client(objective="-a, -b")
     with_trials(client, [0.1, 0.5, 0.7])
-    for index, told in ((0, {"a": 1.0}), (1, {"b": 1.0}), (1, {"a": 2.0})):
+    for index, told in ((0, {"a": 1.0}), (1, {"b": 1.0}), (1, {"a": math.inf}), (1, {"a": 2.0})):
         assert not objective_is_known(client._experiment)
         client.attach_data(index, told)
     assert objective_is_known(client._experiment)

@@ -235,6 +235,9 @@ def test_judgements_of_several_objectives_are_refused(make):
     for trial in (0, 1):
         host.number(trial, 1.0, 2.0)
     assert any("need a single objective" in message for message in told(host.next))
+    host.clean()
+    _warn_once.cache_clear()
+    assert told(host.next) == []
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def of_all_states():
         trial = ask(study, x)
         trial.set_constraint("mass", constraint)
         study.tell(trial, 1.0)
-    ask(study, 0.6)
+    ours.report_censored(study, ask(study, 0.6), lower=7.0)
     study.ask()
     study._storage.set_trial_system_attr(6, "skewgp:relative_params:x", 0.7)  # before the objective asks for it
     study.add_trial(optuna.create_trial(value=3.0))
@@ -94,8 +94,9 @@ def of_a_value_beside_comparisons():
 READ = [
     (of_all_states, "trials", [0, 1, 2, 3, 4, 5, 6]),
     (of_all_states, "X", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
-    (of_all_states, "valid", [1, 0, 0, 1, 1, NONE, NONE]),
-    (of_all_states, "pending", [False] * 5 + [True] * 2),
+    (of_all_states, "valid", [1, 0, 0, 1, 1, 1, NONE]),
+    (of_all_states, "pending", [False] * 6 + [True]),
+    (of_all_states, "known", [True, False, False, True, True, True, False]),
     (of_all_states, "numbers", [-10.0, NONE, NONE, -1.0, -1.0, NONE, NONE]),
     (of_all_states, "constraints", [NONE, NONE, NONE, 0.5, -0.5, NONE, NONE]),
     (of_all_states, "feasible", [True, False, False, False, True, True, True]),
@@ -117,6 +118,13 @@ READ = [
 @pytest.mark.parametrize(("make", "field", "expected"), READ)
 def test_what_is_read(make, field, expected):
     assert of(read(make()), field) == expected
+
+
+def test_a_model_begins_when_enough_trials_have_ended_or_were_judged():
+    study = of_all_states()
+    assert [read(study).has_started(number) for number in (6, 7)] == [True, False]
+    ours.report_comparison(study, 6, 0)
+    assert read(study).has_started(7)
 
 
 def test_failures_that_are_ignored_and_trials_that_are_left_out():
