@@ -84,7 +84,7 @@ class StudyData:
         return (self.valid != 0) & ~(self.constraints > 0).any(-1)
 
     def has_started(self, num_startup_trials: int) -> bool:
-        """Whether there is a model: after a comparison on the page, or so many trials that ended or were judged."""
+        """Whether there is a model: after a comparison on the page, or that number of ended or judged trials."""
         judged = compared(self.judgements, self.X)
         return bool(judged.any()) if self.preferential else int((~self.pending | judged).sum()) >= num_startup_trials
 
