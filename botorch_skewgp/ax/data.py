@@ -31,7 +31,7 @@ Rows = dict[ArmOfTrial, dict[tuple[str, str], Any]]  # means and standard errors
 
 class ObservationDataset(SupervisedDataset):
     """A BoTorch dataset with observations of any kind; `Y`, `n x 1`, has the numbers, NaN where there is none, by which
-    Ax finds feasible points, and `kinds` are those of the whole experiment, of which a part may lack some.
+    Ax finds feasible points. `kinds` are those of the whole experiment; a part may lack some.
     """
 
     def __init__(
