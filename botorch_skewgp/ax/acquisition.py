@@ -59,7 +59,10 @@ class SkewGPAcquisition(Acquisition):
         **kwargs: Any,
     ) -> None:
         wants_utility = n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY))
-        self._asks_for_pair = wants_utility and _has_comparisons_only(surrogate)
+        self._asks_for_pair = wants_utility and all(
+            isinstance(dataset, ObservationDataset) and all(kind.points_per_observation > 1 for kind in dataset.kinds)
+            for dataset in surrogate.training_data
+        )
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
         super().__init__(surrogate=surrogate, botorch_acqf_class=botorch_acqf_class, n=n, options=options, **kwargs)
@@ -80,9 +83,7 @@ class SkewGPAcquisition(Acquisition):
         botorch_acqf_options: dict[str, Any],
         model: Model,
     ) -> AcquisitionFunction:
-        """As Ax does, with noisy expected improvement in closed form where there is one; refuse functions of the best
-        number where some points have none, which would be NaN.
-        """
+        """As Ax does, or in closed form; functions of the best number are refused where it would be NaN."""
         if botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options:
             weighted = self._weighted_improvement(model)
             if weighted is not None:
@@ -103,9 +104,7 @@ class SkewGPAcquisition(Acquisition):
         return made
 
     def _weighted_improvement(self, model: Model) -> WeightedImprovement | None:
-        """Improvement weighted by the probabilities of the constraints, as in the other hosts; `None` where objective
-        or constraints are sums of metrics, or no point seen is likely to meet the constraints.
-        """
+        """Weighted improvement; `None` for sums of metrics, or if no point seen is likely to meet the constraints."""
         everyone = [*model.models] if isinstance(model, ModelList) else [model]
         models = [entry for entry in everyone if isinstance(entry, AxSkewGP)]
         weights = self._objective_weights.flatten()
@@ -188,9 +187,7 @@ class SkewGPAcquisition(Acquisition):
 def _log_probability_of_constraint(
     models: Sequence[AxSkewGP], coefficients: Tensor, bound: float
 ) -> SkewLogProbabilityOfImprovement | None:
-    """The log probability that a metric times its coefficient is at most a bound; `None` for sums of metrics, and for
-    probabilities beyond 0 or 1.
-    """
+    """The log probability of a constraint; `None` for sums of metrics, and for probabilities beyond 0 or 1."""
     used = coefficients.nonzero().flatten().tolist()
     if len(used) != 1:
         return None
@@ -205,11 +202,7 @@ def _log_probability_of_constraint(
 
 
 def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
-    """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`.
-
-    A search over continuous columns would end between the values, where the acquisition function may be large and no
-    point exists.
-    """
+    """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`."""
     groups: dict[str, list[int]] = {}
     for column, name in enumerate(digest.feature_names):
         parameter, infix, _ = name.rpartition(OH_PARAM_INFIX)
@@ -220,10 +213,3 @@ def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
         for i in (*digest.ordinal_features, *digest.categorical_features)
     ]
     return *listed, *(Factor(columns, torch.eye(len(columns)).to(like), True) for columns in groups.values())
-
-
-def _has_comparisons_only(surrogate: Surrogate) -> bool:
-    return all(
-        isinstance(dataset, ObservationDataset) and all(kind.points_per_observation > 1 for kind in dataset.kinds)
-        for dataset in surrogate.training_data
-    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from ax.adapter.base import BaseGenArgs, GenResults
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
@@ -28,14 +30,16 @@ from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.datasets import SupervisedDataset
+from pandas import DataFrame
 from torch import Tensor
 
-from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
-from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
+from botorch_skewgp.ax.comparisons import recorded
+from botorch_skewgp.ax.data import ObservationDataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
+from botorch_skewgp.hosts.data import as_rows, observed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.hosts.records import Judgement
+from botorch_skewgp.hosts.records import Records
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Binary, Censored, Numeric, Observation
 
@@ -74,9 +78,8 @@ class SkewGPAdapter(TorchAdapter):
         self.feasibility_threshold = feasibility_threshold
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
-        self._comparisons: list[Judgement] = []
-        self._bounds: list[Bound] = []
-        self._last_attempt: tuple[int, int] | None = None
+        self._records = Records([], {}, [])
+        self._attempts = Counter[int]()  # at trials of each number
         self.learns_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
         )
@@ -93,8 +96,6 @@ class SkewGPAdapter(TorchAdapter):
             torch_device=torch_device,
         )
 
-    # Data
-
     def _objectives(self) -> list[str]:
         return [] if self._optimization_config is None else list(self._optimization_config.objective.metric_signatures)
 
@@ -106,11 +107,12 @@ class SkewGPAdapter(TorchAdapter):
         if self.learns_objective:
             return experiment_data
         metrics = self._experiment.metrics
-        comparisons = recorded_comparisons(self._experiment)
-        bounds = [entry._replace(metric=metrics[entry.metric].signature) for entry in recorded_bounds(self._experiment)]
-        if (comparisons, bounds) != (self._comparisons, self._bounds):
+        records = recorded(self._experiment)
+        bounds = {(*arm, metrics[name].signature): ends for (*arm, name), ends in records.bounds.items()}
+        records = records._replace(bounds=bounds)
+        if records[:2] != self._records[:2]:
             self._last_experiment_data = None  # Ax does not compare these before it fits again
-        self._comparisons, self._bounds = comparisons, bounds
+        self._records = records
         experiment_data = self._with_every_trial(experiment_data)
         if self.validity_metric in experiment_data.metric_signatures and self.validity_metric not in metrics:
             self._experiment.add_metric(ValidityMetric(name=self.validity_metric, lower_is_better=False))
@@ -141,8 +143,7 @@ class SkewGPAdapter(TorchAdapter):
             objectives=self._objectives(),
             validity=None if self.failures == "ignore" else self.validity_metric,
             labels=self.labels,
-            comparisons=self._comparisons,
-            bounds=self._bounds,
+            records=self._records,
         )
 
     def _fit(self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any) -> None:
@@ -160,10 +161,10 @@ class SkewGPAdapter(TorchAdapter):
         data, kinds = self._training_data.observation_data, list[type[Observation]]()
         if ("mean", outcome) in data.columns and data["mean", outcome].notna().any():
             kinds.append(Numeric)
-        if any(entry.metric == outcome for entry in self._bounds):
+        if any(metric == outcome for *_, metric in self._records.bounds):
             kinds.append(Censored)
         if outcome in self._objectives():
-            kinds += [entry.kind for entry in self._comparisons]
+            kinds += [entry.kind for entry in self._records.judgements]
         return list(dict.fromkeys(kinds))
 
     def _convert_experiment_data(
@@ -180,32 +181,49 @@ class SkewGPAdapter(TorchAdapter):
         data = experiment_data.observation_data
         points = experiment_data.arm_data.reindex(data.index)[parameters]
         X = self._array_to_tensor(points.to_numpy(dtype=float, copy=True))
-        bounds = [self.power_transform.transform_bound(entry) for entry in self._bounds]
         datasets: list[SupervisedDataset] = []
         for outcome in outcomes:
-            is_objective = outcome in self._objectives()
-            columns = (data[part, outcome].to_numpy(dtype=float, copy=True) for part in ("mean", "sem"))
-            mean, sem = map(self._array_to_tensor, columns)
-            dataset = make_dataset(
-                X,
-                data.index,
-                mean,
-                sem,
-                comparisons=self._comparisons if is_objective else (),
-                bounds=[entry for entry in bounds if entry.metric == outcome],
-                kinds=self._kinds(outcome),
-                minimize=is_objective and self._is_minimized(outcome),
-                feature_names=parameters,
-                outcome_names=[outcome],
-            )
+            dataset = self._dataset(outcome, X, parameters, data)
             if dataset is not None:
                 datasets.append(dataset)
-            elif is_objective:
+            elif outcome in self._objectives():
                 raise DataRequiredError(
                     f"No trial has a number for the objective {outcome!r} and no trials were compared. Complete trials "
                     "with data, or compare them by attach_comparison."
                 )
         return datasets, [dataset.outcome_names[0] for dataset in datasets], None
+
+    def _dataset(self, outcome: str, X: Tensor, parameters: list[str], data: DataFrame) -> ObservationDataset | None:
+        """The dataset of one outcome, with the arms that have observations of it; `None` without. An arm of several
+        trials is one point with several observations: `Y` has their mean, `group_indices` the first trial.
+        """
+        is_objective, has_labels = outcome in self._objectives(), outcome in self.labels
+        columns = (data[part, outcome].to_numpy(dtype=float, copy=True) for part in ("mean", "sem"))
+        mean, sem = map(self._array_to_tensor, columns)
+        ends = np.array([self._records.bounds.get((*key, outcome), (-math.inf, math.inf)) for key in data.index]).T
+        rows = {name: row for row, (_, name) in reversed([*enumerate(data.index)])}
+        known = observed(
+            X,
+            mean,
+            Binary if has_labels else Numeric,
+            variances=None if has_labels else sem.square(),
+            bounds=self._array_to_tensor(self.power_transform.transform_bounds(outcome, ends)),
+            judgements=as_rows(self._records.judgements, rows) if is_objective else (),
+        )
+        if known is None:
+            return None
+        numbers, none = ~mean.isnan(), torch.full_like(known.X[:, 0], math.nan)
+        Y = none.scatter_reduce(0, known.point[numbers], mean[numbers], "mean", include_self=False)
+        return ObservationDataset(
+            known.X,
+            Y.unsqueeze(-1),
+            observations=known.observations,
+            kinds=self._kinds(outcome),
+            minimize=is_objective and self._is_minimized(outcome),
+            feature_names=parameters,
+            outcome_names=[outcome],
+            group_indices=torch.tensor([data.index[row][0] for row in known.rows.tolist()]),
+        )
 
     @property
     def power_transform(self) -> PowerTransformObjective:
@@ -233,10 +251,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @torch.no_grad()
     def best_of(self, arms: Sequence[Arm]) -> Arm | None:
-        """The best arm that is likely to meet the constraints; `None` if none is.
-
-        Where no arm is, those count whose own numbers meet them, if that is possible: the most probable of them.
-        """
+        """The best arm likely to meet the constraints, or the likeliest whose own numbers meet them; `None` if none."""
         if not arms:
             return None
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
@@ -275,50 +290,35 @@ class SkewGPAdapter(TorchAdapter):
         means[[name for name in self.outcomes if name in self.labels]] = math.nan
         return self._array_to_tensor(means.to_numpy(copy=True))
 
-    # Generation
-
     def _get_transformed_gen_args(self, *args: Any, **kwargs: Any) -> BaseGenArgs:
         config = kwargs.get("optimization_config") or self._optimization_config
         _check_constraints(config, self.outcomes, has_baseline=self.status_quo is not None)
         return super()._get_transformed_gen_args(*args, **kwargs)
 
     def _get_transformed_model_gen_args(self, *args: Any, **kwargs: Any) -> tuple[SearchSpaceDigest, TorchOptConfig]:
+        """As Ax does, but with all metrics of each constraint, and a bound of the probability of validity."""
         digest, config = super()._get_transformed_model_gen_args(*args, **kwargs)
-        name = self.validity_metric
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised
-        if config.outcome_constraints is not None:
-            config = replace(
-                config, outcome_constraints=self._weighted(optimization_config, *config.outcome_constraints)
-            )
-        if self.failures != "constraint" or name not in self.outcomes or name in optimization_config.metric_names:
-            return digest, config
-        weight = torch.zeros(1, len(self.outcomes), dtype=torch.double, device=self.device)
-        weight[0, self.outcomes.index(name)] = -1.0
-        bound = weight.new_full((1, 1), -self.feasibility_threshold)
-        if config.outcome_constraints is not None:
-            A, b = config.outcome_constraints
-            weight, bound = torch.cat([A, weight]), torch.cat([b, bound])
-        return digest, replace(config, outcome_constraints=(weight, bound))
-
-    def _weighted(self, config: OptimizationConfig, A: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Constraints with the weights of all their metrics; Ax keeps the first metric, with a weight of one."""
+        none = torch.zeros(0, len(self.outcomes), dtype=torch.double, device=self.device)
+        A, b = config.outcome_constraints or (none, none[:, :1])
         A = torch.zeros_like(A)
-        for row, entry in enumerate(config.outcome_constraints):
+        for row, entry in enumerate(optimization_config.outcome_constraints):
             sign = 1.0 if entry.op == ComparisonOp.LEQ else -1.0
             for name, weight in entry.metric_weights:
                 A[row, self.outcomes.index(name)] += sign * weight
-        return A, b
+        name = self.validity_metric
+        if self.failures == "constraint" and name in self.outcomes and name not in optimization_config.metric_names:
+            works = A.new_zeros(1, len(self.outcomes))
+            works[0, self.outcomes.index(name)] = 1.0
+            A, b = torch.cat([A, -works]), torch.cat([b, b.new_full((1, 1), -self.feasibility_threshold)])
+        return digest, replace(config, outcome_constraints=(A, b) if len(A) else None)
 
     def _gen(self, *args: Any, **kwargs: Any) -> GenResults:
-        """As Ax does, with a seed for every trial and every further attempt, when Ax rejects a point tried before:
-        results do not depend on the history of the process.
-        """
-        num_trials, attempt = len(self._experiment.trials), 0
-        if self._last_attempt is not None and self._last_attempt[0] == num_trials:
-            attempt = self._last_attempt[1] + 1
-        self._last_attempt = (num_trials, attempt)
-        seed = None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32
+        """As Ax does, with a seed for every attempt at a trial: Ax asks again where a point was tried before."""
+        num_trials = len(self._experiment.trials)
+        seed = None if self.seed is None else hash((self.seed, num_trials, self._attempts[num_trials])) % 2**32
+        self._attempts[num_trials] += 1
         with with_rng_seed(seed), suppress_irrelevant_warnings():
             return super()._gen(*args, **kwargs)
 

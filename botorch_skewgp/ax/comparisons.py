@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
@@ -11,95 +11,63 @@ from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
 
-from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
+from botorch_skewgp.ax.internals import experiment_of, properties_of, save, title_of, user_input_errors
 from botorch_skewgp.hosts import records
-from botorch_skewgp.hosts.records import (
-    Judgement,
-    Unreadable,
-    as_bounds,
-    as_value,
-    check_choice,
-    check_judge,
-    checked_bounds,
-    judged,
-    left_of,
-    readable,
-    warn_of,
-)
 from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
 
 
-class Bound(NamedTuple):
-    """Bounds of a metric of an arm of a trial, instead of its number."""
-
-    trial_index: int
-    arm_name: str
-    metric: str
-    lower: float
-    upper: float
-
-
-def recorded_comparisons(experiment: Experiment) -> list[Judgement]:
-    r"""All judgements of arms, by name. Unreadable entries are left out with a warning, as are all if there are several
-    objectives.
-
-    Args:
-        experiment: The experiment, `client._experiment`.
+def recorded_comparisons(experiment: Experiment) -> list[records.Judgement]:
+    r"""All judgements of arms, by name, of an experiment (`client._experiment`). Unreadable entries are left out with a
+    warning, as are all if there are several objectives.
 
     Raises:
         UserInputError: If it is no experiment.
     """
-    judgements, unreadable = readable(_entries(experiment, COMPARISONS), experiment.arms_by_name)
-    if len(_objectives(experiment)) > 1:
-        reason = f"is no use. {records.SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(COMPARISONS, as_value(entry), reason) for entry in judgements]
-        judgements = []
-    _warn_of(experiment, unreadable)
-    return judgements
+    return recorded(experiment).judgements
 
 
-def recorded_bounds(experiment: Experiment) -> list[Bound]:
-    """The bounds of `attach_censored`, the last of each arm, trial and metric; others are left out with a warning."""
-    found, unreadable = _readable_bounds(experiment)
-    _warn_of(experiment, unreadable)
-    return list({entry[:3]: entry for entry in found}.values())
+def recorded(experiment: Experiment) -> records.Records:
+    """What people said of an experiment; entries that cannot be read are left out with a warning."""
+    found = _read(experiment)
+    records.warn_of(found.unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
+    return found
 
 
-def _readable_bounds(experiment: Experiment) -> tuple[list[Bound], list[Unreadable]]:
-    found, unreadable = [], []
+def _read(experiment: Experiment) -> records.Records:
+    """What people said: judgements of arms, and bounds, the last ones of each trial, arm and metric."""
+    reports = [[entry] for entry in _entries(experiment, COMPARISONS)]
+    judgements, unreadable = records.read_judgements(reports, experiment.arms_by_name, _objectives(experiment))
+    bounds: dict[Any, tuple[float, float]] = {}
     for key, value in _entries(experiment, CENSORED):
         entry: dict[str, Any] = value if isinstance(value, dict) else {}
         index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
         trial = experiment.trials.get(index) if type(index) is int else None
-        bounds = as_bounds(entry.get("lower"), entry.get("upper"))
-        is_metric = isinstance(metric, str) and metric in experiment.metrics
-        if trial and bounds and is_metric and any(known.name == arm for known in trial.arms):
-            found.append(Bound(trial.index, str(arm), str(metric), *bounds))
+        told = records.as_bounds(entry.get("lower"), entry.get("upper"))
+        if trial and told and metric in list(experiment.metrics) and arm in [known.name for known in trial.arms]:
+            bounds[index, arm, metric] = told
         else:
-            unreadable.append(Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
-    return found, unreadable
+            unreadable.append(records.Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
+    return records.Records(judgements, bounds, unreadable)
+
+
+def _list(experiment: Experiment, kind: str) -> list[Any]:
+    recorded = properties_of(experiment).get(kind, [])
+    return list(recorded) if isinstance(recorded, list | tuple) else [recorded]
 
 
 def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any]]:
-    recorded = properties_of(experiment).get(kind, [])
-    recorded = recorded if isinstance(recorded, list | tuple) else [recorded]
-    return [(f"{kind}[{i}]", entry) for i, entry in enumerate(recorded)]
-
-
-def _warn_of(experiment: Experiment, unreadable: list[Unreadable]) -> None:
-    warn_of(unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
+    return [(f"{kind}[{i}]", entry) for i, entry in enumerate(_list(experiment, kind))]
 
 
 def attach_comparison(
     client: Client, winner: int | str, loser: int | str, tie: bool = False, judge: int | str | None = None
 ) -> None:
-    r"""Record which of two trials was better.
+    r"""Record which of two trials was better by the objective: of a metric that is minimised, it has the lower value.
 
-    The trials need no numbers. A pair may be compared often, in both orders too. The winner is better by the objective:
-    for a metric that is minimised, it has the lower value.
+    The trials need no numbers. A pair may be compared often, in both orders too.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
@@ -115,13 +83,13 @@ def attach_comparison(
             part and one of each judge, and experiments optimise the shared part.
 
     Raises:
-        UserInputError: If a trial or arm is not in the experiment, has several arms, or is named twice; if
-            there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
-            experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
+        UserInputError: If a trial or arm is not in the experiment, has several arms, or is named twice, there are
+            several objectives, or `tie` or `judge` is of another kind. The experiment is then as before, as it is after
+            SQLAlchemy's errors where its database cannot be reached.
     """
     with user_input_errors():
         checks.check_flags(tie=tie)
-    _attach(client, Judgement((winner,), (loser,), tie, judge=judge))
+    _attach(client, records.Judgement((winner,), (loser,), tie, judge=judge))
 
 
 def attach_choice(
@@ -149,11 +117,11 @@ def attach_choice(
         UserInputError: As `attach_comparison`, or if there are no losers. The experiment is then as before.
     """
     with user_input_errors():
-        check_choice(winner, losers, or_none, "losers")
-    _attach(client, judged(winner, losers, or_none=or_none, judge=judge))
+        records.check_choice(winner, losers, or_none, "losers")
+    _attach(client, records.judged(winner, losers, or_none=or_none, judge=judge))
 
 
-def _attach(client: Client, told: Judgement) -> None:
+def _attach(client: Client, told: records.Judgement) -> None:
     """Store a judgement of some trials or arms."""
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -164,8 +132,8 @@ def _attach(client: Client, told: Judgement) -> None:
             raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
         names[name] = entry
     with user_input_errors():
-        check_judge(told.judge)
-    _add(client, experiment, COMPARISONS, as_value(told.of(list(names))))
+        records.check_judge(told.judge)
+    _record(client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), records.as_value(told.of(list(names)))])
 
 
 def attach_censored(
@@ -178,8 +146,8 @@ def attach_censored(
 ) -> None:
     r"""Record a censored reading: the number of a metric lies between bounds, and is otherwise unknown.
 
-    It replaces the trial's own number of this metric. A failed or abandoned trial with a bound of an objective counts
-    as valid: it may have been stopped at a time limit. A second call replaces the first.
+    It replaces the trial's own number, as a second call the first. A failed or abandoned trial with a bound of an
+    objective counts as valid: it may have been stopped at a time limit.
 
     Example:
         >>> attach_censored(client, 3, "seconds", lower=100.0)  # stopped after 100 seconds
@@ -202,57 +170,42 @@ def attach_censored(
     if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
     with user_input_errors():
-        given = checked_bounds(lower, upper)
+        given = records.checked_bounds(lower, upper)
     trial = trial_of(experiment, trial_index)
     if trial is None or all(arm != entry.name for entry in trial.arms):
         raise UserInputError(f"Trial {trial_index!r} has no arm {arm!r}.")
-    _add(client, experiment, CENSORED, {"trial": trial.index, "arm": arm, "metric": metric, **given})
+    entry = {"trial": trial.index, "arm": arm, "metric": metric, **given}
+    _record(client, experiment, CENSORED, [*_list(experiment, CENSORED), entry])
 
 
 def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
-    r"""Take back all comparisons of a pair of trials in either order, including ties and answers to pairs.
+    r"""Take back all comparisons of two trials or arms, named as in `attach_comparison`, ties and answers to pairs too.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
         >>> withdraw_comparison(client, 3, 1)
-
-    Args:
-        client: The client of the experiment.
-        first: A trial or arm, as in `attach_comparison`.
-        second: Another one.
 
     Raises:
         UserInputError: If the two were not compared, or one is not in the experiment, which is then as before.
     """
     experiment = experiment_of(client)
     pair = {_arm_name(experiment, entry) for entry in (first, second)}
-    before = [entry for _, entry in _entries(experiment, COMPARISONS) if entry is not None]
-    left = [left_of(entry, lambda told: told.without(pair)) for entry in before]
-    after = [entry for entry in left if entry is not None]
-    if after == before:
+    left = records.left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda told: told.without(pair))
+    if not left:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
-    _record(client, experiment, COMPARISONS, after)
+    _record(client, experiment, COMPARISONS, left[COMPARISONS])
 
 
 def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
     r"""Take back the bounds of a metric of a trial.
 
-    Args:
-        client: The client of the experiment.
-        trial_index: The trial's index.
-        metric: The metric's name.
-
     Raises:
         UserInputError: If there are none. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    before = [entry for _, entry in _entries(experiment, CENSORED)]
-
-    def is_meant(entry: Any) -> bool:
-        meant = checks.is_whole(trial_index) and isinstance(entry, dict)
-        return meant and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
-
-    kept = [entry for entry in before if not is_meant(entry)]
+    trial, before = trial_of(experiment, trial_index), _list(experiment, CENSORED)
+    place = None if trial is None else (trial.index, metric)
+    kept = [e for e in before if not (isinstance(e, dict) and (e.get("trial"), e.get("metric")) == place)]
     if len(kept) == len(before):
         raise UserInputError(f"Trial {trial_index} has no bounds of {metric!r}; there is nothing to take back.")
     _record(client, experiment, CENSORED, kept)
@@ -261,25 +214,16 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
 def withdraw_unreadable(client: Client) -> None:
     r"""Take back all entries of the experiment that cannot be read, of which the model warns.
 
-    Args:
-        client: The client of the experiment.
-
     Raises:
         UserInputError: If the client has no experiment.
     """
     experiment = experiment_of(client)
+    keys = {entry.key for entry in _read(experiment).unreadable}
     for kind in (COMPARISONS, CENSORED):
-        entries_of_kind = _entries(experiment, kind)
-        _, unreadable = (
-            readable(entries_of_kind, experiment.arms_by_name) if kind == COMPARISONS else _readable_bounds(experiment)
-        )
-        if unreadable:
-            keys = {entry.key for entry in unreadable}
-            _record(client, experiment, kind, [entry for key, entry in entries_of_kind if key not in keys])
-
-
-def _add(client: Client, experiment: Experiment, kind: str, entry: dict[str, Any]) -> None:
-    _record(client, experiment, kind, [*(known for _, known in _entries(experiment, kind)), entry])
+        entries = _entries(experiment, kind)
+        kept = [entry for key, entry in entries if key not in keys]
+        if len(kept) < len(entries):
+            _record(client, experiment, kind, kept)
 
 
 def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
@@ -288,7 +232,7 @@ def _record(client: Client, experiment: Experiment, kind: str, recorded: list[An
     before = properties.get(kind, [])
     properties[kind] = recorded
     try:
-        save_experiment(client, experiment)
+        save(client, experiment)
     except BaseException:
         properties[kind] = before
         raise

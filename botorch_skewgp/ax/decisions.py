@@ -26,24 +26,9 @@ from botorch.models.transforms.outcome import Standardize
 from torch import Tensor
 
 from botorch_skewgp.acquisition import Question
+from botorch_skewgp.ax import comparisons, internals
 from botorch_skewgp.ax.adapter import SkewGPAdapter
-from botorch_skewgp.ax.comparisons import (
-    PAIR,
-    attach_choice,
-    attach_comparison,
-    check_one_objective,
-    is_pair,
-    recorded_comparisons,
-    trial_of,
-)
 from botorch_skewgp.ax.data import INVALID, known_arms, objective_is_known
-from botorch_skewgp.ax.internals import (
-    experiment_of,
-    generation_strategy_of,
-    save_generation_strategy,
-    save_trial,
-    user_input_errors,
-)
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
@@ -62,9 +47,6 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     If fewer than two points of a discrete space are untried, tried ones are asked about again. Answer with
     `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no failure.
 
-    Args:
-        client: The client of the experiment.
-
     Returns:
         The trial's index, and the parameters of each arm by its name.
 
@@ -72,12 +54,8 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
         UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
             objectives, or the search space has one point only.
     """
-    experiment = experiment_of(client)
-    if experiment.optimization_config is None:
-        raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
-    check_one_objective(experiment)
-    skewgp_spec_of(client)
-    strategy = generation_strategy_of(client)
+    experiment = _ready(client)
+    strategy = internals.generation_strategy_of(client)
     runs: list[GeneratorRun] = []
     # Sobol points are drawn until they are new, without end where there are none
     if strategy.current_node_name != "Sobol" or _num_untried(experiment) >= 2:
@@ -90,15 +68,25 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     if len(new) != 2:
         runs = [GeneratorRun(arms=_with_tried(client, new))]
     trial = experiment.new_batch_trial(generator_runs=runs)
-    trial.update_run_metadata({PAIR: True})
+    trial.update_run_metadata({comparisons.PAIR: True})
     trial.mark_running(no_runner_required=True)
     try:
-        save_generation_strategy(client, strategy)
-        save_trial(client, experiment, trial)
+        internals.save(client, strategy)
+        internals.save(client, trial)
     except BaseException:
         trial.mark_abandoned(reason="The pair could not be stored, so it was not asked.")
         raise
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
+
+
+def _ready(client: Client) -> Experiment:
+    """The experiment behind a client that may ask for pairs; raises `UserInputError` for others."""
+    experiment = internals.experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before asking.")
+    comparisons.check_one_objective(experiment)
+    skewgp_spec_of(client)
+    return experiment
 
 
 def _num_untried(experiment: Experiment) -> float:
@@ -110,7 +98,7 @@ def _num_untried(experiment: Experiment) -> float:
 
 def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
     """A pair of at most one new point, or the best of the tried ones by the model, and the one compared least often."""
-    experiment = experiment_of(client)
+    experiment = internals.experiment_of(client)
     trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
     known = {arm.signature: arm for trial in trials for arm in trial.arms if arm not in trial.abandoned_arms}
     arms = [*new, *(arm for signature, arm in known.items() if signature not in {arm.signature for arm in new})]
@@ -118,7 +106,7 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
         raise UserInputError(
             "The search space has no second point to compare with; two different points could not be generated."
         )
-    named = [name for entry in recorded_comparisons(experiment) for name in entry.items]
+    named = [name for entry in comparisons.recorded_comparisons(experiment) for name in entry.items]
     arms.sort(key=lambda arm: named.count(arm.name))
     best = fitted_adapter(client).best_of(arms) if objective_is_known(experiment) and not new else None
     first = best or (new or arms)[0]
@@ -154,9 +142,9 @@ def complete_pair(
         UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one
             of its arms. The experiment is then as before.
     """
-    experiment = experiment_of(client)
-    trial = trial_of(experiment, trial_index)
-    if trial is None or not is_pair(trial):
+    experiment = internals.experiment_of(client)
+    trial = comparisons.trial_of(experiment, trial_index)
+    if trial is None or not comparisons.is_pair(trial):
         raise UserInputError(f"Trial {trial_index!r} was not created by get_next_pair; use attach_comparison.")
     if trial.status != TrialStatus.RUNNING:
         raise UserInputError(f"Trial {trial_index} is {trial.status.name}; only running pairs can be answered.")
@@ -164,12 +152,12 @@ def complete_pair(
     if winner is not None and winner not in names:
         raise UserInputError(f"winner must be one of {names}, or None for a tie; got {winner!r}.")
     if or_none:
-        attach_choice(client, winner, [name for name in names if name != winner], judge, or_none=or_none)
+        comparisons.attach_choice(client, winner, [name for name in names if name != winner], judge, or_none=or_none)
     else:
         first, second = names if winner != names[1] else reversed(names)
-        attach_comparison(client, first, second, tie=winner is None, judge=judge)
+        comparisons.attach_comparison(client, first, second, tie=winner is None, judge=judge)
     trial.mark_completed()
-    save_trial(client, experiment, trial)
+    internals.save(client, trial)
 
 
 class AxQuestion(NamedTuple):
@@ -213,13 +201,9 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
             is then as before.
     """
-    with user_input_errors():
+    with internals.user_input_errors():
         prices = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
-    experiment = experiment_of(client)
-    if experiment.optimization_config is None:
-        raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
-    check_one_objective(experiment)
-    skewgp_spec_of(client)
+    experiment = _ready(client)
     ask, value = min(prices, key=prices.__getitem__), math.nan
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
@@ -276,9 +260,6 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     one half. Where no arm does, those count whose own numbers meet the constraints, with a probability of one quarter:
     the most probable of them is returned.
 
-    Args:
-        client: The client of an experiment with `skewgp_generation_strategy` and one objective.
-
     Returns:
         The arm's parameters, the predicted mean and standard deviation of each metric, and its name.
 
@@ -288,7 +269,7 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
             constraints.
     """
     skewgp_spec_of(client)
-    experiment = experiment_of(client)
+    experiment = internals.experiment_of(client)
     known = known_arms(experiment)
     if not known:
         raise UserInputError(

@@ -29,11 +29,9 @@ def user_input_errors() -> Iterator[None]:
 
 def metric_names_of(value: Any, name: str) -> list[str]:
     """A list of names of metrics."""
-    if isinstance(value, str):
-        raise UserInputError(f"{name} must be a list of names; write [{value!r}] for a single one.")
-    names = list(value) if isinstance(value, Iterable) else [value]
-    if not isinstance(value, Iterable) or not all(isinstance(entry, str) for entry in names):
-        raise UserInputError(f"{name} must be a list of names; got {value!r}.")
+    names: list[Any] = [None] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    if not all(isinstance(entry, str) for entry in names):
+        raise UserInputError(f"{name} must be a list of names, such as ['works']; got {value!r}.")
     return names
 
 
@@ -69,19 +67,14 @@ def optimization_config_of(adapter: Any) -> OptimizationConfig | None:
     return adapter._optimization_config
 
 
-def save_experiment(client: Client, experiment: Experiment) -> None:
-    """Store an experiment, if the client has a database."""
-    client._save_experiment_to_db_if_possible(experiment=experiment)
-
-
-def save_generation_strategy(client: Client, strategy: GenerationStrategy) -> None:
-    """Store a generation strategy, if the client has a database."""
-    client._save_generation_strategy_to_db_if_possible(generation_strategy=strategy)
-
-
-def save_trial(client: Client, experiment: Experiment, trial: BaseTrial) -> None:
-    """Store a trial, new or changed, if the client has a database."""
-    client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
+def save(client: Client, changed: Experiment | BaseTrial | GenerationStrategy) -> None:
+    """Store what is new or changed, if the client has a database."""
+    if isinstance(changed, Experiment):
+        client._save_experiment_to_db_if_possible(experiment=changed)
+    elif isinstance(changed, BaseTrial):
+        client._save_or_update_trial_in_db_if_possible(experiment=changed.experiment, trial=changed)
+    else:
+        client._save_generation_strategy_to_db_if_possible(generation_strategy=changed)
 
 
 class ValidityMetric(Metric):

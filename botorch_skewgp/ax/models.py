@@ -34,10 +34,8 @@ class AxSkewGP(SkewGP):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        """The constructor's arguments for a dataset of the SkewGP adapter, or for any that `SkewGP` takes.
-
-        Where low numbers are good, winners and choices have low values of the latent function, which is the metric.
-        Parts of an experiment have the parameters of the whole, as cross-validation needs.
+        """The constructor's arguments; a part of an experiment has those of the whole, for cross-validation. Where low
+        numbers are good, winners have low values of the latent function, which is the metric.
         """
         if not isinstance(training_data, ObservationDataset):
             return super().construct_inputs(training_data)

@@ -18,12 +18,7 @@ from ax.core.optimization_config import PreferenceOptimizationConfig
 from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
-from ax.storage.botorch_modular_registry import (
-    register_acquisition,
-    register_acquisition_function,
-    register_mll,
-    register_model,
-)
+from ax.storage import botorch_modular_registry
 from ax.storage.json_store.encoders import metric_to_dict, transition_criterion_to_dict
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 from ax.storage.metric_registry import CORE_METRIC_REGISTRY
@@ -107,9 +102,9 @@ def register() -> None:
     CORE_ENCODER_REGISTRY[ObjectiveIsKnown] = transition_criterion_to_dict
     CORE_DECODER_REGISTRY["PreferenceOptimizationConfig"] = _preference_optimization_config
     for model in (SkewGP, AxSkewGP):
-        register_model(model)
-    register_mll(mlls.SkewGPMarginalLogLikelihood)
-    register_acquisition(SkewGPAcquisition)
+        botorch_modular_registry.register_model(model)
+    botorch_modular_registry.register_mll(mlls.SkewGPMarginalLogLikelihood)
+    botorch_modular_registry.register_acquisition(SkewGPAcquisition)
     register_transform(PowerTransformObjective)
     CORE_METRIC_REGISTRY[ValidityMetric] = _type_in_databases(ValidityMetric)
     CORE_ENCODER_REGISTRY[ValidityMetric] = metric_to_dict
@@ -117,7 +112,7 @@ def register() -> None:
     for name in acquisition.__all__:
         entry = getattr(acquisition, name)
         if isinstance(entry, type) and issubclass(entry, AcquisitionFunction):
-            register_acquisition_function(entry)
+            botorch_modular_registry.register_acquisition_function(entry)
 
 
 register()

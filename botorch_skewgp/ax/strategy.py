@@ -47,11 +47,9 @@ def skewgp_generation_strategy(
     torch_device: str | None = None,
     seed: int | None = 0,
 ) -> GenerationStrategy:
-    r"""Sobol points first, then SkewGPs that learn from every trial.
-
-    One strategy for any mix of numbers of one or several objectives, failed or abandoned trials, labels of a metric,
-    and comparisons (`attach_comparison`, `get_next_pair`). With a preference optimization config it learns from
-    comparisons of outcomes (BOPE).
+    r"""Sobol points first, then SkewGPs that learn from any mix of numbers of one or several objectives, failed or
+    abandoned trials, labels of a metric, and comparisons (`attach_comparison`, `get_next_pair`). With a preference
+    optimization config they learn from comparisons of outcomes (BOPE).
 
     Example:
         >>> client.configure_optimization(objective="-loss")

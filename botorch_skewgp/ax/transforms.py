@@ -10,8 +10,8 @@ from ax.adapter.transforms.base import Transform
 from ax.adapter.transforms.power_transform_y import PowerTransformY
 from ax.core.data_utils import ExperimentData
 from ax.core.search_space import SearchSpace
+from numpy.typing import NDArray
 
-from botorch_skewgp.ax.comparisons import Bound
 from botorch_skewgp.ax.internals import optimization_config_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 
@@ -52,13 +52,10 @@ class PowerTransformObjective(PowerTransformY):
         """The map of the objective's numbers."""
         return next(iter(self.power_transforms.values()), PowerTransform())
 
-    def transform_bound(self, bound: Bound) -> Bound:
-        """A bound of a number, on the scale of the model."""
-        found = self.power_transforms.get(bound.metric)
-        if found is None:
-            return bound
-        lower, upper = found.bounds(np.array(bound.lower), np.array(bound.upper))
-        return bound._replace(lower=float(lower), upper=float(upper))
+    def transform_bounds(self, metric: str, bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Lower and upper bounds of a metric, `2 x n`, on the scale of its model."""
+        found = self.power_transforms.get(metric)
+        return bounds if found is None else np.stack(found.bounds(*bounds))
 
 
 def _of_objective(data: ExperimentData, adapter: Adapter) -> dict[str, PowerTransform]:

@@ -1,12 +1,11 @@
-"""An experiment's data as tensors, and the observations of models."""
+"""What is known of trials, as observations of models."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -14,17 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from botorch_skewgp.hosts.records import Judgement
-from botorch_skewgp.observations import (
-    Binary,
-    Censored,
-    Choice,
-    ChoiceOrNone,
-    Numeric,
-    Observation,
-    Preference,
-    Tie,
-    Validity,
-)
+from botorch_skewgp.observations import Censored, Choice, ChoiceOrNone, Numeric, Observation, Preference, Tie
 
 LARGEST = sys.float_info.max**0.5  # beyond it squares overflow, and an objective counts as a failure
 
@@ -40,129 +29,84 @@ class Observed(NamedTuple):
     point: Tensor
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExperimentData:
-    """The data of an experiment: a row for each trial, or each arm of a trial.
+def observed(
+    X: Tensor,
+    values: Tensor,
+    kind: Callable[..., Observation] = Numeric,
+    variances: Tensor | None = None,
+    bounds: Tensor | None = None,
+    judgements: Sequence[Judgement] = (),
+) -> Observed | None:
+    """The data about one function at rows of points, `n x d`: values of a kind and their variances, `n`, NaN where
+    there is none, bounds, `2 x n`, infinite where there is none, and judgements of the rows. `None` without data.
 
     Rows of equal points are one point of a model with several observations, as equal points make its covariance
-    singular. Numbers are `n x m`, NaN where there is none, and bounds `2 x n x m`, infinite where there is none.
+    singular.
     """
+    known = ~values.isnan()
+    bounded = torch.zeros_like(known) if bounds is None else bounds.isfinite().any(0)
+    rows, point = _points(X, known | bounded | compared(judgements, X))
+    observations: list[Observation] = []
+    if variances is not None and (measured := known & ~variances.isnan()).any():
+        observations.append(Numeric(values[measured], variances[measured], index=point[measured]))
+        known = known & ~measured
+    if known.any():
+        observations.append(kind(values[known], index=point[known]))
+    if bounds is not None and bounded.any():
+        lower, upper = bounds[:, bounded]
+        observations.append(Censored(lower, upper, index=point[bounded]))
+    observations += _of_judgements(judgements, point)
+    return Observed(X[rows], observations, rows, point) if observations else None
 
-    X: Tensor
-    numbers: Tensor
-    variances: Tensor | None = None
-    bounds: Tensor
-    constraints: Tensor
-    valid: Tensor
-    pending: Tensor
-    judgements: tuple[Judgement, ...] = ()
-    labels: bool = False
 
-    @property
-    def compared(self) -> Tensor:
-        """Whether each row was compared, `n`."""
-        mask = torch.zeros_like(self.pending)
-        mask[sorted({row for entry in self.judgements for row in entry.items})] = True
-        return mask
+def compared(judgements: Sequence[Judgement], X: Tensor) -> Tensor:
+    """Whether each row of points, `n x d`, was compared, `n`."""
+    mask = torch.zeros(len(X), dtype=torch.bool, device=X.device)
+    mask[sorted({row for entry in judgements for row in entry.items})] = True
+    return mask
 
-    @property
-    def censored(self) -> Tensor:
-        """Whether each number has bounds, `n x m`."""
-        return self.bounds.isfinite().any(0)
 
-    @property
-    def known(self) -> Tensor:
-        """Whether each row has data about every objective, `n`."""
-        return self.compared | (~self.numbers.isnan() | self.censored).all(-1)
+def _of_judgements(judgements: Sequence[Judgement], point: Tensor) -> list[Observation]:
+    observations: list[Observation] = []
+    kinds = itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True))
+    for kind, worst, named in kinds:
+        told = [
+            entry
+            for entry in judgements
+            if (entry.kind, entry.names_worst, entry.judge is not None) == (kind, worst, named)
+            # a point compared with itself tells nothing of the function
+            and (kind in (Choice, ChoiceOrNone) or len(point[list(entry.items)].unique()) > 1)
+        ]
+        if not told:
+            continue
+        items = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
+        judge = torch.tensor([entry.judge for entry in told], device=point.device) if named else None
+        none = torch.tensor([not entry.better for entry in told], device=point.device)
+        made = ChoiceOrNone(items, none, judge=judge) if kind is ChoiceOrNone else kind(items, judge=judge)
+        observations.append(made.reversed() if worst else made)
+    return observations
 
-    @property
-    def feasible(self) -> Tensor:
-        """Whether each trial neither failed nor violates a constraint, `n`."""
-        return (self.valid != 0) & ~(self.constraints > 0).any(-1)
 
-    @property
-    def num_known(self) -> int:
-        """The number of trials that are not running, or were judged."""
-        return int((~self.pending | self.compared).sum())
+def _points(X: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """The first of the rows to keep at each distinct point, and the point of every row."""
+    place: dict[tuple[float, ...], int] = {}
+    first, point = list[int](), [-1] * len(X)
+    coordinates = X.tolist()
+    for row in keep.nonzero().squeeze(-1).tolist():
+        point[row] = place.setdefault(tuple(coordinates[row]), len(place))
+        if point[row] == len(first):
+            first.append(row)
+    return torch.tensor(first, dtype=torch.long, device=X.device), torch.tensor(point, device=X.device)
 
-    def observed(self, objective: int = 0) -> Observed | None:
-        """The data about an objective: numbers or labels, bounds, and judgements (of a single one); `None` without."""
-        numbers = self.numbers[:, objective]
-        bounded = self.censored[:, objective]
-        keep = ~numbers.isnan() | bounded | self.compared
-        rows, point = self._points(keep)
-        observations = self._of_numbers(objective, point)
-        if bounded.any():
-            lower, upper = self.bounds[:, bounded, objective]
-            observations.append(Censored(lower, upper, index=point[bounded]))
-        observations += self._of_judgements(point)
-        return Observed(self.X[rows], observations, rows, point) if observations else None
 
-    def observed_validity(self) -> Observed | None:
-        """The validity of trials; `None` without such data."""
-        known = ~self.valid.isnan()
-        rows, point = self._points(known)
-        observations: list[Observation] = [Validity(self.valid[known], index=point[known])]
-        return Observed(self.X[rows], observations, rows, point) if len(rows) else None
-
-    def observed_constraint(self, constraint: int) -> Observed | None:
-        """The numbers of a constraint; `None` if there are none."""
-        values = self.constraints[:, constraint]
-        known = ~values.isnan()
-        rows, point = self._points(known)
-        return Observed(self.X[rows], [Numeric(values[known], index=point[known])], rows, point) if len(rows) else None
-
-    def _of_numbers(self, objective: int, point: Tensor) -> list[Observation]:
-        numbers = self.numbers[:, objective]
-        known = ~numbers.isnan()
-        if self.labels:
-            return [Binary(numbers[known], index=point[known])] if known.any() else []
-        variances = numbers * math.nan if self.variances is None else self.variances[:, objective]
-        measured, unknown = known & ~variances.isnan(), known & variances.isnan()
-        observations: list[Observation] = []
-        if measured.any():
-            observations.append(Numeric(numbers[measured], variances[measured], index=point[measured]))
-        if unknown.any():
-            observations.append(Numeric(numbers[unknown], index=point[unknown]))
-        return observations
-
-    def _of_judgements(self, point: Tensor) -> list[Observation]:
-        observations: list[Observation] = []
-        kinds = itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True))
-        for kind, worst, named in kinds:
-            told = [
-                entry
-                for entry in self.judgements
-                if (entry.kind, entry.names_worst, entry.judge is not None) == (kind, worst, named)
-                # a point compared with itself tells nothing of the function
-                and (kind in (Choice, ChoiceOrNone) or len(point[list(entry.items)].unique()) > 1)
-            ]
-            if not told:
-                continue
-            items = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
-            judge = torch.tensor([entry.judge for entry in told], device=point.device) if named else None
-            none = torch.tensor([not entry.better for entry in told], device=point.device)
-            made = ChoiceOrNone(items, none, judge=judge) if kind is ChoiceOrNone else kind(items, judge=judge)
-            observations.append(made.reversed() if worst else made)
-        return observations
-
-    def _points(self, keep: Tensor) -> tuple[Tensor, Tensor]:
-        """The first of the rows to keep at each distinct point, and the point of every row."""
-        place: dict[tuple[float, ...], int] = {}
-        first, point = list[int](), [-1] * len(self.X)
-        coordinates = self.X.tolist()
-        for row in keep.nonzero().squeeze(-1).tolist():
-            point[row] = place.setdefault(tuple(coordinates[row]), len(place))
-            if point[row] == len(first):
-                first.append(row)
-        device = self.X.device
-        return torch.tensor(first, dtype=torch.long, device=device), torch.tensor(point, device=device)
+def text_of(X: Tensor, observations: Iterable[Observation], *others: Any) -> str:
+    """All values of data, and others, as text, in which NaN equals itself."""
+    told = [(type(entry), field.name, getattr(entry, field.name)) for entry in observations for field in fields(entry)]
+    return repr([part.tolist() if isinstance(part, Tensor) else part for part in (X, *sum(told, ()), *others)])
 
 
 def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[Judgement, ...]:
-    """Judgements of the rows of trials or arms, as far as these have one; judges are numbered in the order of their
-    names.
-    """
+    """Judgements of rows, as far as their trials or arms have one; judges are numbered in the order of their names."""
     judgements = list(judgements)
     names = sorted({entry.judge for entry in judgements} - {None}, key=str)
     number = {None: None} | {name: i for i, name in enumerate(names)}

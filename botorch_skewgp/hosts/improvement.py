@@ -20,9 +20,7 @@ NUM_VALUES = 128  # draws of the values at the points seen, where there are no r
 
 
 class WeightedImprovement(AcquisitionFunction):
-    """The sum of logarithmic acquisition functions of single points, the improvement first if there is one: the
-    logarithm of a product.
-    """
+    """The sum of logarithmic acquisition functions of single points, the improvement first if there is one."""
 
     _log = True
 
@@ -45,9 +43,7 @@ class WeightedImprovement(AcquisitionFunction):
 def log_improvement(
     model: SkewGP, X_baseline: Tensor, X_pending: Tensor | None, seed: int, maximize: bool = True
 ) -> SkewLogNoisyExpectedImprovement:
-    """The logarithm of the expected improvement over the best of the baseline, whichever of its points that is
-    ([Letham2019noisyei]_ in closed form).
-    """
+    """The log expected improvement over the best of the baseline, whichever that is ([Letham2019noisyei]_)."""
     num_draws = len(model.latent_posterior(X_baseline).log_probabilities)
     each = NUM_VALUES if num_draws == 1 else 1
     improvement = SkewLogNoisyExpectedImprovement(model, X_baseline, each, maximize=maximize, seed=seed)

@@ -17,9 +17,8 @@ _turn = threading.RLock()
 
 @contextmanager
 def suppress_irrelevant_warnings() -> Iterator[None]:
-    """Silence warnings that a host's user cannot act on: of starts that stopped early, raw points of equal values,
-    options of scipy's solver, samples without a feasible point, fewer points left than wanted, and a slow way to copy
-    tensors.
+    """Silence warnings of starts that stopped early, raw points of equal values, options of scipy's solver, samples
+    without a feasible point, fewer points left than wanted, and a slow way to copy tensors.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)

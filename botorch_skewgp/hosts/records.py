@@ -88,17 +88,37 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-def readable(entries: Iterable[tuple[str, Any]], known: Container[Any]) -> tuple[list[Judgement], list[Unreadable]]:
-    """Judgements of different known trials or arms, and the other entries, by their keys."""
+class Records(NamedTuple):
+    """What people said, by trials: numbers and bounds, and which are unusable; and the entries that are left out."""
+
+    judgements: list[Judgement]
+    bounds: dict[Any, tuple[float, float]]
+    unreadable: list[Unreadable]
+    numbers: Mapping[int, float] = {}
+    unusable: frozenset[int] = frozenset()
+
+
+def read_judgements(
+    reports: Iterable[Sequence[tuple[str, Any]]], known: Container[Any], objectives: Sequence[str]
+) -> tuple[list[Judgement], list[Unreadable]]:
+    """Judgements of known trials or arms, of a single objective, in reports of entries by key, and other entries."""
     found: list[Judgement] = []
-    unreadable = []
-    for key, value in entries:
-        judgement = _read(value)
-        if judgement is not None and all(item in known for item in judgement.items):
-            found.append(judgement)
+    unreadable: list[Unreadable] = []
+    for report in reports:
+        told = [(key, value, read_judgement(value, known)) for key, value in report]
+        unreadable += [Unreadable(key, value, UNREADABLE) for key, value, entry in told if entry is None]
+        if len(objectives) > 1:
+            reason = f"is no use. {SEVERAL_OBJECTIVES}"
+            unreadable += [Unreadable(key, value, reason) for key, value, entry in told if entry is not None]
         else:
-            unreadable.append(Unreadable(key, value, UNREADABLE))
+            found += _joined([entry for _, _, entry in told if entry is not None])
     return found, unreadable
+
+
+def read_judgement(value: Any, known: Container[Any]) -> Judgement | None:
+    """The judgement of known trials or arms that an entry is; `None` if it is none."""
+    judgement = _read(value)
+    return judgement if judgement and all(item in known for item in judgement.items) else None
 
 
 def _read(value: Any) -> Judgement | None:
@@ -119,11 +139,16 @@ def _read(value: Any) -> Judgement | None:
     return judgement if _are_different(judgement.items) else None
 
 
-def left_of(value: Any, change: Callable[[Judgement], Judgement | None]) -> Any:
-    """An entry whose judgement is changed: `None` if nothing is left, itself if that is as before or unreadable."""
-    judgement = _read(value)
-    rest = None if judgement is None else change(judgement)
-    return value if rest == judgement else rest and as_value(rest)
+def left_of(lists: Mapping[str, list[Any]], change: Callable[[Judgement], Judgement | None]) -> dict[str, list[Any]]:
+    """What is left of lists of entries whose judgements are changed, `None` for nothing: of those lists that change."""
+
+    def left(value: Any) -> Any:
+        judgement = _read(value)
+        rest = judgement and change(judgement)
+        return value if rest == judgement else rest and as_value(rest)
+
+    after = {key: [rest for value in entries if (rest := left(value)) is not None] for key, entries in lists.items()}
+    return {key: rest for key, rest in after.items() if rest != lists[key]}
 
 
 def judged(
@@ -140,14 +165,14 @@ def as_value(judgement: Judgement) -> dict[str, Any]:
     return {"winner": next(iter(judgement.better), None), "losers": list(judgement.worse), **said}
 
 
-def as_one_judgement(told: Sequence[Judgement]) -> Judgement | None:
-    """The choice of the best or the worst of several that comparisons reported at once are; `None` if they are none."""
+def _joined(told: list[Judgement]) -> list[Judgement]:
+    """Judgements reported at once: comparisons with one trial in common are one choice, of the best or the worst."""
     better = tuple(dict.fromkeys(item for entry in told for item in entry.better))
     worse = tuple(dict.fromkeys(item for entry in told for item in entry.worse))
     are_pairs = all(entry.kind is Preference for entry in told) and len({entry.judge for entry in told}) == 1
     if len(told) < 2 or not are_pairs or sorted((len(better), len(worse))) != [1, len(told)]:
-        return None
-    return Judgement(better, worse, judge=told[0].judge)
+        return told
+    return [Judgement(better, worse, judge=told[0].judge)]
 
 
 def check_choice(best: Any, others: Any, or_none: Any, named: str) -> None:
@@ -188,6 +213,12 @@ def as_number(value: Any) -> float | None:
         return float(value)
     except OverflowError:  # of JSON's whole numbers
         return math.inf if value > 0 else -math.inf
+
+
+def as_finite(value: Any) -> float | None:
+    """A stored number that is finite; `None` for anything else."""
+    number = as_number(value)
+    return None if number is None or math.isinf(number) else number
 
 
 def as_bounds(lower: Any, upper: Any) -> tuple[float, float] | None:

@@ -14,20 +14,11 @@ from optuna.trial import FrozenTrial, TrialState
 from botorch_skewgp.acquisition import Question
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.hosts.records import readable
+from botorch_skewgp.hosts.records import read_judgement
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.observations.checks import is_whole
-from botorch_skewgp.optuna.internals import (
-    NUM_SHOWN,
-    PREFERENTIAL,
-    preferences_in,
-    set_study_system_attr,
-    skipped_in,
-    study_of,
-    system_attrs_of,
-    trial_id_of,
-)
+from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import StudyData, read_study
@@ -79,17 +70,16 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         InputDataError: If a number of trials is less than two, a price is not positive, the page of the study shows
             more trials than there are prices for, or all prices are for more trials than a question can be about: the
             points tried and 128 others, fewer in a discrete space. The study is then as before.
-        UnsupportedError: If the study has several objectives. The study is then as before.
+        UnsupportedError: If the study has several objectives.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
-    preferential = bool(system_attrs_of(study).get(PREFERENTIAL))
+    preferential = bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
     shown = _on_page(study) if preferential else []
     prices = _prices(costs, len(shown))
-    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
-    data = read_study(study, space) if space.dim else None
+    space, data = _read(study)
     size, value = min(prices, key=prices.__getitem__), math.nan
-    if data is not None and (known := data.power_transformed().observed()):
+    if data and (known := data.observed()):
         with seeded(0), suppress_irrelevant_warnings():
             beside_none = any(isinstance(entry, ChoiceOrNone) for entry in known.observations)
             model = fitted_model(known, space, [Preference])
@@ -106,8 +96,14 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         if not preferential and (best := best_number(data, model)) is not None:
             shown = [best]
     if preferential:
-        set_study_system_attr(study, NUM_SHOWN, size)
+        internals.set_study_system_attr(study, internals.NUM_SHOWN, size)
     return OptunaQuestion(shown, size - len(shown), value, prices[size])
+
+
+def _read(study: Study) -> tuple[SearchSpace, StudyData | None]:
+    """The search space of the model, and the data, if it has any parameter."""
+    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
+    return space, read_study(study, space) if space.dim else None
 
 
 def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, float]:
@@ -127,14 +123,13 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
 
 def _on_page(study: Study) -> list[int]:
     """The numbers of the trials that optuna-dashboard's page shows: those that have lost no comparison."""
-    attrs = system_attrs_of(study)  # before the trials, which then have those compared
+    attrs = internals.system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
-    reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
-    entries = [("", pair) for pairs in reports for pair in pairs]
-    losers = {loser for entry in readable(entries, range(len(trials)))[0] for loser in entry.losers}
-    skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
-    left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
-    return [trial.number for trial in left if trial.number not in losers]
+    reports = [pairs for pairs in internals.preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
+    told = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
+    losers = {loser for entry in told if entry for loser in entry.losers}
+    left = [trial.number for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.RUNNING)]
+    return [number for number in left if number not in losers | internals.skipped_in(attrs, trials)]
 
 
 def get_best_trial(study: Any) -> FrozenTrial:
@@ -147,20 +142,15 @@ def get_best_trial(study: Any) -> FrozenTrial:
         >>> report_comparison(study, better=3, worse=1)
         >>> get_best_trial(study).params
 
-    Args:
-        study: A study with one objective, preferential or not.
-
     Raises:
         InputDataError: If nothing is known of the objective yet, or all trials failed or broke a constraint.
         UnsupportedError: If the study has several objectives.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
-    trials = study.get_trials(deepcopy=False)
-    space = SearchSpace(modelled_parameters(trials))
-    data = read_study(study, space) if space.dim else None
-    known = None if data is None else data.power_transformed().observed()
-    if data is None or known is None:
+    space, data = _read(study)
+    known = data and data.observed()
+    if not (data and known):
         raise InputDataError(
             "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -22,9 +22,7 @@ _CONSTRAINTS = "constraints"
 
 
 def study_of(study: Any) -> Study:
-    """The study inside a preferential study of optuna-dashboard or a bracket of `HyperbandPruner`; a study itself as it
-    is.
-    """
+    """The study inside one of optuna-dashboard or a bracket of `HyperbandPruner`, or a study itself."""
     found = getattr(study, "_study", study)
     if not isinstance(found, Study):
         raise InputDataError(f"study must be a study of Optuna or its dashboard; got {study!r}.")
@@ -51,29 +49,22 @@ def skip_trial(study: Study, trial: FrozenTrial) -> None:
     set_study_system_attr(study, f"{_SKIPPED}{trial._trial_id}", True)
 
 
-def trial_id_of(trial: FrozenTrial) -> str:
-    """The number of a trial in its storage, as text; it is not its number in the study."""
-    return str(trial._trial_id)
-
-
 def preferences_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The dashboard's comparisons by key: lists of pairs of trial numbers, the better one first."""
     return {key: value for key, value in attrs.items() if key.startswith(_PREFERENCES)}
 
 
-def skipped_in(attrs: Mapping[str, Any]) -> set[str]:
-    """The storage's numbers, as text, of the trials that were skipped in optuna-dashboard."""
-    return {key.removeprefix(_SKIPPED) for key in attrs if key.startswith(_SKIPPED)}
+def skipped_in(attrs: Mapping[str, Any], trials: Iterable[FrozenTrial]) -> set[int]:
+    """The numbers of the trials that were skipped in optuna-dashboard, which stores those of its storage."""
+    return {trial.number for trial in trials if f"{_SKIPPED}{trial._trial_id}" in attrs}
 
 
 def constraints_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """A trial's constraints by name, also those in the list of former versions of Optuna."""
     old = attrs.get(_CONSTRAINTS, [])
-    values = dict(enumerate(old)) if isinstance(old, list | tuple) else {0: old}
-    new = {key: value for key, value in attrs.items() if key.startswith(f"{_CONSTRAINTS}:")}
-    return {str(i): value for i, value in values.items()} | {
-        key.removeprefix(f"{_CONSTRAINTS}:"): value for key, value in new.items()
-    }
+    listed = {str(i): value for i, value in enumerate(old if isinstance(old, list | tuple) else [old])}
+    prefix = f"{_CONSTRAINTS}:"
+    return listed | {key.removeprefix(prefix): value for key, value in attrs.items() if key.startswith(prefix)}
 
 
 def contains(distribution: BaseDistribution, value: float) -> bool:
@@ -87,9 +78,7 @@ def may_be_failed_by_others(study: Study) -> bool:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C ended the trial that `Study.optimize` is about to store as failed; it keeps the reason in a local
-    variable alone.
-    """
+    """Whether Ctrl-C ended the trial that `Study.optimize` will store as failed; a local variable has the reason."""
     frame = _frame_of_optimize()
     return frame is not None and isinstance(frame.f_locals.get("func_err"), KeyboardInterrupt)
 

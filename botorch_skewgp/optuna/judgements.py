@@ -1,44 +1,21 @@
 """What a person can say of trials beyond what optuna-dashboard's page has buttons for, in any study.
 
-What the dashboard stores under one key is one answer, with one noise of the trial named, if that is in all its pairs.
+Pairs that the dashboard stores under one key are one answer, with one noise of the trial named, if that is in all.
 """
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from botorch_skewgp.hosts.records import (
-    SEVERAL_OBJECTIVES,
-    Judgement,
-    Unreadable,
-    as_bounds,
-    as_number,
-    as_one_judgement,
-    as_value,
-    check_choice,
-    check_judge,
-    check_one_objective,
-    checked_bounds,
-    judged,
-    left_of,
-    readable,
-)
+from botorch_skewgp.hosts import records
 from botorch_skewgp.observations import checks
-from botorch_skewgp.optuna.internals import (
-    PREFERENTIAL,
-    preferences_in,
-    set_study_system_attr,
-    skip_trial,
-    study_of,
-    system_attrs_of,
-)
+from botorch_skewgp.optuna import internals
 
 JUDGEMENT, UNUSABLE, NUMBER, BOUNDS = "skewgp:judgement:", "skewgp:unusable:", "skewgp:number:", "skewgp:bounds:"
 AnyTrial = Trial | FrozenTrial | int
@@ -59,16 +36,15 @@ def report_comparison(
         better: A trial, or its number.
         worse: Another one.
         tie: Whether the two were judged equally good; their order does not matter then.
-        judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user,
-            without a name.
+        judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user, without a name.
 
     Raises:
-        InputDataError: If the study does not have one of the trials, they are the same one, `tie` is neither true nor
-            false, or the judge is no name or number. Nothing is stored then.
-        UnsupportedError: If the study has several objectives. Nothing is stored then.
+        InputDataError: If the study does not have one of the trials, they are the same one, or `tie` or `judge` is of
+            another kind. Nothing is stored then, as after the other errors of reports.
+        UnsupportedError: If the study has several objectives.
     """
     checks.check_flags(tie=tie)
-    _report(study, Judgement((better,), (worse,), tie, judge=judge))
+    _report(study, records.Judgement((better,), (worse,), tie, judge=judge))
 
 
 def report_choice(
@@ -88,8 +64,7 @@ def report_choice(
         >>> report_choice(study, best=None, others=[0, 2])  # all of these are bad
 
     Args:
-        study: A study, preferential or not. In a preferential one the others leave the page, unless a judge
-            is named.
+        study: A study. In a preferential one the others leave the page, unless a judge is named.
         best: A trial, or its number; `None` if all are bad.
         others: The other ones.
         judge: Who chose, as in `report_comparison`.
@@ -97,30 +72,30 @@ def report_choice(
             and the answers tell the level of the utility (`ChoiceOrNone`).
 
     Raises:
-        InputDataError: As `report_comparison`, or if there are no others. Nothing is stored then.
-        UnsupportedError: If the study has several objectives. Nothing is stored then.
+        InputDataError: As `report_comparison`, or if there are no others.
+        UnsupportedError: If the study has several objectives.
     """
-    check_choice(best, others, or_none, "others")
-    _report(study, judged(best, others, or_none=or_none, judge=judge))
+    records.check_choice(best, others, or_none, "others")
+    _report(study, records.judged(best, others, or_none=or_none, judge=judge))
 
 
-def _report(study: Any, told: Judgement) -> None:
+def _report(study: Any, told: records.Judgement) -> None:
     """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
     told = told.of(_numbers(study, *told.better, *told.worse))
-    check_judge(told.judge)
+    records.check_judge(told.judge)
     trials = study.get_trials(deepcopy=False)
-    on_page = told.judge is None and bool(system_attrs_of(study).get(PREFERENTIAL))
+    on_page = told.judge is None and bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
     if on_page and not (told.tie or told.or_none):
         from optuna_dashboard.preferential import PreferentialStudy
 
         best, *others = (trials[number] for number in told.items)
         PreferentialStudy(study).report_preference(best, others)
         return
-    study.set_user_attr(f"{JUDGEMENT}{uuid.uuid4()}", as_value(told))
+    study.set_user_attr(f"{JUDGEMENT}{uuid.uuid4()}", records.as_value(told))
     for number in told.losers if on_page else ():  # the dashboard knows no "all are bad"
-        skip_trial(study, trials[number])
+        internals.skip_trial(study, trials[number])
 
 
 def report_unusable(study: Any, trial: AnyTrial) -> None:
@@ -136,16 +111,16 @@ def report_unusable(study: Any, trial: AnyTrial) -> None:
         trial: A trial, or its number.
 
     Raises:
-        InputDataError: If the study does not have the trial. Nothing is stored then.
+        InputDataError: If the study does not have the trial.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     (number,) = _numbers(study, trial)
     study.set_user_attr(f"{UNUSABLE}{number}", True)
     frozen = study.get_trials(deepcopy=False)[number]
     if frozen.state == TrialState.RUNNING:
         study.tell(number, state=TrialState.FAIL)
-    elif system_attrs_of(study).get(PREFERENTIAL):
-        skip_trial(study, frozen)
+    elif internals.system_attrs_of(study).get(internals.PREFERENTIAL):
+        internals.skip_trial(study, frozen)
 
 
 def report_number(study: Any, trial: AnyTrial, value: float, direction: Direction | None = None) -> None:
@@ -165,8 +140,8 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Directio
 
     Raises:
         InputDataError: If the study does not have the trial, the trial failed or was pruned, the number is not finite,
-            or the direction is neither, or missing in a preferential study. Nothing is stored then.
-        UnsupportedError: If the study has several objectives. Nothing is stored then.
+            or the direction is neither, or missing in a preferential study.
+        UnsupportedError: If the study has several objectives.
     """
     study, number, sign = _checked(study, trial, direction)
     value = sign * checks.as_number(value, f"The number of trial {number}")
@@ -185,9 +160,8 @@ def report_censored(
 ) -> None:
     r"""Record a censored reading: a trial's number lies between bounds, and is otherwise unknown.
 
-    It takes the place of the trial's value and state: the model reads the bounds whether the trial still runs, has a
-    value, or failed or was pruned before or afterwards. Optuna's state does not change; an objective may report a bound
-    and return it. A second call replaces the first.
+    It takes the place of the trial's value and state, whether the trial still runs, has a value, or failed or was
+    pruned before or afterwards; an objective may report a bound and return it. A second call replaces the first.
 
     Example:
         >>> report_censored(study, 3, lower=100.0)  # still running after 100 seconds
@@ -198,64 +172,55 @@ def report_censored(
         trial: A trial, or its number.
         lower: The lower bound; `None` if unknown.
         upper: The upper bound; `None` if unknown.
-        direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
+        direction: As in `report_number`.
 
     Raises:
         InputDataError: If the study does not have the trial, there is no finite bound, the lower bound is not below the
-            upper one, or the direction is neither, or missing in a preferential study. Nothing is stored then.
-        UnsupportedError: If the study has several objectives. Nothing is stored then.
+            upper one, or the direction is neither, or missing in a preferential study.
+        UnsupportedError: If the study has several objectives.
     """
     study, number, sign = _checked(study, trial, direction)
-    told = checked_bounds(lower, upper)
+    told = records.checked_bounds(lower, upper)
     low, high = (told.get(name) for name in ("lower", "upper"))
     turned = [None if bound is None else -bound for bound in (high, low)]
     study.set_user_attr(f"{BOUNDS}{number}", [low, high] if sign > 0 else turned)
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
-    r"""Take back all comparisons of a pair of trials in either order, including ties and those of choices.
+    r"""Take back all comparisons of two trials, or their numbers, in either order, including ties and those of choices.
 
     What a choice says of other trials stays.
 
     Example:
         >>> withdraw_comparison(study, 3, 1)
 
-    Args:
-        study: A study, preferential or not.
-        first: A trial, or its number.
-        second: Another one.
-
     Raises:
         InputDataError: If the two were not compared.
     """
-    study = study_of(study)
-    pair = {_as_number(entry): None for entry in (first, second)}
-    if not _keep(study, lambda value: left_of(value, lambda told: told.without(set(pair)))):
-        raise InputDataError(f"Trials {' and '.join(map(str, pair))} were not compared; there is nothing to take back.")
+    study = internals.study_of(study)
+    pair = [_as_number(entry) for entry in (first, second)]
+    if not _keep(study, lambda told: told.without(set(pair))):
+        raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
 
 
 def withdraw_reports(study: Any, trial: AnyTrial) -> None:
-    r"""Take back what was reported of a single trial: its number, its bounds, that it is unusable, and that
-    it is bad as all that were shown with it.
+    r"""Take back what was reported of a single trial: its number, its bounds, that it is unusable, and that all that
+    were shown with it are bad.
 
     What `report_unusable` did to a running trial, which it failed, stays.
 
     Example:
         >>> withdraw_reports(study, 3)
 
-    Args:
-        study: A study, preferential or not.
-        trial: A trial, or its number.
-
     Raises:
         InputDataError: If nothing was reported of the trial.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     number = _as_number(trial)
     keys = [key for prefix in (NUMBER, BOUNDS, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
     others = {i: i for i in range(len(study.get_trials(deepcopy=False))) if i != number}
-    changes = _keep(study, lambda value: left_of(value, lambda told: told if told.better else told.among(others)))
-    if not changes and not any(study.user_attrs[key] is not None for key in keys):
+    changed = _keep(study, lambda told: told if told.better else told.among(others))
+    if not changed and not any(study.user_attrs[key] is not None for key in keys):
         raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
     for key in keys:
         study.set_user_attr(key, None)
@@ -267,109 +232,86 @@ def withdraw_unreadable(study: Any) -> None:
     Example:
         >>> withdraw_unreadable(study)
 
-    Args:
-        study: A study, preferential or not.
-
     Raises:
         InputDataError: If it is no study.
     """
-    study = study_of(study)
+    study = internals.study_of(study)
     known = range(len(study.get_trials(deepcopy=False)))
-    _keep(study, lambda value: value if readable([("", value)], known)[0] else None)
-    for entry in read_records(study).unreadable:
-        if entry.key in study.user_attrs:
-            study.set_user_attr(entry.key, None)
+    for key in {entry.key for entry in read_records(study).unreadable}:
+        if key in study.user_attrs:
+            study.set_user_attr(key, None)
+        else:
+            left = [entry for entry in _lists(study)[key] if records.read_judgement(entry, known)]
+            internals.set_study_system_attr(study, key, left)
 
 
-def _keep(study: Study, left: Callable[[Any], Any]) -> int:
-    """Store what is left of each judgement's entry, `None` for nothing; the number of changes."""
-    changes = 0
-    for key, pairs in preferences_in(system_attrs_of(study)).items():
-        before = list(pairs) if isinstance(pairs, list | tuple) else []
-        after = [entry for entry in before if left(entry) is not None]
-        if after != before or not isinstance(pairs, list | tuple):
-            set_study_system_attr(study, key, after)
-            changes += 1
-    for key, value in study.user_attrs.items():
-        if key.startswith(JUDGEMENT) and value is not None and (rest := left(value)) != value:
-            study.set_user_attr(key, rest)
-            changes += 1
-    return changes
+def _lists(study: Study) -> dict[str, list[Any]]:
+    """The entries of judgements, by the keys of attributes: the dashboard's, of the study, then those of users."""
+    pairs = internals.preferences_in(internals.system_attrs_of(study)).items()
+    told = ((key, value) for key, value in study.user_attrs.items() if key.startswith(JUDGEMENT) and value is not None)
+    return {key: list(value) if isinstance(value, list | tuple) else [value] for key, value in pairs} | {
+        key: [value] for key, value in told
+    }
 
 
-class Records(NamedTuple):
-    """What people said of a study's trials, by number. Numbers and bounds are of the larger-is-better kind."""
+def _keep(study: Study, change: Callable[[records.Judgement], records.Judgement | None]) -> bool:
+    """Store what is left of judgements that are changed, `None` for nothing; whether there is a change."""
+    left = records.left_of(_lists(study), change)
+    for key, entries in left.items():
+        if key in study.user_attrs:
+            study.set_user_attr(key, next(iter(entries), None))
+        else:
+            internals.set_study_system_attr(study, key, entries)
+    return bool(left)
 
-    judgements: list[Judgement]
-    unusable: set[int]
-    numbers: dict[int, float]
-    bounds: dict[int, tuple[float, float]]
-    unreadable: list[Unreadable]
 
-
-def read_records(study: Study) -> Records:
-    """What people said of a study's trials; entries that cannot be read are listed."""
-    attrs, user_attrs = system_attrs_of(study), study.user_attrs  # before the trials, which then have those compared
+def read_records(study: Study) -> records.Records:
+    """What people said of a study's trials, by number; numbers and bounds are of the larger-is-better kind."""
+    lists, user_attrs = _lists(study), study.user_attrs  # before the trials, which then have those compared
     known = range(len(study.get_trials(deepcopy=False)))
-    present = {key: value for key, value in user_attrs.items() if value is not None}
-    judgements: list[Judgement] = []
-    unreadable: list[Unreadable] = []
-    reports = [
-        [(key, pair) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
-        for key, pairs in preferences_in(attrs).items()
-    ] + [[(key, value)] for key, value in present.items() if key.startswith(JUDGEMENT)]
-    for report in reports:
-        told, others = readable(report, known)
-        unreadable += others
-        choice = as_one_judgement(told)
-        judgements += [choice] if choice else told
-    if len(study.directions) > 1:
-        reason = f"is no use. {SEVERAL_OBJECTIVES}"
-        unreadable += [Unreadable(key, value, reason) for report in reports for key, value in report]
-        judgements = []
-    found: dict[str, dict[int, Any]] = {}
-    for prefix, (read, wanted) in _READ.items():
-        by_number = found[prefix] = {}
-        for key, value in present.items():
-            name = key.removeprefix(prefix)
-            if name == key:
-                continue
-            if not (name.isdecimal() and len(name) < 16 and int(name) in known):
-                unreadable.append(Unreadable(key, value, "is about no trial of the study"))
-            elif (read_value := read(value)) is None:
-                unreadable.append(Unreadable(key, value, f"is not {wanted}"))
-            else:
-                by_number[int(name)] = read_value
-    unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
-    return Records(judgements, unusable, found[NUMBER], found[BOUNDS], unreadable)
-
-
-def _finite(value: Any) -> float | None:
-    number = as_number(value)
-    return None if number is None or math.isinf(number) else number
+    reports = [[(key, entry) for entry in entries] for key, entries in lists.items()]
+    judgements, unreadable = records.read_judgements(reports, known, _objectives(study))
+    found: dict[str, dict[int, Any]] = {prefix: {} for prefix in _READ}
+    for key, value in user_attrs.items():
+        prefix = next((prefix for prefix in _READ if key.startswith(prefix)), None)
+        if prefix is None or value is None:
+            continue
+        name, (read, wanted) = key.removeprefix(prefix), _READ[prefix]
+        if not (name.isdecimal() and len(name) < 16 and int(name) in known):
+            unreadable.append(records.Unreadable(key, value, "is about no trial of the study"))
+        elif (told := read(value)) is None:
+            unreadable.append(records.Unreadable(key, value, f"is not {wanted}"))
+        else:
+            found[prefix][int(name)] = told
+    unusable = frozenset(number for number, is_unusable in found[UNUSABLE].items() if is_unusable)
+    return records.Records(judgements, found[BOUNDS], unreadable, found[NUMBER], unusable)
 
 
 _READ: dict[str, tuple[Callable[[Any], Any], str]] = {
     UNUSABLE: (lambda value: value if isinstance(value, bool) else None, "true or false"),
-    NUMBER: (_finite, "a finite number"),
+    NUMBER: (records.as_finite, "a finite number"),
     BOUNDS: (
-        lambda value: as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None,
+        lambda value: records.as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None,
         "a lower and an upper bound",
     ),
 }
 
 
+def _objectives(study: Study) -> list[str]:
+    return [direction.name.lower() for direction in study.directions]
+
+
 def check_single_objective(study: Study) -> None:
     """Raise `UnsupportedError` if a study has several objectives."""
-    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+    records.check_one_objective(_objectives(study), UnsupportedError)
 
 
 def _checked(study: Any, trial: AnyTrial, direction: Direction | None) -> tuple[Study, int, float]:
     """A study, the number of a trial, and the sign that makes large values good."""
-    study = study_of(study)
+    study = internals.study_of(study)
     check_single_objective(study)
     (number,) = _numbers(study, trial)
-    own = None if system_attrs_of(study).get(PREFERENTIAL) else study.direction.name.lower()
+    own = None if internals.system_attrs_of(study).get(internals.PREFERENTIAL) else study.direction.name.lower()
     if direction is None and own is None:
         raise InputDataError("A preferential study has no direction; give direction='maximize' or 'minimize'.")
     if direction not in (None, "maximize", "minimize"):

@@ -12,17 +12,11 @@ from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
-from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import best_point
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
-from botorch_skewgp.optuna.internals import (
-    may_be_failed_by_others,
-    set_trial_system_attr,
-    study_of,
-    was_interrupted,
-)
+from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (
     END,
@@ -46,15 +40,12 @@ MAX_ATTEMPTS = 3  # to account for what other workers have started meanwhile
 class SkewGPSampler(BaseSampler):
     r"""An Optuna sampler that learns from every trial: numbers, failures, pruned trials and comparisons.
 
-    One sampler for all kinds of studies, since their data say what they are. Trials with values, of one or several
-    objectives; trials that failed or were pruned, which say where trials work; constraints (`Trial.set_constraint`);
-    running trials, which are taken to give some result; and comparisons, those of optuna-dashboard's preferential
-    studies and those of `report_comparison` and its kin. The next trial maximises the expected improvement times the
-    probability that the trial works and meets the constraints.
+    One sampler for all kinds of studies, with one or several objectives, constraints (`Trial.set_constraint`), and
+    comparisons on optuna-dashboard's page or by `report_comparison` and its kin. The next trial maximises the expected
+    improvement times the probability that the trial works and meets the constraints.
 
     What comes next depends on what the study has stored, the seed and the number of the trial alone. Workers that
-    share a study may share a seed, and a study that is resumed in another process goes on as it would have. Fitted
-    models are kept only as long as they would be fitted to the same data again, as for the trials of a batch.
+    share a study may share a seed, and a study that is resumed in another process goes on as it would have.
 
     Parameters that not every trial has, and the first trials, are sampled independently, as by Optuna's `GPSampler`.
 
@@ -98,15 +89,6 @@ class SkewGPSampler(BaseSampler):
         self._warned_of: set[str] = set()
         self._fits = Fits(self._seed)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the fitted models, which are neither copied nor pickled."""
-        return {name: value for name, value in self.__dict__.items() if name != "_fits"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Models are fitted again."""
-        self.__dict__.update(state)
-        self._fits = Fits(self._seed)
-
     def reseed_rng(self) -> None:
         """Called for workers in threads, which need no seeds of their own here: every trial has one."""
         if self._independent_sampler is not None:
@@ -114,24 +96,22 @@ class SkewGPSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler."""
-        if END in trial.system_attrs or may_be_failed_by_others(study_of(study)):
-            set_trial_system_attr(study_of(study), trial, END, UNHEARD)
+        if END in trial.system_attrs or internals.may_be_failed_by_others(internals.study_of(study)):
+            internals.set_trial_system_attr(internals.study_of(study), trial, END, UNHEARD)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Marks how a failed trial ended; passed on to the independent sampler."""
-        interrupted = state == TrialState.FAIL and was_interrupted()
+        interrupted = state == TrialState.FAIL and internals.was_interrupted()
         if interrupted or END in trial.system_attrs:
-            set_trial_system_attr(study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
+            internals.set_trial_system_attr(internals.study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that all completed trials have, with the same distributions and more than one value; those of
-        failed and pruned trials as long as none was completed.
-        """
-        return modelled_parameters(study_of(study).get_trials(deepcopy=False))
+        """The parameters of a model, as `modelled_parameters` says."""
+        return modelled_parameters(internals.study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -139,10 +119,9 @@ class SkewGPSampler(BaseSampler):
         """The next point, by name; empty if there are too few data for a model."""
         if not search_space:
             return {}
-        study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
+        study, space = internals.study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
         data = read_study(study, space, self._failures, leave_out=[trial.number])
-        started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
-        if not started:
+        if not data.has_started(self._num_startup_trials):
             return {}
         with choosing(study, trial):
             return self._chosen(study, trial, space, data)
@@ -160,13 +139,13 @@ class SkewGPSampler(BaseSampler):
                 point = best_point(acquisition, space.domain, data.X, torch.Generator().manual_seed(seed))
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
-            if not _has_more(data.X, seen):
+            if (data.X.unsqueeze(1) == seen).all(-1).any(-1).all():
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
-        set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
+        internals.set_trial_system_attr(study, trial, FITS, [fit[:4] for fit in model.fits])
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)
-            set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, stored)
+            internals.set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, stored)
         return params
 
     def sample_independent(
@@ -190,8 +169,3 @@ class SkewGPSampler(BaseSampler):
         """A seed for a trial, or a parameter of it."""
         digest = hashlib.sha256(f"{self._seed} {trial.number} {name}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
-
-
-def _has_more(points: Tensor, known: Tensor) -> bool:
-    """Whether any point is not in `known`."""
-    return not bool((points.unsqueeze(1) == known).all(-1).any(-1).all())

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain
 
-Number = FloatDistribution | IntDistribution
 MAX_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
 
 
@@ -26,26 +25,16 @@ class SearchSpace:
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
         self.distributions = dict(distributions)
         self.dim = len(self.distributions)
-        self.discrete_dims: dict[int, list[float]] = {}
-        self.cat_dims: dict[int, list[float]] = {}
-        lower, upper = [0.0] * self.dim, [1.0] * self.dim
-        for i, distribution in enumerate(self.distributions.values()):
-            if isinstance(distribution, CategoricalDistribution):
-                self.cat_dims[i] = [float(k) for k in range(len(distribution.choices))]
-                upper[i] = self.cat_dims[i][-1]
-                continue
-            assert isinstance(distribution, Number)
-            lower[i], upper[i] = (_coordinate(distribution, end) for end in (distribution.low, distribution.high))
-            if distribution.step is not None and _num_values(distribution) <= MAX_VALUES:
-                values = (_nth_value(distribution, k) for k in range(_num_values(distribution)))
-                self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
-                lower[i], upper[i] = self.discrete_dims[i][0], self.discrete_dims[i][-1]  # the bounds as rounded there
-        bounds = torch.tensor([lower, upper], dtype=torch.double)
-        in_order = sorted((self.discrete_dims | self.cat_dims).items())
-        self.domain = MixedDomain(
-            bounds,
-            tuple(Factor([i], bounds.new_tensor(of_dim).unsqueeze(-1), i in self.cat_dims) for i, of_dim in in_order),
-        )
+        kinds: list[Any] = [*self.distributions.values()]
+        self.categorical = [i for i, kind in enumerate(kinds) if isinstance(kind, CategoricalDistribution)]
+        values = [_listed_values(kind) for kind in kinds]
+        ends = [
+            (each[0], each[-1]) if each else (_coordinate(kind, kind.low), _coordinate(kind, kind.high))
+            for kind, each in zip(kinds, values, strict=True)
+        ]
+        bounds = torch.tensor(ends, dtype=torch.double).reshape(-1, 2).mT
+        listed = [(i, bounds.new_tensor(each).unsqueeze(-1)) for i, each in enumerate(values) if each]
+        self.domain = MixedDomain(bounds, tuple(Factor([i], each, i in self.categorical) for i, each in listed))
 
     def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:
         """Whether a trial has all parameters of the space, with the same distributions."""
@@ -84,27 +73,25 @@ def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribu
     }
 
 
-def _cell(distribution: Number) -> tuple[float, float]:
+def _cell(distribution: Any) -> tuple[float, float]:
     """The ends of the interval whose points are the coordinates 0 and 1, a half step beyond the bounds."""
     half = 0.5 * (distribution.step or 0.0)
     low, high = distribution.low - half, distribution.high + half
     return (math.log(low), math.log(high)) if distribution.log else (low, high)
 
 
-def _coordinate(distribution: BaseDistribution, value: float) -> float:
+def _coordinate(distribution: Any, value: float) -> float:
     """The coordinate of a value in Optuna's internal representation."""
     if isinstance(distribution, CategoricalDistribution):
         return float(value)
-    assert isinstance(distribution, Number)
     low, high = _cell(distribution)
     return ((math.log(value) if distribution.log else value) - low) / (high - low)
 
 
-def _value(distribution: BaseDistribution, coordinate: float) -> float:
+def _value(distribution: Any, coordinate: float) -> float:
     """The value, in Optuna's internal representation, at a coordinate."""
     if isinstance(distribution, CategoricalDistribution):
         return round(coordinate)
-    assert isinstance(distribution, Number)
     low, high = _cell(distribution)
     value = low + coordinate * (high - low)
     value = math.exp(value) if distribution.log else value
@@ -113,11 +100,16 @@ def _value(distribution: BaseDistribution, coordinate: float) -> float:
     return min(max(value, distribution.low), distribution.high)
 
 
-def _num_values(distribution: Number) -> int:
-    assert distribution.step is not None
-    return round((distribution.high - distribution.low) / distribution.step) + 1
+def _listed_values(distribution: Any) -> list[float]:
+    """The coordinates of the values of a parameter with categories or with few steps; none for others."""
+    if isinstance(distribution, CategoricalDistribution):
+        return [float(k) for k in range(len(distribution.choices))]
+    if distribution.step is None:
+        return []
+    num_values = round((distribution.high - distribution.low) / distribution.step) + 1
+    values = (_nth_value(distribution, k) for k in range(num_values)) if num_values <= MAX_VALUES else ()
+    return [_coordinate(distribution, value) for value in values]
 
 
-def _nth_value(distribution: Number, k: int) -> float:
-    assert distribution.step is not None
+def _nth_value(distribution: Any, k: int) -> float:
     return distribution.low + k * distribution.step

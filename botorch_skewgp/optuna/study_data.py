@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from math import inf, nan
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -15,18 +16,11 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows
+from botorch_skewgp.hosts.data import LARGEST, Observed, as_rows, compared, observed
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
-from botorch_skewgp.hosts.records import Unreadable, as_number, warn_of
-from botorch_skewgp.optuna.internals import (
-    PREFERENTIAL,
-    constraints_in,
-    contains,
-    skipped_in,
-    system_attrs_of,
-    trial_id_of,
-)
-from botorch_skewgp.optuna.judgements import Records, read_records
+from botorch_skewgp.hosts.records import Judgement, Records, Unreadable, as_finite, as_number, warn_of
+from botorch_skewgp.optuna import internals
+from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
@@ -34,7 +28,7 @@ RELATIVE_PARAMS = "skewgp:relative_params:"
 FITS = "skewgp:fits"  # an attribute of trials, of `StoredFit`s
 END = "skewgp:end"  # an attribute of trials, which the sampler sets
 UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
-GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
+UNBOUNDED = (-inf, inf)
 
 
 class Says(Enum):
@@ -57,33 +51,54 @@ class StoredFit(NamedTuple):
     num_points: int
     has_ended: bool = False
 
-    def covers(self, num_points: int) -> bool:
-        """Whether hyperparameters serve so many points."""
-        return self.num_points <= num_points < GROWTH * self.num_points
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StudyData(ExperimentData):
+class StudyData:
     """What is known of a study's trials, one row for each that has all parameters of a search space.
 
-    Numbers and bounds are those of objectives whose large values are good.
+    Numbers `n x m` and bounds `2 x n` are of objectives whose large values are good; where there is none, numbers,
+    constraints `n x k` and `valid` are NaN, and bounds infinite.
     """
 
-    trials: tuple[int, ...]
+    X: Tensor
+    numbers: Tensor
+    bounds: Tensor
+    constraints: Tensor
+    valid: Tensor
+    pending: Tensor
     shown: Tensor
+    trials: tuple[int, ...]
+    judgements: tuple[Judgement, ...]
     preferential: bool
-    fits: tuple[StoredFit, ...] = ()
+    fits: tuple[StoredFit, ...]
+
+    @property
+    def known(self) -> Tensor:
+        """Whether each row has data about every objective, `n`."""
+        bounded = self.bounds.isfinite().any(0).unsqueeze(-1)
+        return compared(self.judgements, self.X) | (~self.numbers.isnan() | bounded).all(-1)
+
+    @property
+    def feasible(self) -> Tensor:
+        """Whether each trial neither failed nor violates a constraint, `n`."""
+        return (self.valid != 0) & ~(self.constraints > 0).any(-1)
+
+    def has_started(self, num_startup_trials: int) -> bool:
+        """Whether there is a model: after a comparison on the page, or that number of ended or judged trials."""
+        judged = compared(self.judgements, self.X)
+        return bool(judged.any()) if self.preferential else int((~self.pending | judged).sum()) >= num_startup_trials
 
     @cached_property
     def power_transform(self) -> PowerTransform:
         """The map of a single objective's numbers. Several, of which a hypervolume is computed, keep their units."""
         return fit_power_transform(self.numbers.numpy()) if self.numbers.shape[-1] == 1 else PowerTransform()
 
-    def power_transformed(self) -> StudyData:
-        """The data with numbers and bounds on the scale of models."""
-        transform = self.power_transform
-        bounds = map(torch.from_numpy, transform.bounds(*self.bounds.numpy()))
-        return replace(self, numbers=torch.from_numpy(transform(self.numbers.numpy())), bounds=torch.stack([*bounds]))
+    def observed(self, objective: int = 0) -> Observed | None:
+        """The data about an objective on the scale of its model; `None` without."""
+        numbers, transform = self.numbers[:, objective], self.power_transform
+        bounds = torch.stack([*map(torch.from_numpy, transform.bounds(*self.bounds.numpy()))])
+        values = torch.from_numpy(transform(numbers.numpy()))
+        return observed(self.X, values, bounds=bounds, judgements=self.judgements)
 
 
 def read_study(
@@ -94,57 +109,50 @@ def read_study(
     """
     records = read_records(study)
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
-    system_attrs, trials = system_attrs_of(study), study.get_trials(deepcopy=False)
-    preferential = bool(system_attrs.get(PREFERENTIAL, False))
-    skipped = skipped_in(system_attrs)
+    system_attrs, trials = internals.system_attrs_of(study), study.get_trials(deepcopy=False)
+    preferential = bool(system_attrs.get(internals.PREFERENTIAL, False))
     refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
-    ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable - refused
+    ignored = internals.skipped_in(system_attrs, trials) - records.unusable - refused
+    read = [trial for trial in trials if trial.number not in ignored.union(leave_out)]
     unreadable: list[Unreadable] = []
     tried_again = _tried_again(trials, unreadable)
-    ignored |= set(leave_out)
-    compared = {number for entry in records.judgements for number in entry.items}
-    constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
-    names = sorted({name for constraints in constraints_of.values() for name in constraints})
-    kept: list[FrozenTrial] = []
-    said: list[Says | None] = []
-    params: list[dict[str, Any]] = []
-    numbers, constraints = [], []
-    for trial in trials:
-        own = with_relative_params(trial, space)
-        if trial.state == TrialState.WAITING or trial.number in ignored:
-            continue
-        if not space.takes(own, {**space.distributions, **trial.distributions}):
-            continue
-        values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
-        says = _says(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
-        tells = says is not Says.NOTHING and (says is not Says.FAILS or failures == "constraint")
-        if not (tells or trial.number in compared):
-            continue
-        kept.append(trial)
-        said.append(says)
-        params.append(own)
-        numbers.append([math.nan] * len(values) if says is Says.FAILS else values)
-        row = [limits.get(name, math.nan) for name in names]
-        constraints.append([value if abs(value) <= LARGEST else math.nan for value in row])
+    limits = {trial.number: _constraints(trial, unreadable) for trial in read}
     warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
-    numbers_of = {trial.number: row for row, trial in enumerate(kept)}
+    names = sorted({name for own in limits.values() for name in own})
+    judged = {number for entry in records.judgements for number in entry.items}
     losers = {number for entry in records.judgements for number in entry.losers}
-    valid = {Says.FAILS: 0.0 if failures == "constraint" else math.nan, Says.BOUND: 1.0, None: 1.0}
-    works = [says is not Says.FAILS for says in said]
-    shown = [preferential and trial.number not in losers and ok for trial, ok in zip(kept, works, strict=True)]
-    shape = (len(kept), len(study.directions))
-    none = (-math.inf, math.inf)
-    bounds = [records.bounds.get(trial.number, none) if ok else none for trial, ok in zip(kept, works, strict=True)]
+    rows: dict[int, tuple[Any, ...]] = {}
+    for trial in read:
+        number, own = trial.number, with_relative_params(trial, space)
+        if trial.state == TrialState.WAITING or not space.takes(own, {**space.distributions, **trial.distributions}):
+            continue
+        values, constraints = _numbers(study, trial, preferential, records), limits[number]
+        says = _says(trial, records, number in tried_again, [*map(abs, values), *constraints.values()])
+        fails = says is Says.FAILS
+        valid = {Says.FAILS: 0.0 if failures == "constraint" else nan, Says.BOUND: 1.0, None: 1.0}.get(says, nan)
+        tells = says is not Says.NOTHING and (not fails or failures == "constraint")
+        if tells or number in judged:
+            rows[number] = (
+                own,
+                [nan] * len(values) if fails else values,
+                UNBOUNDED if fails else records.bounds.get(number, UNBOUNDED),
+                [value if abs(value) <= LARGEST else nan for value in (constraints.get(name, nan) for name in names)],
+                valid,
+                says is Says.PENDING,
+                preferential and number not in losers and not fails,
+            )
+    params, numbers, bounds, constraint_rows, labels, pending, shown = [*zip(*rows.values(), strict=True)] or [()] * 7
+    as_tensor = functools.partial(torch.tensor, dtype=torch.double)
     return StudyData(
         X=space.points(params),
-        numbers=torch.tensor(numbers, dtype=torch.double).reshape(shape),
-        bounds=torch.tensor(bounds, dtype=torch.double).reshape(-1, 2).mT.unsqueeze(-1).expand(2, *shape),
-        constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
-        valid=torch.tensor([valid.get(says, math.nan) for says in said], dtype=torch.double),
-        pending=torch.tensor([says is Says.PENDING for says in said], dtype=torch.bool),
-        trials=tuple(trial.number for trial in kept),
+        numbers=as_tensor(numbers).reshape(len(rows), len(study.directions)),
+        bounds=as_tensor(bounds).reshape(-1, 2).mT,
+        constraints=as_tensor(constraint_rows).reshape(len(rows), len(names)),
+        valid=as_tensor(labels),
+        pending=torch.tensor(pending, dtype=torch.bool),
         shown=torch.tensor(shown, dtype=torch.bool),
-        judgements=as_rows(records.judgements, numbers_of),
+        trials=tuple(rows),
+        judgements=as_rows(records.judgements, {number: row for row, number in enumerate(rows)}),
         preferential=preferential,
         fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
@@ -154,12 +162,9 @@ def _fits(trial: FrozenTrial) -> list[StoredFit]:
     """The fits stored with a trial; whatever else stands in their place is no fit, and costs a start."""
     stored, found = trial.system_attrs.get(FITS), []
     for entry in stored if isinstance(stored, list | tuple) else ():
-        if isinstance(entry, list | tuple) and len(entry) == 4 and isinstance(entry[2], list | tuple):
-            numbers = [
-                number for value in entry[2] if (number := as_number(value)) is not None and math.isfinite(number)
-            ]
-            if len(numbers) == len(entry[2]) and type(entry[3]) is int:
-                found.append(StoredFit(str(entry[0]), str(entry[1]), numbers, entry[3], trial.state.is_finished()))
+        match entry:
+            case [str(function), str(data), [*values], int(num_points)] if None not in map(as_finite, values):
+                found.append(StoredFit(function, data, values, num_points, trial.state.is_finished()))
     return found
 
 
@@ -186,15 +191,15 @@ def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, An
         return trial.params
     chosen = {}
     for name, distribution in space.distributions.items():
-        value = as_number(trial.system_attrs.get(RELATIVE_PARAMS + name))
-        if value is not None and math.isfinite(value) and contains(distribution, value):
+        value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
+        if value is not None and internals.contains(distribution, value):
             chosen[name] = distribution.to_external_repr(value)
     return chosen | trial.params
 
 
 def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Records) -> list[float]:
     """The objectives of a trial, the larger the better."""
-    none = [math.nan] * len(study.directions)
+    none = [nan] * len(study.directions)
     if trial.number in records.numbers:
         return [records.numbers[trial.number]]
     if trial.state != TrialState.COMPLETE or trial.values is None or trial.number in records.bounds:
@@ -203,13 +208,13 @@ def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Reco
         return none
     signs = (-1.0 if direction == StudyDirection.MINIMIZE else 1.0 for direction in study.directions)
     values = [sign * value for sign, value in zip(signs, trial.values, strict=True)]
-    return none if any(map(math.isnan, values)) else values
+    return none if any(value != value for value in values) else values
 
 
 def _constraints(trial: FrozenTrial, unreadable: list[Unreadable]) -> dict[str, float]:
     """A trial's constraints by name; those that are no numbers, or whose size says nothing, are listed."""
     found = {}
-    for name, value in constraints_in(trial.system_attrs).items():
+    for name, value in internals.constraints_in(trial.system_attrs).items():
         number = as_number(value)
         if number is None or abs(number) > LARGEST:
             fails = number is not None and number > 0

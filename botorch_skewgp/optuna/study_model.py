@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -25,7 +22,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from botorch_skewgp.acquisition import LogProbabilityOfValidity, SkewLogProbabilityOfImprovement
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
-from botorch_skewgp.hosts.data import Observed
+from botorch_skewgp.hosts.data import Observed, observed, text_of
 from botorch_skewgp.hosts.improvement import WeightedImprovement, log_improvement
 from botorch_skewgp.hosts.quiet import without_compilation
 from botorch_skewgp.likelihoods.registry import default_likelihood
@@ -39,9 +36,8 @@ from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows
-
+GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
-
 CORRELATION = 0.5  # of functions of two categories
 
 
@@ -55,41 +51,42 @@ class Fits:
         self._lock = threading.Lock()
         self._kept: dict[str, SkewGP] = {}
 
-    @contextmanager
-    def of(
-        self, space: SearchSpace, stored: Sequence[StoredFit] = ()
-    ) -> Iterator[Callable[[Observed, str], tuple[SkewGP, StoredFit]]]:
-        """A function that fits models, within a context at whose end all others are dropped."""
-        with self._lock:
-            used: dict[str, SkewGP] = {}
+    def __reduce__(self) -> tuple[type[Fits], tuple[int]]:
+        """Models are neither copied nor pickled."""
+        return Fits, (self._seed,)
 
-            def fitted(known: Observed, function: str) -> tuple[SkewGP, StoredFit]:
+    def models(
+        self, space: SearchSpace, functions: Mapping[str, Observed], stored: Sequence[StoredFit] = ()
+    ) -> dict[str, tuple[SkewGP, StoredFit]]:
+        """The model of each function, and what to store of its fit; models of other data are dropped."""
+        found, used = {}, dict[str, SkewGP]()
+        with self._lock:
+            for function, known in functions.items():
                 data = _digest(space, known)
                 same = [entry for entry in stored if entry.data == data]
                 ended = [entry for entry in stored if entry.function == function and entry.has_ended]
                 given = next(reversed(same or ended), None)
-                is_kept = bool(same) or (given is not None and given.covers(len(known.X)))
-                if data not in self._kept:
-                    self._kept[data] = fitted_model(known, space, given=given, is_kept=is_kept, seed=self._seed)
-                model = used[data] = self._kept[data]
+                size = len(known.X) if given is None else given.num_points
+                is_kept = bool(same) or (given is not None and size <= len(known.X) < GROWTH * size)
+                model = used[data] = (self._kept | used).get(data) or fitted_model(
+                    known, space, start=given and given.values, is_kept=is_kept, seed=self._seed
+                )
                 values = parameters_to_vector(model.parameters()).tolist()
                 is_given = is_kept and given is not None and values == given.values
-                num_points = given.num_points if given is not None and is_given else len(known.X)
-                return model, StoredFit(function, data, values, num_points)
-
-            yield fitted
+                found[function] = model, StoredFit(function, data, values, size if is_given else len(known.X))
             self._kept = used
+        return found
 
 
 def fitted_model(
     known: Observed,
     space: SearchSpace,
     kinds: Sequence[type[Observation]] = (),
-    given: StoredFit | None = None,
+    start: Sequence[float] | None = None,
     is_kept: bool = False,
     seed: int = 0,
 ) -> SkewGP:
-    """A model of one function, with given hyperparameters or fitted, then from given ones on if there are any.
+    """A model of one function whose hyperparameters are fitted, from given ones on if there are any, or are those.
 
     Of failures and successes, of which a search wants probabilities, the posterior is that of expectation propagation;
     of failures alone this is too broad to tell tried points from others.
@@ -104,12 +101,12 @@ def fitted_model(
         approximation="ep" if all(isinstance(e, Validity) and e.valid.any() for e in known.observations) else None,
     )
     own = parameters_to_vector(model.parameters())
-    is_given = given is not None and len(given.values) == len(own)
-    if given is not None and is_given:
-        vector_to_parameters(own.new_tensor(given.values), model.parameters())
-    if not (is_given and is_kept):
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        with seeded(seed):
+    is_given = start is not None and len(start) == len(own)
+    if is_given:
+        vector_to_parameters(own.new_tensor(start), model.parameters())
+    with seeded(seed):
+        if not (is_given and is_kept):
+            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
             fit_gpytorch_mll(mll, optimizer_kwargs={"options": FIT_OPTIONS})
     model.eval()
     with seeded(seed):
@@ -119,16 +116,8 @@ def fitted_model(
 
 def _digest(space: SearchSpace, known: Observed) -> str:
     """A text that tells data and search space from all others."""
-    told = hashlib.sha256(repr(list(space.distributions.items())).encode())
-    parts: list[Any] = [known.X]
-    for entry in known.observations:
-        parts += [type(entry).__name__, *(getattr(entry, field.name) for field in fields(entry))]
-    for part in parts:
-        is_tensor = isinstance(part, Tensor)
-        told.update(repr((part.dtype, tuple(part.shape)) if is_tensor else part).encode())
-        if is_tensor:
-            told.update(part.detach().cpu().contiguous().numpy().tobytes())
-    return told.hexdigest()
+    told = text_of(known.X, known.observations, list(space.distributions.items()))
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 class StudyModel:
@@ -136,24 +125,15 @@ class StudyModel:
 
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
         self.data, self.space = data, space
-        transformed = data.power_transformed()
-        objectives = [transformed.observed(j) for j in range(data.numbers.shape[-1])]
-        failed = data.observed_validity() if bool((data.valid == 0).any()) else None
-        constraints = [data.observed_constraint(k) for k in range(data.constraints.shape[-1])]
-        self.fits: list[StoredFit] = []
-        with fits.of(space, data.fits) as fitted:
-
-            def of(known: Observed | None, function: str) -> list[SkewGP]:
-                if known is None:
-                    return []
-                model, fit = fitted(known, function)
-                self.fits.append(fit)
-                return [model]
-
-            each = enumerate(objectives if all(objectives) else [])
-            self.objectives = [model for j, known in each for model in of(known, f"objective {j}")]
-            self.validity = next(iter(of(failed, "validity")), None)
-            self.constraints = [model for k, known in enumerate(constraints) for model in of(known, f"constraint {k}")]
+        objectives = {f"objective {j}": data.observed(j) for j in range(data.numbers.shape[-1])}
+        validity = {"validity": observed(data.X, data.valid, Validity)} if bool((data.valid == 0).any()) else {}
+        constraints = {f"constraint {k}": observed(data.X, numbers) for k, numbers in enumerate(data.constraints.mT)}
+        known = (objectives if all(objectives.values()) else {}) | validity | constraints
+        made = fits.models(space, {name: told for name, told in known.items() if told is not None}, data.fits)
+        self.fits = [fit for _, fit in made.values()]
+        self.objectives, self.validity, self.constraints = (
+            [made[name][0] for name in each if name in made] for each in (objectives, validity, constraints)
+        )
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
         """What the next point maximises: the log expected improvement over the best of the points that met all
@@ -164,8 +144,7 @@ class StudyModel:
         baseline = self._baseline()
         if self.objectives and len(baseline):
             terms.append(self._improvement(baseline, X_pending, seed))
-        if self.validity is not None:
-            validity = self.validity
+        for validity in self.validity:
             if not terms and len(X_pending):  # nothing else tells these from other points: they are taken to fail
                 failures = Validity(torch.zeros(len(X_pending), dtype=torch.bool))
                 validity = validity.condition_on_observations(X_pending, failures)
@@ -174,9 +153,7 @@ class StudyModel:
         return WeightedImprovement(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
 
     def _baseline(self) -> Tensor:
-        """The points that a new one must improve on: in a preferential study, the compared ones among those that it
-        will be compared with; in others, all points with data.
-        """
+        """The points to improve on: those with data, and in a preferential study those of them that are shown."""
         data = self.data
         known = data.feasible & data.known
         shown = known & data.shown
@@ -203,19 +180,18 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
     if all(entry.tells_validity for entry in observations):
         observations = []  # searches that weigh by what fails end higher with the prior of labels
     scaled = default_covar_module(space.dim, observations)
-    categorical = list(space.cat_dims)
-    if not categorical:
+    if not space.categorical:
         return scaled
-    prior, count = scaled.base_kernel.lengthscale_prior, len(categorical)
+    prior, count = scaled.base_kernel.lengthscale_prior, len(space.categorical)
     # CategoricalKernel averages over parameters and divides by its lengthscale
     mode, spread = -1 / (count * math.log(CORRELATION)), float(prior.scale)
     categories = CategoricalKernel(
         ard_num_dims=count,
-        active_dims=categorical,
+        active_dims=space.categorical,
         lengthscale_prior=LogNormalPrior(math.log(mode) + spread**2, spread),
         lengthscale_constraint=GreaterThan(1e-3, transform=None, initial_value=mode),
     )
-    numeric = [i for i in range(space.dim) if i not in space.cat_dims]
+    numeric = [i for i in range(space.dim) if i not in space.categorical]
     base: Kernel = categories
     if numeric:
         rbf = scaled.base_kernel

@@ -1,7 +1,5 @@
-"""Workers and threads that choose points at the same time.
-
-They would choose the same point: the one with the larger trial number waits, as long as the other's heartbeat in the
-storage changes, by its own clock. Threads share torch's global random state, and seed it in turn.
+"""Workers that would choose the same point at the same time: the one with the larger trial number waits, as long as
+the other's heartbeat in the storage changes, by its own clock. Threads seed torch's global random state in turn.
 """
 
 from __future__ import annotations
@@ -23,8 +21,6 @@ CHOOSING, ENDED = "skewgp:choosing", "ended"
 BEAT = 2.0  # seconds between two signs of life
 PATIENCE = 60.0  # seconds without one after which a worker is taken for dead
 SHORTEST_NAP, LONGEST_NAP = 0.05, 1.0
-
-
 _seeding = threading.RLock()
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ax")
-
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig, StorageConfig
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
-from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import skewgp_generation_strategy
 from botorch_skewgp.ax.registry import fitted_adapter
@@ -57,9 +50,12 @@ def new_client(
     return client
 
 
-def with_trials(client: Client, points: Sequence[float], name: str = "x") -> list[int]:
-    """Attach running trials at points of one dimension, in place of Sobol's."""
-    return [client.attach_trial({name: point}) for point in points]
+def with_trials(client: Client, points: Sequence[float], told: Iterable[Any] = ()) -> list[int]:
+    """Attach trials at points of one dimension, in place of Sobol's; the first complete, with what is told of each."""
+    indices = [client.attach_trial({"x": point}) for point in points]
+    for index, data in zip(indices, told, strict=False):
+        client.complete_trial(index, data)
+    return indices
 
 
 def next_trial(client: Client) -> tuple[int, dict[str, Any]]:
@@ -85,14 +81,6 @@ def observations(client: Client) -> dict[str, dict[str, Any]]:
     }
 
 
-def numbers(client: Client, outcome: str = "loss") -> list[float]:
-    """The numbers that a model of one set of numbers is given, in units of the metric."""
-    transform = fitted_adapter(client).transforms["PowerTransformObjective"]
-    values = observations(client)[outcome]["Numeric"].values.numpy()
-    found = transform.power_transforms.get(outcome)
-    return (values if found is None else found.inverse_transform(values)).tolist()
-
-
 def snapshot(client: Client) -> str:
     """All that a rejected call must leave as it was; as text, in which NaN equals itself."""
     experiment = client._experiment
@@ -106,16 +94,3 @@ def database(path: Path) -> StorageConfig:
     init_engine_and_session_factory(url=url, force_init=True)
     create_all_tables(get_engine())
     return StorageConfig(url=url)
-
-
-@contextmanager
-def told(match: str) -> Iterator[list[str]]:
-    """What is told of data that are left out, whatever else is warned of; all of it matches."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", InputDataWarning)
-        yield messages
-    messages += [str(entry.message) for entry in caught]
-    assert messages
-    assert all(re.search(match, message) for message in messages), messages

@@ -3,9 +3,6 @@
 import math
 
 import pytest
-
-pytest.importorskip("ax")
-
 import torch
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.search_space import SearchSpaceDigest
@@ -33,31 +30,29 @@ def made(monkeypatch):
     return acquisitions
 
 
-@pytest.mark.parametrize("has_numbers", [False, True])
-def test_pairs_are_asked_by_expected_utility_where_there_are_no_numbers(has_numbers, made):
-    client = compared(new_client(objective="utility"))
+UTILITY = "qExpectedUtilityOfBestOption"
+CHOSEN = {"acquisition": qUpperConfidenceBound, "acquisition_options": {"beta": 4.0}}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "has_numbers", "name"),
+    [({}, False, UTILITY), ({}, True, "WeightedImprovement"), (CHOSEN, False, "qUpperConfidenceBound")],
+)
+def test_pairs_are_asked_by_expected_utility_where_there_are_no_numbers(kwargs, has_numbers, name, made):
+    client = compared(new_client(objective="utility", **kwargs))
     if has_numbers:
         client.complete_trial(0, {"utility": 3.0})
     get_next_pair(client)
-    name = type(made[-1].acqf).__name__
-    assert (name == "qExpectedUtilityOfBestOption") is not has_numbers
+    assert type(made[-1].acqf).__name__ == name
     next_trial(client)
-    assert type(made[-1].acqf).__name__ != "qExpectedUtilityOfBestOption"
-
-
-def test_pairs_are_asked_by_the_acquisition_function_that_the_user_chose(made):
-    client = new_client(objective="utility", acquisition=qUpperConfidenceBound, acquisition_options={"beta": 4.0})
-    get_next_pair(compared(client))
-    assert type(made[-1].acqf) is qUpperConfidenceBound
+    assert type(made[-1].acqf).__name__ != UTILITY
 
 
 @pytest.mark.parametrize("told", ["failure", "comparisons"])
 def test_functions_of_the_best_number_are_refused_where_some_points_have_none(told):
     client = compared(new_client(objective="utility", acquisition=qLogExpectedImprovement))
     if told == "failure":
-        for index, x in enumerate([0.6, 0.8], start=3):
-            client.attach_trial({"x": x})
-            client.complete_trial(index, {"utility": x})
+        with_trials(client, [0.6, 0.8], [{"utility": 0.6}, {"utility": 0.8}])
         client.mark_trial_failed(2)
     with pytest.raises(UnsupportedError, match="qLogExpectedImprovement asks for the best number seen"):
         next_trial(client)
@@ -109,9 +104,8 @@ def compared(client):
 def with_two_objectives(constraints=None):
     """Trials close together in a corner, of which the front is a small piece; elsewhere nothing is known."""
     client = new_client(objective="-a, -b", constraints=constraints)
-    for index, x in enumerate([0.0, 0.05, 0.1]):
-        client.attach_trial({"x": x})
-        client.complete_trial(index, {"a": math.cos(3 * x), "b": x})
+    xs = [0.0, 0.05, 0.1]
+    with_trials(client, xs, ({"a": math.cos(3 * x), "b": x} for x in xs))
     return client
 
 

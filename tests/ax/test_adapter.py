@@ -1,23 +1,17 @@
 """What models are given, constraints, and what a generation depends on."""
 
 import pytest
-
-pytest.importorskip("ax")
-
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.utils.common.random import with_rng_seed
-from ax_cases import GENERATES, fitted_adapter, new_client, next_trial, numbers, observations, with_trials
+from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, observations, with_trials
 
 from botorch_skewgp.ax import attach_comparison, get_best_arm
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.observations import Numeric, Preference
 
 pytestmark = GENERATES
-
-
-# What models are given
 
 
 @pytest.mark.parametrize(
@@ -29,21 +23,17 @@ pytestmark = GENERATES
 )
 def test_a_metric_of_labels_with_a_constraint(kwargs, constraint, rows):
     client = new_client(constraints=[constraint], **kwargs)
-    with_trials(client, [0.0, 0.2, 0.8, 1.0])
-    client.complete_trial(0, {"loss": 3.0, "works": 1})
-    client.complete_trial(1, {"loss": 1.0, "works": 1})
+    with_trials(client, [0.0, 0.2, 0.8, 1.0], [{"loss": 3.0, "works": 1}, {"loss": 1.0, "works": 1}])
     client.attach_data(2, {"works": 0})  # no number
     client.mark_trial_failed(3)
-    assert numbers(client) == pytest.approx([3.0, 1.0])
+    assert datasets(client)["loss"].X.flatten().tolist() == [0.0, 0.2]
     assert observations(client)["works"]["Binary"].labels.tolist() == [1, 1, 0, 0][: 4 - ("failures" in kwargs)]
     assert [A.tolist() for A in constraint_rows(client)] == rows
 
 
 def test_numbers_are_standardised_inside_and_labels_are_not():
     client = new_client()
-    with_trials(client, [0.0, 0.2, 0.4, 0.8])
-    for index, value in enumerate([1003.0, 1001.0, 1002.0]):
-        client.complete_trial(index, {"loss": value})
+    with_trials(client, [0.0, 0.2, 0.4, 0.8], ({"loss": value} for value in (1003.0, 1001.0, 1002.0)))
     client.mark_trial_failed(3)
     adapter = fitted_adapter(client)
     losses, labels = adapter.generator.surrogate.model.models
@@ -57,10 +47,8 @@ def test_numbers_are_standardised_inside_and_labels_are_not():
 
 def test_an_extremely_bad_number_keeps_an_uncertainty():
     client = new_client()
-    with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8])
     losses = [1.0, 2.0, 3.0, 4.0, 1e12]
-    for index, value in enumerate(losses):
-        client.complete_trial(index, {"loss": (value, 0.5)})
+    with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8], ({"loss": (value, 0.5)} for value in losses))
     numeric = observations(client)["loss"]["Numeric"]
     assert (numeric.noise > 0).all()
     slope = (numeric.values[3] - numeric.values[2]) / (losses[3] - losses[2])
@@ -77,9 +65,6 @@ def test_tasks_are_refused():
         client.complete_trial(client.attach_trial({"x": 0.3 * i, "t": t}), {"loss": float(i)})
     with pytest.raises(UnsupportedError, match="Tasks are not supported"):
         fitted_adapter(client)
-
-
-# Constraints
 
 
 def constraint_rows(client):
@@ -143,15 +128,10 @@ def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constra
         call(client)
 
 
-# Fitting and generating
-
-
 def test_fitted_again_when_only_a_comparison_was_added():
     """Ax's own data are the same before and after."""
     client = new_client()
-    with_trials(client, [0.0, 0.2, 0.4])
-    for index, value in enumerate([3.0, 1.0, 2.0]):
-        client.complete_trial(index, {"loss": value})
+    with_trials(client, [0.0, 0.2, 0.4], ({"loss": value} for value in (3.0, 1.0, 2.0)))
     for kinds in ([Numeric], [Numeric, Preference]):
         next_trial(client)
         surrogate = client._generation_strategy.adapter.generator.surrogate

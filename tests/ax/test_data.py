@@ -1,11 +1,9 @@
 """From experiments to observations: validity of every trial, and datasets of several kinds."""
 
+import itertools
 import math
 
 import pytest
-
-pytest.importorskip("ax")
-
 import torch
 from ax.adapter.data_utils import DataLoaderConfig, extract_experiment_data
 from ax.api.protocols.metric import IMetric
@@ -15,7 +13,8 @@ from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import DataRequiredError
 from ax_cases import datasets, fitted_adapter, new_client, observations, with_trials
 
-from botorch_skewgp.ax import attach_comparison, get_next_pair, recorded_comparisons
+from botorch_skewgp.ax import attach_comparison, get_next_pair
+from botorch_skewgp.ax.comparisons import recorded
 from botorch_skewgp.ax.data import ObservationDataset, objective_is_known, with_every_trial
 from botorch_skewgp.observations import GradedPreference, Numeric, Preference, Tie
 
@@ -25,7 +24,7 @@ NAN = math.nan
 def columns(client, objectives=("loss",), validity="validity"):
     """The numbers of an experiment by metric and trial, as the adapter makes them, as text, where NaN equals itself."""
     found = extract_experiment_data(client._experiment, data_loader_config=DataLoaderConfig())
-    told = recorded_comparisons(client._experiment)
+    told = recorded(client._experiment)
     data = with_every_trial(client._experiment, found, objectives, validity, ("validity",), told)
     assert data.arm_data.index.equals(data.observation_data.index)
     found = data.observation_data
@@ -36,10 +35,10 @@ def columns(client, objectives=("loss",), validity="validity"):
     }
 
 
-def test_trials_that_failed_or_were_abandoned_are_not_valid():
+def test_trials_that_failed_or_were_abandoned_are_not_valid_and_reported_labels_take_precedence():
+    """A trial without a label is valid if it has a number."""
     client = new_client()
-    with_trials(client, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
-    client.complete_trial(0, {"loss": 1.0})
+    with_trials(client, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [{"loss": 1.0}])
     client.mark_trial_failed(1)
     client.mark_trial_abandoned(2)
     client.attach_data(3, {"loss": 7.0})
@@ -50,18 +49,11 @@ def test_trials_that_failed_or_were_abandoned_are_not_valid():
         "validity": str({0: 1.0, 1: 0.0, 2: 0.0, 3: 0.0}),
     }
     assert columns(client, validity=None) == {"loss": str({0: 1.0})}
-
-
-def test_reported_labels_take_precedence():
-    """A label of a failed trial is believed; a trial without a label is valid if it has a number."""
-    client = new_client()
     client.configure_tracking_metrics(["validity"])
-    with_trials(client, [0.0, 0.1, 0.2, 0.3])
-    client.complete_trial(0, {"loss": 1.0, "validity": 0.0})
-    client.complete_trial(1, {"loss": 2.0})
-    client.complete_trial(2, {"validity": 1.0})
-    client.mark_trial_failed(3)
-    assert columns(client)["validity"] == str({0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0})
+    client.attach_data(0, {"validity": 0.0})
+    client.attach_data(5, {"validity": 1.0})
+    client.complete_trial(4, {"loss": 2.0})
+    assert columns(client)["validity"] == str({0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0, 4: 1.0, 5: 1.0})
 
 
 def test_of_a_batch_the_abandoned_arms_failed_and_of_an_unanswered_pair_none():
@@ -77,8 +69,7 @@ def test_of_a_batch_the_abandoned_arms_failed_and_of_an_unanswered_pair_none():
 
 def test_a_trial_is_valid_if_any_of_several_objectives_has_a_number():
     client = new_client(objective="a, -b")
-    with_trials(client, [0.0, 0.1, 0.2])
-    client.complete_trial(0, {"a": 1.0, "b": 2.0})
+    with_trials(client, [0.0, 0.1, 0.2], [{"a": 1.0, "b": 2.0}])
     client.attach_data(1, {"b": 3.0})
     client.mark_trial_failed(2)
     assert columns(client, objectives=("a", "b")) == {
@@ -110,7 +101,7 @@ def test_an_arm_of_several_trials_is_one_point():
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 def test_an_objective_without_a_finite_number_is_named():
     client = new_client()
-    client.complete_trial(*with_trials(client, [0.3]), {"loss": math.inf})
+    with_trials(client, [0.3], [{"loss": math.inf}])
     with pytest.raises(DataRequiredError, match="No trial has a number for the objective 'loss'"):
         fitted_adapter(client)
 
@@ -118,54 +109,36 @@ def test_an_objective_without_a_finite_number_is_named():
 def test_equality_of_datasets():
     duel = Preference([[0, 2]])
 
-    def make(third=NAN, told=duel, noise=None, kinds=(Numeric, Preference), x=0.2, **kwargs):
-        options = {"feature_names": ["x"], "outcome_names": ["loss"], "group_indices": torch.tensor([0, 1, 2])} | kwargs
-        return ObservationDataset(
-            torch.tensor([[0.0], [0.1], [x]], dtype=torch.float64),
-            torch.tensor([[1.0], [2.0], [third]], dtype=torch.float64),
-            observations=[Numeric(torch.tensor([1.0, 2.0]), noise, index=[0, 1]), told],
-            kinds=kinds,
-            **options,
-        )
+    def make(Y=(1.0, 2.0, NAN), told=(duel,), **kwargs):
+        options = {"feature_names": ["x"], "outcome_names": ["loss"], "group_indices": torch.tensor([0, 1, 2])}
+        options |= {"kinds": (Numeric, Preference)} | kwargs
+        return ObservationDataset(torch.zeros(3, 1), torch.tensor([Y]).mT, observations=told, **options)
 
     assert make() == make() != "something else"
+    graded = [kind([[0, 2]], strength=[1], num_strengths=2) for kind in (Preference, GradedPreference)]
     changes = [
-        {"third": 3.0},
-        {"told": Preference([[2, 0]])},
-        {"told": Tie([[0, 2]])},
-        {"noise": 0.1},
+        {"Y": (1.0, 2.0, 3.0)},
+        *({"told": [entry]} for entry in (Preference([[2, 0]]), Tie([[0, 2]]), *graded)),
         {"kinds": (Numeric, Preference, Tie)},
         {"minimize": True},
-        {"x": 0.3},
         {"group_indices": torch.tensor([0, 1, 1])},
         {"feature_names": ["y"]},
         {"outcome_names": ["other"]},
     ]
-    for change in changes:
-        assert make(**change) != make(), change
-    much, graded = (kind([[0, 2]], strength=[1], num_strengths=2) for kind in (Preference, GradedPreference))
-    assert make(told=much) != make(told=graded)
+    sets = [make(), *(make(**change) for change in changes)]
+    assert all(one != other for one, other in itertools.combinations(sets, 2))
 
 
 @pytest.mark.parametrize("how", ["mark_trial_failed", "mark_trial_abandoned"])
-def test_numbers_of_trials_that_did_not_work_are_not_enough_to_learn_from(how):
-    client = new_client()
-    with_trials(client, [0.1, 0.5])
-    client.attach_data(0, {"loss": 1.0})
-    assert objective_is_known(client._experiment)
-    getattr(client, how)(0)
-    assert not objective_is_known(client._experiment)
-    client.complete_trial(1, {"loss": 2.0})
-    assert objective_is_known(client._experiment)
-
-
-def test_all_objectives_must_be_known_of_one_trial():
+def test_all_objectives_must_be_known_of_one_trial_that_worked(how):
     client = new_client(objective="-a, -b")
-    first, second = with_trials(client, [0.1, 0.5])
-    for index, told in ((first, {"a": 1.0}), (second, {"b": 1.0}), (second, {"a": 2.0})):
+    with_trials(client, [0.1, 0.5, 0.7])
+    for index, told in ((0, {"a": 1.0}), (1, {"b": 1.0}), (1, {"a": math.inf}), (1, {"a": 2.0})):
         assert not objective_is_known(client._experiment)
         client.attach_data(index, told)
     assert objective_is_known(client._experiment)
+    getattr(client, how)(1)
+    assert not objective_is_known(client._experiment)
 
 
 @pytest.mark.slow

@@ -1,9 +1,8 @@
 """The model that Ax builds: metrics that are minimised, and probabilities of labels."""
 
+from dataclasses import replace
+
 import pytest
-
-pytest.importorskip("ax")
-
 import torch
 from ax.adapter.registry import Generators
 from ax.generation_strategy.generator_spec import GeneratorSpec
@@ -52,17 +51,10 @@ def build(*observations, minimize=False, kinds=None):
     )
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [
-        ([NUMBERS], [Numeric(-VALUES, noise=0.2, index=[0, 1, 2, 3])]),
-        ([DUELS, Tie([[0, 5]])], [DUELS, Tie([[0, 5]])]),
-        ([NUMBERS, DUELS], [Numeric(-VALUES, noise=0.2, index=[0, 1, 2, 3]), DUELS]),
-    ],
-    ids=["numbers", "duels and a tie", "both"],
-)
-def test_minimising_is_maximising_the_negative(low, high):
-    low, high = build(*low, minimize=True).posterior(NEW), build(*high).posterior(NEW)
+@pytest.mark.parametrize("told", [[NUMBERS], [DUELS, Tie([[0, 5]])], [NUMBERS, DUELS]])
+def test_minimising_is_maximising_the_negative(told):
+    turned = [replace(entry, values=-entry.values) if entry is NUMBERS else entry for entry in told]
+    low, high = build(*told, minimize=True).posterior(NEW), build(*turned).posterior(NEW)
     torch.testing.assert_close(low.mean, -high.mean, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(low.variance, high.variance, rtol=1e-6, atol=0)
     torch.testing.assert_close(low.skewness, -high.skewness, rtol=1e-5, atol=1e-8)

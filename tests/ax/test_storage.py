@@ -13,24 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ax")
-pytest.importorskip("sqlalchemy")
-
 import torch
 from ax.api.client import Client
+from ax.storage.json_store.decoder import object_from_json
+from ax.storage.json_store.encoder import object_to_json
+from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 from ax_cases import database, new_client, next_trial, with_trials
 
-from botorch_skewgp.ax import (
-    SkewGPGenerators,
-    attach_comparison,
-    complete_pair,
-    get_next_pair,
-    recorded_comparisons,
-)
-from botorch_skewgp.ax.data import ObjectiveIsKnown
-from botorch_skewgp.ax.models import AxSkewGP
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp import ax as ours
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 
 POINTS = [0.1, 0.3, 0.55, 0.9]
 
@@ -47,17 +38,18 @@ def failures(client, fail=Client.mark_trial_failed, values=lambda x: {"loss": sq
 
 def comparisons(client):
     failures(client)
-    attach_comparison(client, 1, 3)
-    attach_comparison(client, 1, 2, tie=True)
+    ours.attach_comparison(client, 1, 3)
+    ours.attach_comparison(client, 1, 2, tie=True)
 
 
 def pairs(client):
     for k in range(5):
-        index, arms = get_next_pair(client)
+        index, arms = ours.get_next_pair(client)
         if k == 1:
             client.mark_trial_abandoned(index)
         else:
-            complete_pair(client, index, None if k == 2 else min(arms, key=lambda name: abs(arms[name]["x"] - 0.4)))
+            nearest = min(arms, key=lambda name: abs(arms[name]["x"] - 0.4))
+            ours.complete_pair(client, index, None if k == 2 else nearest)
 
 
 def labels(client):
@@ -82,10 +74,10 @@ EXPERIMENTS = {
 def following(client):
     """What an experiment holds, and what it asks for next; the last changes the experiment."""
     experiment, asked = client._experiment, []
-    told = [[*entry.items, entry.tie] for entry in recorded_comparisons(experiment)]
+    told = [[*entry.items, entry.tie] for entry in ours.recorded_comparisons(experiment)]
     held = [told, [trial.status.name for trial in experiment.trials.values()], sorted(experiment.metrics)]
     if experiment.name == "pairs":
-        asked = [list(arm.values()) for arm in get_next_pair(client)[1].values()]
+        asked = [list(arm.values()) for arm in ours.get_next_pair(client)[1].values()]
     for _ in range(0 if asked else 3):
         index, parameters = next_trial(client)
         asked.append(list(parameters.values()))
@@ -128,8 +120,7 @@ def test_another_process_goes_on_from_json_and_sqlite(tmp_path):
                 assert one == pytest.approx(other, abs=1e-6), name
 
 
-def test_the_strategy_is_the_same_after_json(tmp_path):
-    path = str(tmp_path / "experiment.json")
+def test_strategies_are_the_same_after_json():
     options = {
         "failures": "ignore",
         "validity_metric": "works",
@@ -137,19 +128,16 @@ def test_the_strategy_is_the_same_after_json(tmp_path):
         "feasibility_threshold": 0.7,
         "seed": 4,
     }
-    client = new_client(small=False, initialization_budget=7, torch_device="cpu", **options)
-    client.save_to_json_file(path)
-    strategy = Client.load_from_json_file(path)._generation_strategy
-    sobol, skewgp = strategy.nodes_by_name["Sobol"], strategy.nodes_by_name["SkewGP"]
-    assert [type(entry).__name__ for entry in sobol.transition_criteria] == ["MinTrials", "ObjectiveIsKnown"]
-    assert sobol.transition_criteria[0].threshold == 7
-    assert isinstance(sobol.transition_criteria[1], ObjectiveIsKnown)
-    (spec,) = skewgp.generator_specs
-    assert spec.generator_enum is SkewGPGenerators.SKEWGP
+    skewgp = ours.skewgp_generation_strategy(7, torch_device="cpu", **options)
+    (spec,) = skewgp.nodes_by_name["SkewGP"].generator_specs
     assert {key: spec.generator_kwargs[key] for key in options} == options
-    (config,) = spec.generator_kwargs["surrogate_spec"].model_configs
-    assert config.botorch_model_class is AxSkewGP
-    assert config.mll_class is SkewGPMarginalLogLikelihood
+    assert skewgp.nodes_by_name["Sobol"].transition_criteria[0].threshold == 7
+    transformed = ours.transformed_generation_strategy(4, model_options={"num_nodes": 16})
+    (spec,) = transformed.nodes_by_name["Transformed"].generator_specs
+    assert spec.generator_kwargs["acquisition_class"] is SkewGPAcquisition
+    for strategy in (skewgp, transformed):
+        stored = json.dumps(object_to_json(strategy, encoder_registry=CORE_ENCODER_REGISTRY))
+        assert object_from_json(json.loads(stored)) == strategy
 
 
 if __name__ == "__main__":

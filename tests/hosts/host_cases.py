@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-
-import pytest
-
-pytest.importorskip("ax")
-pytest.importorskip("optuna")
 
 import optuna
 from ax.api.client import Client
@@ -27,6 +23,7 @@ from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
 
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 SPACE = {"x": FloatDistribution(0, 1)}
 
 
@@ -56,16 +53,33 @@ def of_numbers(observations, xs, sign=1.0, inverse=lambda values: values):
     return numbers, bounds
 
 
-class InOptuna:
+class Host:
+    """Calls by the same name in both hosts, about a study or an experiment."""
+
+    def __getattr__(self, name):
+        if name not in self.calls:
+            raise AttributeError(name)
+        return functools.partial(self.calls[name], self.subject)
+
+
+class InOptuna(Host):
     """A study."""
 
     error = InputDataError
     questions = (2, 3)  # the cheaper, and the dearer
+    calls = {
+        "bound": ours_in_optuna.report_censored,
+        "prefer": ours_in_optuna.report_comparison,
+        "choose": ours_in_optuna.report_choice,
+        "withdraw": ours_in_optuna.withdraw_comparison,
+        "withdraw_bound": ours_in_optuna.withdraw_reports,
+        "clean": ours_in_optuna.withdraw_unreadable,
+    }
 
     def __init__(self, seed=0, startup=1, sign=-1, num_objectives=1, limit=None, **kwargs):
         sampler = ours_in_optuna.SkewGPSampler(seed=seed, num_startup_trials=startup, **kwargs)
         directions = ["maximize" if sign > 0 else "minimize"] * num_objectives
-        self.study = optuna.create_study(directions=directions, sampler=sampler)
+        self.subject = self.study = optuna.create_study(directions=directions, sampler=sampler)
         self.sign, self.limit = sign, limit
 
     def attach(self, *xs):
@@ -85,21 +99,6 @@ class InOptuna:
     def unusable(self, trial, value):
         self.number(trial, value)
         ours_in_optuna.report_unusable(self.study, trial)
-
-    def bound(self, trial, lower=None, upper=None):
-        ours_in_optuna.report_censored(self.study, trial, lower, upper)
-
-    def prefer(self, better, worse, tie=False, judge=None):
-        ours_in_optuna.report_comparison(self.study, better, worse, tie, judge)
-
-    def choose(self, best, others, or_none=False, judge=None):
-        ours_in_optuna.report_choice(self.study, best, others, judge, or_none)
-
-    def withdraw(self, first, second):
-        ours_in_optuna.withdraw_comparison(self.study, first, second)
-
-    def withdraw_bound(self, trial):
-        ours_in_optuna.withdraw_reports(self.study, trial)
 
     def junk(self, *entries):
         for number, entry in enumerate(entries):
@@ -126,9 +125,6 @@ class InOptuna:
         assert set(data.valid.nan_to_num(nan=0.5).tolist()) <= {0.0, 0.5, 1.0}
         return found.judgements, found.bounds, found.numbers, found.unusable
 
-    def clean(self):
-        ours_in_optuna.withdraw_unreadable(self.study)
-
     def stored(self):
         return repr((self.study.user_attrs, [(trial.state, trial.values) for trial in self.study.trials]))
 
@@ -139,10 +135,11 @@ class InOptuna:
         valid = {
             x: value for x, value in zip(data.X[:, 0].tolist(), data.valid.tolist(), strict=True) if value == value
         }
-        return by_points(*told), *of_numbers(*told, self.sign), valid if 0.0 in valid.values() else {}
+        numbers = of_numbers(*told, self.sign, data.power_transform.inverse_transform)
+        return by_points(*told), *numbers, valid if 0.0 in valid.values() else {}
 
     def scaled(self):
-        known = read_study(self.study, SearchSpace(SPACE)).power_transformed().observed()
+        known = read_study(self.study, SearchSpace(SPACE)).observed()
         return of_numbers(known.observations, known.X.squeeze(-1).tolist(), self.sign)
 
     def next(self):
@@ -156,14 +153,25 @@ class InOptuna:
         return len(asked.trials) + asked.num_new, asked.value, asked.cost
 
 
-class InAx:
+class InAx(Host):
     """An experiment behind a client."""
 
     error = UserInputError
     questions = ("comparison", "number")
+    calls = {
+        "bound": lambda client, trial, *args, **named: ours_in_ax.attach_censored(
+            client, trial, "loss", *args, **named
+        ),
+        "prefer": ours_in_ax.attach_comparison,
+        "choose": ours_in_ax.attach_choice,
+        "withdraw": ours_in_ax.withdraw_comparison,
+        "withdraw_bound": lambda client, trial: ours_in_ax.withdraw_censored(client, trial, "loss"),
+        "clean": ours_in_ax.withdraw_unreadable,
+    }
 
     def __init__(self, seed=0, startup=1, sign=-1, num_objectives=1, limit=None, **kwargs):
-        self.client, self.sign, self.limit = Client(), sign, limit
+        self.subject = self.client = Client()
+        self.sign, self.limit = sign, limit
         self.client.configure_experiment([RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))])
         self.names = ["loss", "other"][:num_objectives]
         self.client.configure_optimization(
@@ -193,21 +201,6 @@ class InAx:
         self.client.configure_tracking_metrics(["validity"])
         self.client.complete_trial(trial, {"loss": value, "validity": 0})
 
-    def bound(self, trial, lower=None, upper=None):
-        ours_in_ax.attach_censored(self.client, trial, "loss", lower, upper)
-
-    def prefer(self, better, worse, tie=False, judge=None):
-        ours_in_ax.attach_comparison(self.client, better, worse, tie, judge)
-
-    def choose(self, best, others, or_none=False, judge=None):
-        ours_in_ax.attach_choice(self.client, best, others, judge, or_none)
-
-    def withdraw(self, first, second):
-        ours_in_ax.withdraw_comparison(self.client, first, second)
-
-    def withdraw_bound(self, trial):
-        ours_in_ax.withdraw_censored(self.client, trial, "loss")
-
     def junk(self, *entries, key="skewgp_comparisons"):
         properties = self.experiment._properties
         properties[key] = [*properties.get(key, []), *entries]
@@ -217,10 +210,7 @@ class InAx:
 
     def entries(self):
         """What is read of all entries."""
-        return comparisons.recorded_comparisons(self.experiment), comparisons.recorded_bounds(self.experiment)
-
-    def clean(self):
-        ours_in_ax.withdraw_unreadable(self.client)
+        return comparisons.recorded(self.experiment)[:2]
 
     def stored(self):
         trials = [trial.status for trial in self.experiment.trials.values()]
@@ -251,6 +241,8 @@ class InAx:
 
     def ask(self, costs):
         asked = ours_in_ax.get_next_question(self.client, costs)
+        arms = self.experiment.trials[asked.trial_index].arms
+        assert [*asked.arms] == [arm.name for arm in arms][: 1 if asked.ask == "number" else 2]
         return asked.ask, asked.value, asked.cost
 
 

@@ -3,10 +3,6 @@
 import re
 
 import pytest
-
-pytest.importorskip("ax")
-pytest.importorskip("optuna")
-
 from host_cases import HOSTS, told
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

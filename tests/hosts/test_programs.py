@@ -2,17 +2,12 @@
 
 import importlib.util
 import runpy
-import socket
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from programs import run_program
-
-pytest.importorskip("ax")
-pytest.importorskip("optuna_dashboard")
 
 import botorch_skewgp.optuna
 
@@ -36,19 +31,6 @@ def test_runs(path):
     ended = run_program(path)
     assert ended.code == 0, ended.stderr[-3000:]
     assert ended.stdout
-
-
-@pytest.mark.slow
-def test_a_picture_is_tuned_further_after_a_restart(tmp_path):
-    for _ in range(2):
-        with socket.socket() as free:
-            free.bind(("localhost", 0))
-            arguments = [str(tmp_path), str(free.getsockname()[1])]
-        program = [sys.executable, str(ROOT / "tutorials" / "optuna" / "tune_a_picture.py"), *arguments]
-        with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            line = process.stdout.readline()
-            process.kill()
-            assert line.startswith("judge on"), process.stderr.read()[-2000:]
 
 
 def hub_module():

@@ -7,11 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("ax")
-pytest.importorskip("optuna")
-
+from botorch.acquisition.multi_objective import logei
 from host_cases import ERRORS, HOSTS, told
+from torch.utils import cpp_extension
 
 from botorch_skewgp.hosts.records import _warn_once
 
@@ -20,6 +18,23 @@ pytestmark = [
     pytest.mark.parametrize("make", HOSTS.values(), ids=list(HOSTS)),
 ]
 FAILS, WORKS = 0.0, 1.0
+
+
+@pytest.fixture
+def few_points(monkeypatch):
+    """Questions about a small part of the search space."""
+    for host in ("ax", "optuna"):
+        monkeypatch.setattr(f"botorch_skewgp.{host}.decisions.NUM_SPREAD", 16)
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """The kernels that torch is asked to compile, none of which is."""
+    asked = []
+    monkeypatch.setattr(logei, "_load_attempted", False)
+    monkeypatch.setattr(cpp_extension, "load", lambda name, **kwargs: asked.append(name))
+    yield asked
+    assert logei._load_attempted is False
 
 
 def of(host, *values, xs=None):
@@ -178,7 +193,10 @@ MISTAKES = [
     (lambda host: host.bound(1, 2.0, 2.0), "finite bounds, lower below upper; got lower=2.0, upper=2.0"),
     (lambda host: host.withdraw_bound(1), "there is nothing to take back"),
     (lambda host: host.ask({}), "costs must be a price for each of"),
-    *((lambda host, costs=costs: host.ask(costs), "costs must be a price") for costs in (3.0, {"duel": 1.0}, {1: 1.0})),
+    *(
+        (lambda host, costs=costs: host.ask(costs), "costs must be a price for each of")
+        for costs in (3.0, [1.0], {"duel": 1.0}, {1: 1.0}, {2.0: 1.0}, {True: 1.0}, {"2": 1.0})
+    ),
     *(
         (lambda host, price=price: host.ask({host.questions[0]: price}), "The price of .* must be a .*finite number")
         for price in (0.0, -1.0, math.nan, math.inf, "cheap", None, True)
@@ -217,6 +235,9 @@ def test_judgements_of_several_objectives_are_refused(make):
     for trial in (0, 1):
         host.number(trial, 1.0, 2.0)
     assert any("need a single objective" in message for message in told(host.next))
+    host.clean()
+    _warn_once.cache_clear()
+    assert told(host.next) == []
 
 
 @pytest.mark.parametrize(
@@ -271,7 +292,7 @@ def test_entries_that_cannot_be_read_are_told_once_and_can_be_taken_back(make):
 # What comes next
 
 
-def test_running_trials_are_kept_away_from_and_seeds_repeat(make):
+def test_running_trials_are_kept_away_from_and_seeds_repeat(make, few_points):
     """Global random states are neither used nor changed."""
     found = []
     for state, seed in enumerate((0, 0, 1)):
@@ -280,7 +301,7 @@ def test_running_trials_are_kept_away_from_and_seeds_repeat(make):
         np.random.seed(state)  # noqa: NPY002
         random.seed(state)
         before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
-        found.append((host.next(), host.next()))
+        found.append((host.next(), host.next(), host.ask({host.questions[0]: 1.0})))
         assert torch.equal(torch.get_rng_state(), before[0])
         assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]  # noqa: NPY002
     assert found[0] == found[1]
@@ -312,11 +333,12 @@ def test_constraints_are_met(make):
     assert host.best() == 0.4
 
 
-def test_no_trial_meets_the_constraint(make):
+def test_no_trial_meets_the_constraint(make, few_points):
     host = valley(make(limit=0.2), 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, best=0.7)
     with pytest.raises(host.error, match=r"No (trial|arm) is best"):
         host.best()
     assert host.next() < 0.5
+    assert host.ask({host.questions[0]: 1.0})[1] >= 0
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

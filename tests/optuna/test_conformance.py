@@ -3,9 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-
-pytest.importorskip("optuna")
-
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, MultiObjectiveSamplerTestCase, RelativeSamplerTestCase
 

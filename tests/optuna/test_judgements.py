@@ -2,51 +2,36 @@
 
 import math
 
-import pytest
-
-pytest.importorskip("optuna")
-
 import numpy as np
 import optuna
+import pytest
+import study_cases
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.trial import TrialState
-from optuna_dashboard import preferential
 from study_cases import ask, read, told
 
-from botorch_skewgp.optuna import (
-    SkewGPSampler,
-    get_best_trial,
-    get_next_question,
-    report_censored,
-    report_choice,
-    report_comparison,
-    report_number,
-    report_unusable,
-    withdraw_comparison,
-    withdraw_reports,
-    withdraw_unreadable,
-)
+from botorch_skewgp import optuna as ours
 from botorch_skewgp.optuna.internals import set_study_system_attr, study_of, system_attrs_of
 from botorch_skewgp.optuna.judgements import read_records
 
-
-def running(kind, num_trials=3):
-    """Trials that run."""
-    is_page = kind == "preferential"
-    study = preferential.create_study(n_generate=3, sampler=SkewGPSampler(seed=0)) if is_page else optuna.create_study()
-    for number in range(num_trials):
-        ask(study, number / 10)
-    return study
+XS = (0.0, 0.1, 0.2)
 
 
 @pytest.fixture(params=["preferential", "plain"])
 def study(request):
-    return running(request.param)
+    return study_cases.page(XS, 3) if request.param == "preferential" else plain()
+
+
+def plain():
+    study = optuna.create_study()
+    for x in XS:
+        ask(study, x)
+    return study
 
 
 @pytest.fixture
 def page():
-    return running("preferential", num_trials=4)
+    return study_cases.page([*XS, 0.3], 3)
 
 
 def everything(study):
@@ -55,7 +40,7 @@ def everything(study):
 
 
 def test_the_dashboard_sees_comparisons_of_its_studies(study):
-    report_comparison(study, *np.array([2, 0]))
+    ours.report_comparison(study, *np.array([2, 0]))
     assert told(read(study)) == {"Preference": [(2, 0)]}
     if hasattr(study, "get_preferences"):
         assert [(better.number, worse.number) for better, worse in study.get_preferences()] == [(2, 0)]
@@ -65,27 +50,27 @@ def test_the_dashboard_sees_comparisons_of_its_studies(study):
 
 
 CALLS = [
-    lambda study: report_comparison(study, 1, 0),
-    lambda study: report_unusable(study, 1),
-    lambda study: report_number(study, 1, 0.5, "maximize"),
-    lambda study: report_censored(study, 1, 0.5, direction="maximize"),
-    lambda study: withdraw_comparison(study, 1, 0),
-    lambda study: withdraw_reports(study, 1),
-    withdraw_unreadable,
-    get_next_question,
-    get_best_trial,
+    lambda study: ours.report_comparison(study, 1, 0),
+    lambda study: ours.report_unusable(study, 1),
+    lambda study: ours.report_number(study, 1, 0.5, "maximize"),
+    lambda study: ours.report_censored(study, 1, 0.5, direction="maximize"),
+    lambda study: ours.withdraw_comparison(study, 1, 0),
+    lambda study: ours.withdraw_reports(study, 1),
+    ours.withdraw_unreadable,
+    ours.get_next_question,
+    ours.get_best_trial,
 ]
 MISTAKES = [
-    (lambda study: report_comparison(study, None, 1), "None is neither a trial nor the number of one"),
-    (lambda study: withdraw_comparison(study, None, 0), "None is neither a trial"),
-    (lambda study: withdraw_reports(study, False), "False is neither a trial"),
-    (lambda study: withdraw_reports(study, 1), "Nothing was reported of trial 1"),
-    (lambda study: report_unusable(study, 9), "no trial 9"),
-    (lambda study: report_number(study, 9, 1.0, "maximize"), "no trial 9"),
-    (lambda study: report_number(study, 1, 1.0, "up"), "'maximize' or 'minimize'; got 'up'"),
-    (lambda study: report_censored(study, 1, 1.0, direction="up"), "'maximize' or 'minimize'; got 'up'"),
+    (lambda study: ours.report_comparison(study, None, 1), "None is neither a trial nor the number of one"),
+    (lambda study: ours.withdraw_comparison(study, None, 0), "None is neither a trial"),
+    (lambda study: ours.withdraw_reports(study, False), "False is neither a trial"),
+    (lambda study: ours.withdraw_reports(study, 1), "Nothing was reported of trial 1"),
+    (lambda study: ours.report_unusable(study, 9), "no trial 9"),
+    (lambda study: ours.report_number(study, 9, 1.0, "maximize"), "no trial 9"),
+    (lambda study: ours.report_number(study, 1, 1.0, "up"), "'maximize' or 'minimize'; got 'up'"),
+    (lambda study: ours.report_censored(study, 1, 1.0, direction="up"), "'maximize' or 'minimize'; got 'up'"),
     *(
-        (lambda study, value=value: report_number(study, 1, value, "maximize"), "number of trial 1 must be a finite")
+        (lambda study, value=value: ours.report_number(study, 1, value, "maximize"), "of trial 1 must be a finite")
         for value in (math.nan, 10**400, "0.5")
     ),
     *(
@@ -104,35 +89,31 @@ def test_mistakes_are_refused_and_change_nothing(study, report, message):
     assert everything(study) == before
 
 
-@pytest.mark.parametrize("call", [CALLS[2], CALLS[3]])
-def test_of_several_objectives_there_is_no_number_beside(call):
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    study.tell(study.ask(), (1.0, 1.0))
-    with pytest.raises(UnsupportedError, match=r"single objective.*has several: minimize, maximize"):
-        call(study)
-
-
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_the_direction_is_that_of_the_study(direction):
     study, sign = optuna.create_study(direction=direction), 1 if direction == "maximize" else -1
     study.tell(ask(study, 0.5), 0.5)
     for given in (None, direction):
-        report_number(study, 0, 3.0, direction=given)
-        report_censored(study, 0, 1.0, 4.0, direction=given)
+        ours.report_number(study, 0, 3.0, direction=given)
+        ours.report_censored(study, 0, 1.0, 4.0, direction=given)
         records = read_records(study)
         assert (records.numbers, records.bounds) == ({0: 3.0 * sign}, {0: tuple(sorted((sign * 1.0, sign * 4.0)))})
-    for report in (report_number, report_censored):
+    for report in (ours.report_number, ours.report_censored):
         with pytest.raises(InputDataError, match="A preferential study has no direction; give direction="):
-            report(running("preferential"), 0, 3.0)
+            report(study_cases.page(XS), 0, 3.0)
 
 
-@pytest.mark.parametrize("state", [TrialState.FAIL, TrialState.PRUNED])
-def test_trials_that_failed_have_no_number(state):
-    study = running("plain")
-    study.tell(0, state=state)
-    with pytest.raises(InputDataError, match=f"Trial 0 is {state.name}: it gave no number"):
-        report_number(study, 0, 1.0, "maximize")
-    assert study.user_attrs == {}
+def test_trials_that_failed_and_those_with_several_objectives_have_no_number():
+    study, several = plain(), optuna.create_study(directions=["minimize", "maximize"])
+    for number, state in enumerate((TrialState.FAIL, TrialState.PRUNED)):
+        study.tell(number, state=state)
+        with pytest.raises(InputDataError, match=f"Trial {number} is {state.name}: it gave no number"):
+            ours.report_number(study, number, 1.0, "maximize")
+    several.tell(several.ask(), (1.0, 1.0))
+    for call in CALLS[2:4]:
+        with pytest.raises(UnsupportedError, match=r"single objective.*has several: minimize, maximize"):
+            call(several)
+    assert study.user_attrs == several.user_attrs == {}
 
 
 def test_others_may_write_numbers_and_what_is_unusable(study):
@@ -141,7 +122,7 @@ def test_others_may_write_numbers_and_what_is_unusable(study):
     for key, value in junk.items():
         inner.set_user_attr(f"skewgp:{key}", value)
     assert len(read_records(inner).unreadable) == 5
-    withdraw_unreadable(study)
+    ours.withdraw_unreadable(study)
     assert read_records(inner).unreadable == []
     for is_unusable in (False, True):
         inner.set_user_attr("skewgp:unusable:1", is_unusable)
@@ -149,23 +130,23 @@ def test_others_may_write_numbers_and_what_is_unusable(study):
 
 
 def test_the_best_of_three_is_one_observation(study):
-    report_choice(study, 2, [study.trials[0], 1])
+    ours.report_choice(study, 2, [study.trials[0], 1])
     assert told(read(study)) == {"Choice": [(2, 0, 1)]}
     if hasattr(study, "preferences"):
         assert [(better.number, worse.number) for better, worse in study.preferences] == [(2, 0), (2, 1)]
         assert read(study).shown.tolist() == [False, False, True]
         assert study.should_generate()
-    withdraw_comparison(study, 0, 2)
+    ours.withdraw_comparison(study, 0, 2)
     assert told(read(study)) == {"Preference": [(2, 1)]}
-    withdraw_comparison(study, 2, 1)
+    ours.withdraw_comparison(study, 2, 1)
     assert read(study).observed() is None
     with pytest.raises(InputDataError, match="Trials 2 and 1 were not compared"):
-        withdraw_comparison(study, 2, 1)
+        ours.withdraw_comparison(study, 2, 1)
 
 
 def test_the_worst_of_three_on_the_page_is_one_observation(page):
     page.report_preference([page.trials[0], page.trials[2]], page.trials[1])  # what the page stores
-    report_comparison(page, 0, 2)
+    ours.report_comparison(page, 0, 2)
     _, worst = read(page).observed().observations
     assert worst.items[0, -1] == 1
     assert sorted(worst.duels.tolist()) == [[0, 1], [2, 1]]
@@ -175,13 +156,6 @@ def test_the_worst_of_three_on_the_page_is_one_observation(page):
 def test_pairs_of_one_report_without_a_common_trial_are_comparisons(page):
     page.report_preference([page.trials[0], page.trials[1]], [page.trials[2], page.trials[3]])
     assert told(read(page)) == {"Preference": [(0, 2), (0, 3), (1, 2), (1, 3)]}
-
-
-def test_a_comparison_of_an_unknown_trial_can_be_taken_back(page):
-    """The dashboard stores them, and cannot read its study then."""
-    set_study_system_attr(page._study, "preference:valuesabc", [[0, 9]])
-    withdraw_comparison(page, 0, 9)
-    assert page.get_preferences() == []
 
 
 @pytest.mark.parametrize(
@@ -199,15 +173,15 @@ def test_ties_other_judges_and_pairs_told_twice_make_no_choice(page, odd, expect
 
 
 def test_all_of_these_are_bad_on_the_page(page):
-    report_choice(page, None, [0, 1])
-    report_choice(page, page.trials[2], [3], or_none=True)
-    report_choice(page, 3, [], or_none=True, judge="ann")
+    ours.report_choice(page, None, [0, 1])
+    ours.report_choice(page, page.trials[2], [3], or_none=True)
+    ours.report_choice(page, 3, [], or_none=True, judge="ann")
     assert all(trial.state == TrialState.RUNNING for trial in page.trials)
     assert sorted(told(read(page))["ChoiceOrNone"]) == [(0, 1), (2, 3), (3,)]
     assert read(page).shown.tolist() == [False, False, True, False]
     assert page.should_generate()
-    withdraw_comparison(page, 2, 3)
-    withdraw_reports(page, 0)
+    ours.withdraw_comparison(page, 2, 3)
+    ours.withdraw_reports(page, 0)
     assert sorted(told(read(page))["ChoiceOrNone"]) == [(1,), (2,), (3,)]
     with pytest.raises(InputDataError, match="Trials 0 and 1 were not compared"):
-        withdraw_comparison(page, 0, 1)
+        ours.withdraw_comparison(page, 0, 1)

@@ -1,5 +1,6 @@
 """Three workers on one study in a database, one of them killed; and a database that goes away."""
 
+import functools
 import itertools
 import json
 import os
@@ -13,11 +14,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("optuna")
-
 import optuna
+import pytest
 from optuna.trial import TrialState
 from sqlalchemy import NullPool, text
 
@@ -40,59 +38,39 @@ worker["work"](sys.argv[1], hang)
 """
 
 
-def binaries():
-    """The folder of the newest server's programs; Debian keeps it off the path. `None` without one."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    if found:
-        return found[-1].parent
-    program = shutil.which("initdb")
-    return None if program is None else Path(program).resolve().parent
-
-
-class Server:
-    """A running server, which can be stopped and started again."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.url = f"postgresql+psycopg://skewgp@/postgres?host={folder}"
-
-    def control(self, *arguments):
-        """Call one of the server's programs, as another user if the test runs as root, which the server refuses."""
-        command = [str(binaries() / arguments[0]), *arguments[1:], "-D", str(self.folder / "data")]
-        if os.geteuid() == 0:
-            command = ["runuser", "-u", owner(), "--", *command]
-        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-    def start(self):
-        options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
-        self.control("pg_ctl", "start", "-w", "-o", options, "-l", str(self.folder / "log"))
-
-    def stop(self):
-        """At once, as a machine that loses its power."""
-        self.control("pg_ctl", "stop", "-m", "immediate")
-
-
-def owner():
-    """A user who is not root."""
-    return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else "nobody"
+# the programs of the newest server, which Debian keeps off the path
+PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]), default=None)
+PROGRAMS = PROGRAMS or shutil.which("initdb")
 
 
 @contextmanager
 def running_server():
-    """A server that is gone afterwards. Sockets have short names, and root's temporary folders are closed to others."""
-    with tempfile.TemporaryDirectory(prefix="skewgp", ignore_cleanup_errors=True) as name:
+    """The address of a server, and calls that start it and stop it at once, as if it lost its power.
+
+    Sockets have short names. The server refuses root, whose temporary folders are closed to others.
+    """
+    owner = "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else "nobody"
+    with tempfile.TemporaryDirectory(prefix="skewgp", ignore_cleanup_errors=True) as folder:
         if os.geteuid() == 0:
-            shutil.chown(name, owner())
-        one = Server(Path(name))
-        one.control("initdb", "-A", "trust", "-U", "skewgp", "--no-sync")
-        one.start()
+            shutil.chown(folder, owner)
+
+        def control(program, *arguments):
+            command = [str(Path(PROGRAMS).resolve().parent / program), *arguments, "-D", f"{folder}/data"]
+            command = ["runuser", "-u", owner, "--", *command] if os.geteuid() == 0 else command
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        begin = functools.partial(control, "pg_ctl", "start", "-w", "-o", options, "-l", f"{folder}/log")
+        stop = functools.partial(control, "pg_ctl", "stop", "-m", "immediate")
+        control("initdb", "-A", "trust", "-U", "skewgp", "--no-sync")
+        begin()
         try:
-            yield one
+            yield f"postgresql+psycopg://skewgp@/postgres?host={folder}", begin, stop
         finally:
-            one.stop()
+            stop()
 
 
-needs_postgres = pytest.mark.skipif(binaries() is None, reason="needs Debian's postgresql")
+needs_postgres = pytest.mark.skipif(PROGRAMS is None, reason="needs Debian's postgresql")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
@@ -101,8 +79,8 @@ def url(request, tmp_path):
         yield f"sqlite:///{tmp_path}/study.db"
     else:
         pytest.importorskip("psycopg")
-        with running_server() as server:
-            yield server.url
+        with running_server() as (address, _, _):
+            yield address
 
 
 def start(url, *program):
@@ -174,17 +152,17 @@ def test_a_worker_is_killed(url):
 def test_a_database_goes_away():
     """The error is the storage's; what was stored is there when it is back, and the study goes on."""
     pytest.importorskip("psycopg")
-    with running_server() as server:
-        study = optuna.create_study(storage=storage_at(server.url), sampler=SkewGPSampler(seed=0, num_startup_trials=3))
+    with running_server() as (address, begin, stop):
+        study = optuna.create_study(storage=storage_at(address), sampler=SkewGPSampler(seed=0, num_startup_trials=3))
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
         trial = study.ask()
-        server.stop()
+        stop()
         try:
             with pytest.raises(optuna.exceptions.StorageInternalError) as error:
                 trial.suggest_float("x", 0, 1)
             assert "connection" in str(error.value.__cause__)
         finally:
-            server.start()
+            begin()
         assert 0 <= trial.suggest_float("x", 0, 1) <= 1
         study.tell(trial, 0.5)
         assert [entry.state for entry in study.trials] == [TrialState.COMPLETE] * 5

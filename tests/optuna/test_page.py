@@ -7,12 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-pytest.importorskip("optuna_dashboard")
 pytest.importorskip("playwright", reason="the page is judged on through playwright")
 import optuna
 from matplotlib.image import imread
@@ -25,26 +26,28 @@ LIKED = {"exposure": 2.2, "warmth": -0.2, "haze": 0.1}
 NUM_JUDGEMENTS = 10
 WAIT = 120_000  # milliseconds, at most
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
-]
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def tutorial(tmp_path):
-    """The running tutorial: its folder, and the address of the page."""
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """The running tutorial: the address of the page."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    with (tmp_path / "log").open("w") as log:
-        arguments = [sys.executable, str(TUTORIAL), str(tmp_path), str(port)]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, text=True) as process:
-            assert process.stdout.readline().startswith("judge on"), (tmp_path / "log").read_text()[-2000:]
-            try:
-                yield tmp_path, f"http://localhost:{port}/dashboard/studies/1"
-            finally:
-                process.kill()
+    arguments = [sys.executable, str(TUTORIAL), str(folder), str(port)]
+    with (folder / "log").open("w") as log, subprocess.Popen(arguments, stdout=-1, stderr=log, text=True) as process:
+        try:
+            assert process.stdout.readline().startswith("judge on"), (folder / "log").read_text()[-2000:]
+            yield f"http://localhost:{port}/dashboard/studies/1"
+        finally:
+            process.kill()
+
+
+def test_a_picture_is_tuned_further_after_a_restart(tmp_path):
+    for _ in range(2):
+        with running(tmp_path) as address:
+            assert address
 
 
 def dislike(image: np.ndarray) -> float:
@@ -67,10 +70,10 @@ def judge(page: Page) -> None:
     expect(page.get_by_role("heading", name=re.compile(rf"^{worse}\b"))).to_have_count(0, timeout=WAIT)
 
 
-def test_ten_judgements_on_the_page_make_the_picture_better(tutorial, monkeypatch):
-    folder, address = tutorial
-    monkeypatch.setattr(sys, "argv", [str(TUTORIAL), str(folder)])
-    with sync_playwright() as playwright:
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium")
+def test_ten_judgements_on_the_page_make_the_picture_better(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(TUTORIAL), str(tmp_path)])
+    with running(tmp_path) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(address)
@@ -78,7 +81,7 @@ def test_ten_judgements_on_the_page_make_the_picture_better(tutorial, monkeypatc
             judge(page)
         browser.close()
     sampler = optuna.samplers.RandomSampler()
-    study = load_study(study_name="hills", storage=f"sqlite:///{folder}/study.db", sampler=sampler)
+    study = load_study(study_name="hills", storage=f"sqlite:///{tmp_path}/study.db", sampler=sampler)
     assert len(study.preferences) == NUM_JUDGEMENTS
     seen = study.trials[: NUM_JUDGEMENTS + 1]  # the one after the last judgement may still be sampled
     chosen = [any(key.startswith("skewgp:relative") for key in trial.system_attrs) for trial in seen]

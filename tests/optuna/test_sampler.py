@@ -5,47 +5,25 @@ import math
 import pickle
 import warnings
 
+import optuna
 import pytest
 import torch
-
-pytest.importorskip("optuna")
-
-import optuna
 from botorch.exceptions.errors import InputDataError
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
-from optuna_dashboard import preferential
-from study_cases import DISTRIBUTIONS, SPACE, ask, read
+from study_cases import DISTRIBUTIONS, SPACE, ask, page, read, sampler, with_trials
 from torch.nn.utils import parameters_to_vector
 
 from botorch_skewgp.observations import Validity
-from botorch_skewgp.optuna import SkewGPSampler, report_comparison, study_model
-from botorch_skewgp.optuna.internals import set_trial_system_attr
+from botorch_skewgp.optuna import report_comparison, study_model
+from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import FITS, RELATIVE_PARAMS, _fits
 from botorch_skewgp.optuna.study_model import Fits, StudyModel, covar_module
 
 
-def sampler(**kwargs):
-    return SkewGPSampler(**{"seed": 0, "num_startup_trials": 3} | kwargs)
-
-
-def with_trials(xs, value=lambda x: (x - 0.6) ** 2, study=None, **kwargs):
-    """A study of one parameter in which these values were tried; `None` for a value that fails."""
-    study = optuna.create_study(sampler=sampler(**kwargs)) if study is None else study
-    for x in xs:
-        result = value(x)
-        study.tell(ask(study, x), result, state=TrialState.FAIL if result is None else None)
-    return study
-
-
 def next_x(study):
     return study.ask().suggest_float("x", 0, 1)
-
-
-def test_failures_alone_say_where_not_to_go():
-    study = with_trials([0.0, 0.1, 0.2], lambda x: None)
-    assert next_x(study) > 0.5
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -70,9 +48,9 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
     assert pending == [[], [] if ends else [pytest.approx(alone)]]
 
 
-def compared(xs, n_generate=2, **kwargs):
+def compared(xs, n_generate=2):
     """A preferential study in which large values win."""
-    study = preferential.create_study(n_generate=n_generate, sampler=sampler(**kwargs))
+    study = page([], n_generate)
     for x in xs:
         ask(study, x)
         losers = {worse.number for _, worse in study.get_preferences()}
@@ -165,7 +143,8 @@ def test_a_batch_takes_one_fit_and_the_points_that_fresh_samplers_choose(num_fit
     batch = [next_x(kept) for _ in range(2)]
     assert len(num_fits) == num_functions
     for x in batch:
-        fresh = copy.deepcopy(fresh)  # without what its sampler has fitted
+        of_fresh = study_of(fresh)
+        of_fresh.sampler = pickle.loads(pickle.dumps(of_fresh.sampler))  # without what it has fitted
         assert next_x(fresh) == x
     assert len(num_fits) == 2 * num_functions  # the second finds what the first has stored
 
@@ -237,18 +216,6 @@ def test_a_fit_of_another_model_is_left_out():
     assert next_x(study) == next_x(again)
 
 
-def test_pickles_of_a_sampler_have_no_models_and_find_the_stored_hyperparameters(num_fits):
-    study = _with_failures()
-    next_x(study)
-    other = copy.deepcopy(study)
-    del num_fits[:]
-    x = next_x(study)
-    other.sampler = pickle.loads(pickle.dumps(study.sampler))
-    assert other.sampler._fits is not study.sampler._fits
-    assert next_x(other) == x
-    assert num_fits == []
-
-
 def test_threads_of_one_sampler():
     study = _with_failures()
     study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.6) ** 2, n_trials=2, n_jobs=2)
@@ -262,11 +229,8 @@ def test_another_independent_sampler():
     study = optuna.create_study(sampler=sampler(independent_sampler=random))
     other = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=5))
     assert next_x(study) == next_x(other)
-
-
-def test_the_class_of_a_sampler_is_no_independent_sampler():
     with pytest.raises(InputDataError, match="independent_sampler must be a sampler of Optuna"):
-        SkewGPSampler(independent_sampler=optuna.samplers.RandomSampler)
+        sampler(independent_sampler=optuna.samplers.RandomSampler)
 
 
 @pytest.mark.parametrize("observations", [[], [Validity(torch.tensor([True, False]))]])

@@ -4,9 +4,6 @@ import math
 
 import pytest
 import torch
-
-pytest.importorskip("optuna")
-
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from botorch_skewgp.optuna.search_space import SearchSpace
@@ -56,12 +53,13 @@ def test_coordinates_are_of_equal_cells(space):
 
 
 def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(space):
-    names = list(DISTRIBUTIONS)
-    num_values = {names[i]: len(values) for i, values in space.discrete_dims.items()}
-    assert num_values == {"stepped": 11, "int": 4, "even": 5, "log_int": 64}
-    assert {names[i]: values for i, values in space.cat_dims.items()} == {"category": [0.0, 1.0, 2.0]}
-    for i, values in (space.discrete_dims | space.cat_dims).items():
-        assert (values[0], values[-1]) == tuple(space.domain.bounds[:, i].tolist())
+    names, factors = list(DISTRIBUTIONS), space.domain.factors
+    num_values = {names[factor.columns[0]]: len(factor.values) for factor in factors}
+    assert num_values == {"stepped": 11, "int": 4, "even": 5, "log_int": 64, "category": 3}
+    assert [names[factor.columns[0]] for factor in factors if factor.is_category] == ["category"]
+    assert factors[-1].values.flatten().tolist() == [0.0, 1.0, 2.0]
+    for factor in factors:
+        assert torch.equal(factor.values[[0, -1], 0], space.domain.bounds[:, factor.columns[0]])
     assert space.domain.num_points is None
 
 
@@ -85,6 +83,6 @@ def test_bounds_are_the_first_and_the_last_value_of_odd_steps(low, high, step):
     """To the last digit, which BoTorch's search wants."""
     kind = IntDistribution if isinstance(low, int) else FloatDistribution
     space = SearchSpace({"x": kind(low, high, step=step), "y": FloatDistribution(0.0, 1.0)})
-    values = space.discrete_dims[0]
-    assert [values[0], values[-1]] == space.domain.bounds[:, 0].tolist()
+    (factor,) = space.domain.factors
+    assert torch.equal(factor.values[[0, -1], 0], space.domain.bounds[:, 0])
     assert space.params(space.domain.bounds[1])["x"] == pytest.approx(high)

@@ -5,28 +5,17 @@ import re
 from contextlib import nullcontext
 from datetime import datetime
 
-import pytest
-
-pytest.importorskip("optuna")
-
 import optuna
+import pytest
 from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import FloatDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
-from optuna_dashboard import preferential
 from sqlalchemy import text
-from study_cases import SPACE, ask, read, told
+from study_cases import SPACE, ask, page, read, told, with_trials
 
-from botorch_skewgp.optuna import (
-    SkewGPSampler,
-    report_censored,
-    report_choice,
-    report_comparison,
-    report_number,
-    report_unusable,
-    withdraw_reports,
-)
+from botorch_skewgp import optuna as ours
+from botorch_skewgp.optuna import SkewGPSampler
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.study_data import read_study
 
@@ -42,57 +31,31 @@ def of(data, field):
 
 
 def with_values(xs, direction="minimize"):
-    study = optuna.create_study(direction=direction)
-    for x in xs:
-        study.tell(ask(study, x), 100 * x)
-    return study
+    return with_trials(xs, lambda x: 100 * x, optuna.create_study(direction=direction))
 
 
-def of_states():
+def of_all_states():
     study = with_values([0.1])
     study.tell(ask(study, 0.2), state=TrialState.FAIL)
     pruned = ask(study, 0.3)
     pruned.report(5.0, step=0)
     study.tell(pruned, state=TrialState.PRUNED)
-    ask(study, 0.4)
-    study.enqueue_trial({"x": 0.5})  # waits: nobody works on it
-    return study
-
-
-def of_other_parameters():
-    study = with_values([0.1])
-    study.add_trial(optuna.create_trial(value=3.0))
-    study.add_trial(optuna.create_trial(value=3.0, params={"x": 0.2}, distributions={"x": FloatDistribution(0, 9)}))
-    return study
-
-
-def of_constraints():
-    study = with_values([0.1])
-    for x, constraint in ((0.2, 0.5), (0.3, -0.5)):
+    for x, constraint in ((0.4, 0.5), (0.5, -0.5)):
         trial = ask(study, x)
         trial.set_constraint("mass", constraint)
         study.tell(trial, 1.0)
+    ours.report_censored(study, ask(study, 0.6), lower=7.0)
+    study.ask()
+    study._storage.set_trial_system_attr(6, "skewgp:relative_params:x", 0.7)  # before the objective asks for it
+    study.add_trial(optuna.create_trial(value=3.0))
+    study.add_trial(optuna.create_trial(value=3.0, params={"x": 0.2}, distributions={"x": FloatDistribution(0, 9)}))
+    study.enqueue_trial({"x": 0.8})  # waits: nobody works on it
     return study
 
 
 def of_two_objectives():
     study = optuna.create_study(directions=["minimize", "maximize"])
     study.tell(ask(study, 0.1), (2.0, 3.0))
-    return study
-
-
-def of_a_choice_of_the_sampler():
-    """Known before the objective asks for it."""
-    study = with_values([0.1])
-    study.ask()
-    study._storage.set_trial_system_attr(1, "skewgp:relative_params:x", 0.6)
-    return study
-
-
-def page(xs):
-    study = preferential.create_study(n_generate=len(xs), sampler=SkewGPSampler(seed=0))
-    for x in xs:
-        ask(study, x)
     return study
 
 
@@ -104,11 +67,11 @@ def of_the_page():
 
 def of_what_has_no_button():
     study = page([0.1, 0.2, 0.3, 0.4])
-    report_comparison(study, 0, study.trials[1], tie=True)
-    report_number(study, 1, 5.0, direction="minimize")
-    report_number(study, 2, 7.0, direction="maximize")
-    report_censored(study, 3, 7.0, direction="maximize")
-    report_unusable(study, 3)
+    ours.report_comparison(study, 0, study.trials[1], tie=True)
+    ours.report_number(study, 1, 5.0, direction="minimize")
+    ours.report_number(study, 2, 7.0, direction="maximize")
+    ours.report_censored(study, 3, 7.0, direction="maximize")
+    ours.report_unusable(study, 3)
     assert study.trials[3].state == TrialState.FAIL
     return study
 
@@ -116,7 +79,7 @@ def of_what_has_no_button():
 def of_a_winner_that_does_not_work():
     study = page([0.1, 0.2])
     study.report_preference(study.trials[1], [study.trials[0]])
-    report_unusable(study, 1)
+    ours.report_unusable(study, 1)
     assert study.should_generate()
     return study
 
@@ -129,18 +92,16 @@ def of_a_value_beside_comparisons():
 
 
 READ = [
-    (of_states, "trials", [0, 1, 2, 3]),
-    (of_states, "X", [0.1, 0.2, 0.3, 0.4]),
-    (of_states, "valid", [1, 0, 0, NONE]),
-    (of_states, "pending", [False, False, False, True]),
-    (of_states, "numbers", [-10.0, NONE, NONE, NONE]),
-    (of_other_parameters, "trials", [0]),
-    (of_constraints, "constraints", [NONE, 0.5, -0.5]),
-    (of_constraints, "feasible", [True, False, True]),
+    (of_all_states, "trials", [0, 1, 2, 3, 4, 5, 6]),
+    (of_all_states, "X", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
+    (of_all_states, "valid", [1, 0, 0, 1, 1, 1, NONE]),
+    (of_all_states, "pending", [False] * 6 + [True]),
+    (of_all_states, "known", [True, False, False, True, True, True, False]),
+    (of_all_states, "numbers", [-10.0, NONE, NONE, -1.0, -1.0, NONE, NONE]),
+    (of_all_states, "constraints", [NONE, NONE, NONE, 0.5, -0.5, NONE, NONE]),
+    (of_all_states, "feasible", [True, False, False, False, True, True, True]),
     (of_two_objectives, "numbers", [-2.0, 3.0]),
-    (of_a_choice_of_the_sampler, "X", [0.1, 0.6]),
-    (of_a_choice_of_the_sampler, "pending", [False, True]),
-    (of_the_page, "compared", [True, False, True]),
+    (of_the_page, "known", [True, False, True]),
     (of_the_page, "shown", [False, True, True]),  # the loser is not shown again
     (of_the_page, "pending", [False, True, False]),
     (of_the_page, "numbers", [NONE, NONE, NONE]),  # the dashboard's zeros
@@ -159,12 +120,19 @@ def test_what_is_read(make, field, expected):
     assert of(read(make()), field) == expected
 
 
+def test_a_model_begins_when_enough_trials_have_ended_or_were_judged():
+    study = of_all_states()
+    assert [read(study).has_started(number) for number in (6, 7)] == [True, False]
+    ours.report_comparison(study, 6, 0)
+    assert read(study).has_started(7)
+
+
 def test_failures_that_are_ignored_and_trials_that_are_left_out():
-    assert of(read_study(of_states(), SPACE, failures="ignore", leave_out=[3]), "trials") == [0]
+    assert of(read_study(of_all_states(), SPACE, failures="ignore", leave_out=[4, 5]), "trials") == [0, 3, 6]
     study = with_values([0.1, 0.2])
     for x in (0.3, 0.4):
         study.tell(ask(study, x), state=TrialState.FAIL)
-    report_choice(study, 0, [1, 2])
+    ours.report_choice(study, 0, [1, 2])
     data = read_study(study, SPACE, failures="ignore")
     assert of(data, "trials") == [0, 1, 2]  # a failed trial keeps its choices
     assert of(data, "valid") == [1, 1, NONE]
@@ -219,14 +187,14 @@ def test_what_is_known_of_an_interrupted_trial_counts():
     study.sampler = SkewGPSampler(seed=0)
     for _ in range(4):
         run_one(study, KeyboardInterrupt())
-    report_censored(study, 2, 7.0)
-    report_comparison(study, 3, 0)
-    report_unusable(study, 4)
+    ours.report_censored(study, 2, 7.0)
+    ours.report_comparison(study, 3, 0)
+    ours.report_unusable(study, 4)
     data = read(study)
-    assert data.bounds[0, :, 0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
+    assert data.bounds[0].tolist() == [-math.inf, -math.inf, 7.0, -math.inf, -math.inf]
     assert of(data, "valid") == [1, 1, 1, NONE, 0]
     assert not data.pending.any()
-    withdraw_reports(study, 4)
+    ours.withdraw_reports(study, 4)
     assert of(read(study), "trials") == [0, 1, 2, 3]
 
 
@@ -277,19 +245,21 @@ def test_skipped_trials_are_left_out_of_comparisons_and_choices():
 def test_trials_at_one_point_that_are_compared_tell_nothing():
     """A space of few values offers some of them again, and people may compare the two."""
     study = page([0.1, 0.1, 0.2])
-    report_comparison(study, 0, 1)
-    report_comparison(study, 1, 0, tie=True)
+    ours.report_comparison(study, 0, 1)
+    ours.report_comparison(study, 1, 0, tie=True)
     assert read(study).observed() is None
-    report_comparison(study, 1, 2, judge="ann")
-    report_comparison(study, 1, 0, judge="ann")
+    ours.report_comparison(study, 1, 2, judge="ann")
+    ours.report_comparison(study, 1, 0, judge="ann")
     (duel,) = read(study).observed().observations
     assert (duel.pairs.tolist(), duel.judge.tolist()) == ([[0, 1]], [0])
     assert 0 <= study.ask().suggest_float("x", 0, 1) <= 1
 
 
 def test_comparisons_of_unknown_trials_are_left_out():
-    """The dashboard stores them."""
+    """The dashboard stores them, and cannot read its study then."""
     study = page([0.1, 0.2])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
     with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
         assert told(read(study)) == {}
+    ours.withdraw_comparison(study, 0, 7)
+    assert study.get_preferences() == []

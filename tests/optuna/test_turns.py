@@ -5,25 +5,18 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("optuna")
-
-import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
-from study_cases import ask
+from study_cases import with_trials
 
-from botorch_skewgp.optuna import SkewGPSampler, turns
+from botorch_skewgp.optuna import turns
 from botorch_skewgp.optuna.internals import set_trial_system_attr
 from botorch_skewgp.optuna.study_model import StudyModel
 from botorch_skewgp.optuna.turns import BEAT, CHOOSING, ENDED, LONGEST_NAP, PATIENCE, choosing, wait_for_earlier_trials
 
 
 def new_study():
-    study = optuna.create_study(sampler=SkewGPSampler(seed=0, num_startup_trials=3))
-    for x in (0.0, 0.25, 0.5, 0.75, 1.0):
-        study.tell(ask(study, x), (x - 0.6) ** 2)
-    return study
+    return with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
 def running(study, count):
