@@ -32,7 +32,7 @@ from torch import Tensor
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform, standard_normal
-from botorch_skewgp.truncated.samplers.coordinates import Coordinates, coordinates_of
+from botorch_skewgp.truncated.samplers.coordinates import coordinates_of
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import advance, half_angle_tangent
@@ -91,7 +91,7 @@ class HamiltonianSampler(Sampler):
             raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
         double = as_double(distribution)
         self._double = double
-        self._coordinates: Coordinates = coordinates_of(double, approximation)
+        self._coordinates = coordinates_of(double, approximation)
         # integrating the noise out is smooth; a wall's own term is left out below
         self._factor = double.factor.with_noise(torch.where(noisy, double.noise, torch.ones_like(double.noise)))
         self._exact = (~noisy).nonzero().squeeze(-1)
@@ -150,24 +150,16 @@ class HamiltonianSampler(Sampler):
             inverse = self._stretch._replace(scale=1 / self._stretch.scale)
             state = self.init(inverse(first).mT)
         state, positions, _ = self.run(state, 2 * TUNING.round_length, generator)
-        self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
+        if not len(self._walls):  # directions in which positions spread most, and those that are stretched
+            some = positions.flatten(0, 1)[-TUNING.told_by :]
+            centred, number = some - some.mean(0), min(TUNING.watched, some.shape[-1])
+            spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
+            directions = torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1)
+            self._watched = torch.nn.functional.normalize(directions, dim=0)
         return state
-
-    def _directions_of_most_spread(self, positions: Tensor) -> Tensor:
-        """Directions, `p x j`, in which positions `k x p` spread most, and those that are stretched."""
-        some = positions[-TUNING.told_by :]
-        if len(self._walls):
-            return self._watched
-        centred = some - some.mean(0)
-        number = min(TUNING.watched, positions.shape[-1])
-        spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
-        return torch.nn.functional.normalize(
-            torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1), dim=0
-        )
 
     def _first(self, num_chains: int, generator: torch.Generator | None) -> SamplerState:
         """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
-        size = TUNING.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
             zero, (lower, upper) = torch.zeros_like(self._squares), (bound.squeeze(-1) for bound in self._room)
             walls = TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
@@ -175,10 +167,13 @@ class HamiltonianSampler(Sampler):
             p = standard_normal((len(point), num_chains), point, generator)
             turn = torch.full_like(p[0], RIGHT_ANGLE)
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
-        w, value = self.propose(size, generator)
-        if self._double.heights is not None and (prior := self._coordinates.prior) is not None:
-            w[:, ::2] = prior.coordinates(w[:, ::2])
-            log_gaussian, log_prior = -0.5 * w.square().sum(0), prior.log_density(w)
+        w, value = self.propose(TUNING.pool * num_chains, generator)
+        if self._double.heights is not None and self._coordinates.own is None:
+            factor = self._approximation.factor
+            mean, root = factor.latent_mean.to(w).unsqueeze(-1), factor.latent_root.to(w)
+            w[:, ::2] = torch.linalg.solve_triangular(root, w[:, ::2] - mean, upper=True)
+            log_gaussian = -0.5 * w.square().sum(0)
+            log_prior = root.diagonal().abs().log().sum() - 0.5 * (mean + root @ w).square().sum(0)
             value = self.potential(w)[0] + log_gaussian - torch.logaddexp(log_gaussian, log_prior)
         if not bool((value > -torch.inf).any()):
             raise ValueError("The density is zero at every start; its Gaussian approximation is no approximation.")
@@ -190,32 +185,27 @@ class HamiltonianSampler(Sampler):
         w = standard_normal((self._coordinates.size, num_draws), self._double.mean, generator)
         return w, torch.cat([self.potential(part)[0] for part in w.split(self._at_a_time, -1)])
 
-    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
-        """Move every chain by one trajectory; the info counts evaluations of the gradient."""
-        return self._trajectory(state, RIGHT_ANGLE / self.num_rotations, generator)[:2]
-
     @torch.no_grad()
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
         positions, rates, scores = [], [], []
-        evaluations = torch.zeros(len(state.position), dtype=torch.long, device=state.position.device)
         angle = RIGHT_ANGLE / self.num_rotations
         for i in range(num_steps):
             shorter = i % TUNING.every == 0
-            state, info, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
+            state, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
             positions.append(state.position)
             scores.append(self._scores(state))
-            evaluations += info.num_evaluations
             if not shorter or num_steps == 1:
                 rates.append(rate)
         self.acceptance = float(torch.stack(rates).mean())
+        evaluations = torch.full_like(rate, num_steps * self.num_rotations, dtype=torch.long)
         return state, torch.stack(positions), SamplerInfo(evaluations, torch.stack(scores))
 
     @torch.no_grad()
     def _trajectory(
         self, state: SamplerState, angle: float, generator: torch.Generator | None
-    ) -> tuple[SamplerState, SamplerInfo, Tensor]:
+    ) -> tuple[SamplerState, Tensor]:
         """One trajectory of every chain, and the probabilities with which they are accepted, `k`."""
         assert state.log_likelihood is not None
         assert state.slope is not None
@@ -239,7 +229,7 @@ class HamiltonianSampler(Sampler):
             torch.where(accepted, value, state.log_likelihood),
             torch.where(column, slope.mT, state.slope),
         )
-        return state, SamplerInfo(torch.full_like(accepted, self.num_rotations, dtype=torch.long)), rate
+        return state, rate
 
     def _rotate(self, w: Tensor, p: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         """Rotate positions and momenta, `p x k`, by each chain's angle, reflected at walls."""

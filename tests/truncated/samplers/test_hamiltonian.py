@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler, Stretch
-from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.sampler import SamplerState
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -163,7 +163,7 @@ def light_tailed(self, state, angle, generator):
         torch.where(accepted, value, state.log_likelihood),
         torch.where(column, slope.mT, state.slope),
     )
-    return moved, SamplerInfo(torch.ones_like(accepted, dtype=torch.long)), torch.ones_like(value)
+    return moved, torch.ones_like(value)
 
 
 @pytest.mark.parametrize("n", [1100, 50_000])
