@@ -227,12 +227,13 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: Truncat
     if draws is None:
         approximation = expectation_propagation(distribution)
         approximation.warn_of_competition()
-        slips = 1 - factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+        mean, variance = approximation.cavity
+        slips = 1 - factor.attention(mean, variance)
         if distribution.count is None or distribution.copies is None:
             return slips
         # of one of the factors to a power, under its cavity times that power
         nodes, log_weights = hermite(slips, NUM_NODES)
-        h = approximation.cavity_mean + approximation.cavity_variance.sqrt() * nodes.unsqueeze(-1)
+        h = mean + variance.sqrt() * nodes.unsqueeze(-1)
         log_powers = distribution.count / distribution.copies * factor.log_likelihood(h)
         weights = (log_weights.unsqueeze(-1) + log_powers).softmax(-2)
         weighted = (weights * (1 - factor.attention(h, torch.zeros_like(h)))).sum(-2)

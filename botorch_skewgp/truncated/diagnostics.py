@@ -34,9 +34,8 @@ def diagnose(draws: Tensor) -> Diagnostics:
     where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
     """
     values = _split_chains(draws)
-    scores = _normal_scores(values)
-    r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
-    results = (r_hat, _effective_size(scores.bulk))
+    bulk, folded = _normal_scores(values)
+    results = torch.fmax(_r_hat(bulk), _r_hat(folded)), _effective_size(bulk)
     return Diagnostics(*(_nan_where_undefined(result, values).to(draws.dtype) for result in results))
 
 
@@ -46,13 +45,6 @@ def effective_sample_size(draws: Tensor) -> Tensor:
     """
     values = _split_chains(draws)
     return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
-
-
-class _Scores(NamedTuple):
-    """Normal scores of split chains, and of their distances from the median, each `... x num_chains x num_steps`."""
-
-    bulk: Tensor
-    folded: Tensor
 
 
 def _split_chains(draws: Tensor) -> Tensor:
@@ -75,8 +67,10 @@ def _constant(values: Tensor) -> Tensor:
     return flat.amax(-1) == flat.amin(-1)
 
 
-def _normal_scores(values: Tensor) -> _Scores:
-    """Normal scores, with Blom's offsets, of the ranks among all draws; equal draws share their average rank."""
+def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Normal scores of draws, and of their distances from the median, with Blom's offsets, of the ranks among all
+    draws; equal draws share their average rank.
+    """
     flat = values.flatten(-2).contiguous()
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
@@ -85,10 +79,9 @@ def _normal_scores(values: Tensor) -> _Scores:
     median = 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2])
     # the distances of ordered draws fall and rise again; a stable sort merges such runs, in a third of the time
     distance, place = (ordered - median.unsqueeze(-1)).abs_().sort(dim=-1, stable=True)
-    return _Scores(
-        _scores_of_ranks(ordered, order, scores).view_as(values),
-        _scores_of_ranks(distance, order.gather(-1, place), scores).view_as(values),
-    )
+    pairs = ((ordered, order), (distance, order.gather(-1, place)))
+    bulk, folded = (_scores_of_ranks(*pair, scores).view_as(values) for pair in pairs)
+    return bulk, folded
 
 
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:

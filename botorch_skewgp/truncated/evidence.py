@@ -62,9 +62,9 @@ def bridge_log_normalizer(
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
-    root = approximation.latent_root
+    root = approximation.factor.latent_root
     noise = standard_normal((4 * draws.num_draws, len(root)), root, generator)
-    latent = approximation.latent_mean + noise @ root.mT
+    latent = approximation.factor.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
     log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains)

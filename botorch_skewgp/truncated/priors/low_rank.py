@@ -318,10 +318,10 @@ class SquareFactor(Factor):
     """The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions."""
 
     @classmethod
-    def of(cls, prior: LowRankPrior, mean: Tensor, sites: Sites) -> SquareFactor | None:
+    def of(cls, prior: LowRankPrior, prior_mean: Tensor, sites: Sites) -> SquareFactor | None:
         """The product with one site for each row, of precisions that are not negative ([Rasmussen2006]_, 3.6.3)."""
         tau, C = sites.precision, prior.covariance
-        offset, S = sites.shift - tau * mean, tau.sqrt()
+        offset, S = sites.shift - tau * prior_mean, tau.sqrt()
         B = S.unsqueeze(-1) * C
         B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
         B.diagonal(dim1=-2, dim2=-1).add_(1)
@@ -332,10 +332,10 @@ class SquareFactor(Factor):
         prior_variance = C.diagonal(dim1=-2, dim2=-1)
         # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
         V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-        with_sites = mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
+        mean = prior_mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
         variance = prior_variance - V.square().sum(-2)
         del V
-        moments = Moments.with_cavity(with_sites, variance, sites)
+        moments = Moments.with_cavity(mean, variance, sites)
         precise = tau * prior_variance > PRECISE_SITE
         if bool(precise.any()):
             half = torch.linalg.solve_triangular(cholesky, eye_like(C).expand_as(C), upper=False)
@@ -347,16 +347,10 @@ class SquareFactor(Factor):
             deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
             cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)
             variance = torch.where(precise, (1 - left) / safe, variance)
-            moments = Moments(
-                mean=reference + deviation,
-                variance=variance,
-                cavity_mean=reference + cavity_deviation,
-                cavity_variance=variance / left,
-                reference=reference,
-                deviation=deviation,
-                cavity_deviation=cavity_deviation,
-            )
-        return cls(prior, mean, sites, moments, cholesky)
+            mean, cavity_mean = reference + deviation, reference + cavity_deviation
+            cavity_variance = variance / left
+            moments = Moments(mean, variance, cavity_mean, cavity_variance, reference, deviation, cavity_deviation)
+        return cls(prior, prior_mean, sites, moments, cholesky)
 
     def _pulls(self, offset: Tensor) -> Tensor:
         """`(I + T C)^-1` times vectors, `batch_shape x k x m`, as `S B^-1 S^-1` where sites have a precision."""

@@ -23,7 +23,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
+from botorch_skewgp.truncated.propagation.site_slopes import log_integral_of_site, with_slope_of_sites
 from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
@@ -67,24 +67,9 @@ class ExpectationPropagation:
         return self.factor.moments.variance
 
     @property
-    def cavity_mean(self) -> Tensor:
-        """The `batch_shape x m` means of `h_i` given all other rows."""
-        return self.factor.moments.cavity_mean
-
-    @property
-    def cavity_variance(self) -> Tensor:
-        """The `batch_shape x m` variances of `h_i` given all other rows."""
-        return self.factor.moments.cavity_variance
-
-    @property
-    def latent_mean(self) -> Tensor:
-        """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
-        return self.factor.latent_mean
-
-    @property
-    def latent_root(self) -> Tensor:
-        """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
-        return self.factor.latent_root
+    def cavity(self) -> tuple[Tensor, Tensor]:
+        """The `batch_shape x m` means and variances of `h_i` given all other rows."""
+        return self.factor.moments.cavity_mean, self.factor.moments.cavity_variance
 
     @cached_property
     def base(self) -> Tensor:
@@ -116,8 +101,8 @@ class ExpectationPropagation:
         if distribution.heights is None or distribution.num_rows == 0:
             return
         with torch.no_grad():
-            tilted = distribution.factor.moments(self.cavity_mean, self.cavity_variance)
-            share = self.cavity_variance / tilted.scale.square()  # of the row's variance that is not noise
+            tilted = distribution.factor.moments(*self.cavity)
+            share = self.cavity[1] / tilted.scale.square()  # of the row's variance that is not noise
             widened = 1 + share * (tilted.variance - 1) > WIDENED
         if not (self.non_negative or bool(widened.any())):
             return
@@ -136,12 +121,10 @@ class ExpectationPropagation:
         """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
         and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
-        distribution, tau, deviation = self.distribution, self.sites.precision, self.factor.moments.cavity_deviation
-        nu = torch.where(self.factor.moments.reference == 0, self.sites.shift, 0.0)
-        log_factor = distribution.factor.log_probability(self.cavity_mean, self.cavity_variance)
-        spread = 1 + tau * self.cavity_variance
-        quadratic = 2 * deviation * nu + nu.square() * self.cavity_variance - tau * deviation.square()
-        log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+        distribution, moments = self.distribution, self.factor.moments
+        nu = torch.where(moments.reference == 0, self.sites.shift, 0.0)
+        log_site = log_integral_of_site(self.sites.precision, nu, moments.cavity_deviation, moments.cavity_variance)
+        log_factor = distribution.factor.log_probability(*self.cavity)
         value = distribution.times_count(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
         if not torch.is_grad_enabled():
             return value

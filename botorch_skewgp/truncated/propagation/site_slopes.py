@@ -68,6 +68,13 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     return with_slope(value, distribution.prior.map(lambda tensor: tensor).covariance, of_prior)
 
 
+def log_integral_of_site(precision: Tensor, shift: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """The log of the expected site for `h ~ N(mean, variance)`."""
+    spread = 1 + precision * variance
+    quadratic = 2 * mean * shift + shift.square() * variance - precision * mean.square()
+    return 0.5 * quadratic / spread - 0.5 * spread.log()
+
+
 def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
     """Means and variances of rows without their own site."""
     left = 1 - precision * variance
@@ -78,12 +85,9 @@ def _terms(
     distribution: TruncatedNormal, mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor
 ) -> tuple[Tensor, Sites]:
     """The rows' terms of the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
-    cavity_mean, cavity_variance = _cavity(mean, variance, precision, shift)
-    spread = 1 + precision * cavity_variance
-    quadratic = 2 * cavity_mean * shift + shift.square() * cavity_variance - precision * cavity_mean.square()
-    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
-    terms = distribution.times_count(log_factor - 0.5 * quadratic / spread + 0.5 * spread.log())
-    return terms, match_moments(distribution, cavity_mean, cavity_variance, non_negative=True)
+    cavity = _cavity(mean, variance, precision, shift)
+    log_ratio = distribution.factor.log_probability(*cavity) - log_integral_of_site(precision, shift, *cavity)
+    return distribution.times_count(log_ratio), match_moments(distribution, *cavity, non_negative=True)
 
 
 def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:

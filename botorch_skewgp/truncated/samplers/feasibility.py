@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.priors import Factor
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -25,7 +25,7 @@ def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    approximation: ExpectationPropagation | None = None,
+    approximation: Factor | None = None,
 ) -> Tensor:
     """Find rows inside their bounds, `num_chains x m`: draws of `h` where there are no walls, else all chains' `h` is
     that at `feasible_point`; and draws of `u` given `h`. Raises `ContradictionError`.
@@ -33,15 +33,15 @@ def feasible_start(
     like = distribution.mean
     if bool(_walls(distribution.factor).any()):
         h = _between_walls(distribution, approximation).expand(num_chains, -1)
-    elif approximation is None:
-        h = distribution.noiseless(standard_normal((num_chains, distribution.prior.rank), like, generator))
     else:
-        mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
-        h = distribution.noiseless(mean + standard_normal((num_chains, len(mean)), like, generator) @ root.mT)
+        z = standard_normal((num_chains, distribution.prior.rank), like, generator)
+        if approximation is not None:
+            z = approximation.latent_mean.to(like) + z @ approximation.latent_root.to(like).mT
+        h = distribution.noiseless(z)
     return distribution.factor.draw_given(h, open_uniform(h, generator))
 
 
-def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
+def require_feasible(distribution: TruncatedNormal, approximation: Factor) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
     if bool(_walls(distribution.factor).any()):
         _between_walls(distribution, approximation)
@@ -53,7 +53,7 @@ def _walls(factor: RowFactor) -> Tensor:
     return without_noise & (factor.heights.outside == 0) if isinstance(factor, StepFactor) else without_noise
 
 
-def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:
+def _between_walls(distribution: TruncatedNormal, approximation: Factor | None) -> Tensor:
     """Noiseless rows between the walls, from an approximation's mean if there is one."""
     root = distribution.prior.minimal_root()
     z = root.new_zeros(root.shape[-1])

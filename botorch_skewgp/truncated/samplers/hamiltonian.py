@@ -29,6 +29,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.exceptions import UnsupportedError
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform, standard_normal
@@ -80,15 +81,18 @@ class HamiltonianSampler(Sampler):
     """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
 
     All chains move as one matrix. Positions are coordinates that are standard normal under the Gaussian, which need not
-    be at the fixed point, in double precision; `start` makes the first state and tunes the sampler. Raises `ValueError`
-    if answers of rows without noise may be slips.
+    be at the fixed point, in double precision; `start` makes the first state and tunes the sampler. Raises
+    `UnsupportedError` if answers of rows without noise may be slips.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> None:
         super().__init__(distribution)
         noisy = distribution.noise > 0
         if distribution.heights is not None and not bool(noisy.all()):
-            raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
+            raise UnsupportedError(
+                "The hamiltonian sampler needs noise in all rows where answers may be slips; use "
+                "DrawSettings(sampler='reflective'), or None."
+            )
         double = as_double(distribution)
         self._double = double
         self._coordinates = coordinates_of(double, approximation)

@@ -165,7 +165,7 @@ def test_moment_matching_at_the_fixed_point(generator):
     ep = expectation_propagation(distribution)
     grid = torch.linspace(-12, 12, 50_001, dtype=torch.float64).unsqueeze(-1)
     density = torch.exp(-0.5 * grid.square())
-    grid, scale = grid * ep.cavity_variance.sqrt() + ep.cavity_mean, distribution.noise.sqrt()
+    grid, scale = grid * ep.cavity[1].sqrt() + ep.cavity[0], distribution.noise.sqrt()
     inside = [torch.special.ndtr((bound - grid) / scale) for bound in (distribution.upper, distribution.lower)]
     density = density * (inside[0] - inside[1])
     weight = density / density.sum(0)

@@ -9,7 +9,7 @@ import torch
 from sampler_cases import INF, check_invariance, low_rank, make
 from scipy.special import log_ndtr
 
-from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning
+from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
@@ -194,5 +194,5 @@ def test_what_cannot_be():
     zeros = torch.zeros(2, dtype=double)
     heights = Heights(torch.full((2,), 0.1).double(), torch.full((2,), 0.8).double())
     crisp = TruncatedNormal(zeros, low_rank(torch.eye(2)), zeros, zeros + 1, zeros, heights=heights)
-    with pytest.raises(ValueError, match="rows without noise that may be slips"):
+    with pytest.raises(UnsupportedError, match="needs noise in all rows where answers may be slips"):
         HamiltonianSampler(crisp, expectation_propagation(crisp))
