@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_skewgp.truncated.priors import Blocks
+from botorch_skewgp.truncated.row_factor import mapped
 from botorch_skewgp.truncated.step_factor import Heights
 
 OWN_SHARE = 0.95  # of a block's least eigenvalue, as noise of each row's own
@@ -69,17 +70,10 @@ class Rows:
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
-
-        def some(values: Any) -> Any:
-            return values.map(lambda part: part[which]) if isinstance(values, Heights) else values[which]
-
-        return replace(self, **{name: some(values) for name, values in vars(self).items() if values is not None})
+        return mapped(self, lambda values: values[which])
 
     def with_own_noise(self) -> Rows:
-        r"""The rows with their noise split so that each row has some independent noise if possible.
-
-        In a block whose noise covariance `D + N N^T` has a least eigenvalue `l > 0`, every row gets nearly that.
-        """
+        """The rows with noise of their own where possible: nearly the least eigenvalue of the noise of their block."""
         if self.noise_root is None or bool((self.noise > 0).all()):
             return self
         poor = torch.isin(self.label, self.label[self.noise <= 0].unique())
@@ -225,12 +219,8 @@ class DenseRows(Rows):
 def shared_noise_rows(
     pairs: Tensor, event: Tensor, noise: Tensor, like: Tensor, index: Tensor | None = None, reads: Tensor | None = None
 ) -> Rows:
-    """Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
-
-    The noise of an item in a single comparison is independent; that of an item in several goes into the shared root.
-
-    Pairs of items, winner first, are `p x 2`, as are the points `index` (the items themselves if `None`) and quantities
-    `reads`; `noise` is the variance of one item's.
+    """Rows `f(a) - f(b) + v_a - v_b > 0` of pairs `p x 2`, winner first, where comparisons of one event share the noise
+    of variance `noise` of each item; `index` are their points, the items themselves if `None`.
     """
     p = pairs.shape[0]
     pairs, event = pairs.to(like.device), event.to(like.device)
@@ -277,10 +267,8 @@ def slope_in(dim: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """The order of a model's columns.
-
-    First the values at all points, output fastest; then the values at pseudo-points; then slopes, each pair of a point
-    and an input once.
+    """The order of a model's columns: values at all points, output fastest; values at pseudo-points; slopes, each pair
+    of a point and an input once.
     """
 
     num_points: int  # number of training points
@@ -300,10 +288,8 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        """The position of the first column equal to each one, of the same quantity at an equal point.
-
-        Rows over equal columns of different positions have a covariance that is singular up to rounding. Columns of
-        pseudo-points are not compared.
+        """The position of the first column equal to each one, of the same quantity at an equal point, for rows over equal
+        columns have a singular covariance; those of pseudo-points are not compared.
         """
         equal = first_of_equal(points.detach())
         outputs = torch.arange(self.num_outputs, device=points.device)

@@ -28,10 +28,9 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    """Rank-normalised split R-hat and bulk effective size ([Vehtari2021rhat]_, sections 3 and 4) of every functional.
-
-    Of functionals `batch_shape x num_steps x num_chains x k`. R-hat, the larger one of bulk and folded, is infinite
-    where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
+    """Rank-normalised split R-hat, the larger of bulk and folded, and bulk effective size ([Vehtari2021rhat]_, sections
+    3 and 4) of functionals `batch_shape x num_steps x num_chains x k`; R-hat is infinite where chains stand still at
+    different values and NaN for a constant, and both are for a functional with NaN.
     """
     values = _split_chains(draws)
     bulk, folded = _normal_scores(values)
@@ -134,10 +133,8 @@ def _effective_size(values: Tensor) -> Tensor:
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
-    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
-
-    `batch_shape` for log weights `batch_shape x S`, by the fit of [Zhang2009generalized]_; minus infinity where the
-    largest are all equal. Raises `ValueError` for fewer than 25.
+    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_), by
+    the fit of [Zhang2009generalized]_; minus infinity where these are equal. Raises `ValueError` for fewer than 25.
     """
     S = log_weights.shape[-1]
     if S < MIN_WEIGHTS:

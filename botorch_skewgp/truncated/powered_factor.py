@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -35,11 +35,11 @@ class PoweredFactor(RowFactor):
         super().__init__(base.lower, base.upper, base.noise)
         self.base, self.power = base, power
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> PoweredFactor:
-        return PoweredFactor(self.base.map(change), change(self.power))
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        return type(self)(self.base.map(change), change(self.power))
 
-    def with_noise(self, noise: Tensor) -> PoweredFactor:
-        return PoweredFactor(self.base.with_noise(noise), self.power)
+    def with_noise(self, noise: Tensor) -> Self:
+        return type(self)(self.base.with_noise(noise), self.power)
 
     def clamp(self, u: Tensor) -> Tensor:
         return self.base.clamp(u)

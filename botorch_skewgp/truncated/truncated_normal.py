@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.powered_factor import PoweredFactor
 from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, NoisyPrior
-from botorch_skewgp.truncated.row_factor import RowFactor
+from botorch_skewgp.truncated.row_factor import RowFactor, mapped
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
 
@@ -142,16 +142,16 @@ class TruncatedNormal:
 
     def select(self, index: Tensor) -> TruncatedNormal:
         """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return self._changed(self.prior.select(index), lambda values: values[..., index], None)
+        return self._changed(self.prior.select(index), None, lambda values: values[..., index])
 
     def map(self, change: Map) -> TruncatedNormal:
         """The distribution with its real tensors changed, such as moved to another device or dtype."""
-        return self._changed(self.prior.map(change), change, None if self.count is None else change(self.count))
+        return self._changed(self.prior.map(change), mapped(self.count, change), change)
 
-    def _changed(self, prior: LowRankPrior, change: Map, count: Tensor | None) -> TruncatedNormal:
-        mean, lower, upper, noise = map(change, (self.mean, self.lower, self.upper, self.noise))
-        heights = None if self.heights is None else self.heights.map(change)
-        return TruncatedNormal(mean, prior, lower, upper, noise, count, heights)
+    def _changed(self, prior: LowRankPrior, count: Tensor | None, change: Map) -> TruncatedNormal:
+        names = ("mean", "lower", "upper", "noise", "heights")
+        changed = {name: mapped(getattr(self, name), change) for name in names}
+        return TruncatedNormal(prior=prior, count=count, **changed)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:

@@ -57,6 +57,22 @@ def test_labels_with_a_kernel_each():
     assert_right(model, LABELS["classes"], covariance_of=covariance_of)
 
 
+@pytest.mark.parametrize(
+    "names", [["numeric", "preference", "validity", "partial ranking"], ["binary", "tie", "choice"]], ids=" and ".join
+)
+def test_kinds_with_a_kernel_that_is_not_stationary(names):
+    straight = gpytorch.kernels.LinearKernel().double()
+    straight.variance = 0.4
+
+    def covariance_of(points):
+        Z = tensor(*points)
+        return (rbf(Z, Z, OUTPUTSCALE, LENGTHSCALE) + 0.4 * Z @ Z.mT).tolist()
+
+    observations = [KINDS[name] for name in names]
+    model = model_of(observations, num_draws=1024, covar_module=kernel() + straight)
+    assert_right(model, observations, limit=4.8, covariance_of=covariance_of)
+
+
 @pytest.mark.parametrize("name", ["numeric", "preference", "validity", "slope", "none"])
 def test_skew_prior_with_data(name):
     anchors = Anchors([[0.4], [1.8]], [1.0, -1.0], [0.1, -0.4])

@@ -22,11 +22,11 @@ from kind_cases import (
 from benchmarks.fuzz.cases import Anchors
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
-from botorch_skewgp.likelihoods import PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior, prior_model
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
+from botorch_skewgp.observations import AffineProbit, Binary, Choice, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.priors import LowRankPrior, NoisyPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -217,37 +217,6 @@ def test_duels_under_a_skew_prior_with_more_rows_than_points(generator):
     observation = duels(sine(TRAIN_X), 15, generator)
     prior = SkewPrior(anchors.points, anchors.phases, anchors.truncation)
     assert_right(model_of(observation, skew_prior=prior), observation, anchors)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_square_matrices")
-def test_a_hundred_items_with_five_thousand_duels(generator):
-    X = 3 * torch.rand(100, 3, dtype=torch.float64, generator=generator)
-    K = kernel()(X).to_dense().detach()
-    utility = torch.linalg.cholesky(K + 1e-8 * torch.eye(100)) @ torch.randn(100, dtype=K.dtype, generator=generator)
-    model = SkewGP(
-        X,
-        duels(utility, 5000, generator),
-        likelihood=PreferenceLikelihood(noise=tensor(0.5)),
-        covar_module=kernel(),
-        mean_module=mean(),
-        draw_settings=DrawSettings(num_draws=256),
-    )
-    assert model.row_model(model.forward(X)).truncated_normal.prior.root.shape[-2:] == (5000, 100)
-    posterior = model.posterior(X)
-    centre = torch.eye(100, dtype=X.dtype) - 1 / 100  # duels say nothing of the level
-    error = centre @ (posterior.mean.squeeze(-1) - utility)
-    sd = (centre @ posterior.covariance_matrix @ centre).diagonal().sqrt()
-    assert 0.8 < (error / sd).square().mean().sqrt() < 1.25
-    assert sd.max() < 0.5
-
-
-def test_repeated_numbers_at_one_point_are_their_mean():
-    y = tensor(0.1, 0.5, 0.9)
-    one = model_of(Numeric(y, noise=torch.full((3,), 0.3), index=torch.tensor([2, 2, 2])))
-    other = model_of(Numeric(y.mean(0, keepdim=True), noise=tensor(0.1), index=torch.tensor([2])))
-    assert torch.allclose(one.posterior(TEST_X).mean, other.posterior(TEST_X).mean, rtol=0, atol=1e-7)
-    assert torch.allclose(one.posterior(TEST_X).variance, other.posterior(TEST_X).variance, rtol=0, atol=1e-7)
 
 
 def repeated_duels(generator, m: int = 1300) -> list:

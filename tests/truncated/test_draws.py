@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
 from botorch_skewgp.papers import LinearEllipticalSliceSampler
@@ -167,6 +167,8 @@ def test_refractions_count_for_more(generator):
     assert choose_sampler(careless) == "hamiltonian"
     assert choose_sampler(replace(careless, noise=1e-6 * careless.noise)) == "reflective"
     assert choose_sampler(replace(careless, noise=0 * careless.noise)) == "reflective"
+    with pytest.raises(UnsupportedError, match="may be slips"):
+        draw(careless, DrawSettings(sampler=LinearEllipticalSliceSampler))
 
 
 def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generator):

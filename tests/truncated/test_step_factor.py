@@ -126,4 +126,4 @@ def test_answers_of_parts_are_numbered_one_after_another() -> None:
 def test_refuses_in_words(heights: Heights, message: str) -> None:
     zeros, eye = torch.zeros(2, dtype=torch.double), torch.eye(2, dtype=torch.double)
     with pytest.raises(ValueError, match=message):
-        TruncatedNormal(zeros, eye, zeros, zeros + 1, zeros + 1, heights=heights.map(torch.Tensor.double))
+        TruncatedNormal(zeros, eye, zeros, zeros + 1, zeros + 1, heights=heights)

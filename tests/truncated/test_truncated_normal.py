@@ -1,4 +1,4 @@
-"""Validation, Gaussian factors and latent coordinates of the truncated normal."""
+"""What cannot be a truncated normal is refused."""
 
 import math
 
@@ -40,20 +40,3 @@ def arguments(m=3, dtype=torch.float64, **changes):
 def test_invalid(changes, message):
     with pytest.raises(ValueError, match=message):
         TruncatedNormal(**arguments(**changes))
-
-
-def test_dense_factors(generator):
-    factor = torch.randn(2, 4, 4, generator=generator, dtype=torch.float64)
-    covariance = factor @ factor.mT
-    noise = torch.rand(2, 4, generator=generator, dtype=torch.float64)
-    zero = torch.zeros(2, 4, dtype=torch.float64)
-    distribution = TruncatedNormal(zero + 1, covariance, zero, zero + 2, noise)
-    gamma = covariance + torch.diag_embed(noise)
-    assert distribution.batch_shape == (2,)
-    torch.testing.assert_close(distribution.prior.covariance, covariance)
-    torch.testing.assert_close(distribution.gamma, gamma)
-    torch.testing.assert_close(distribution.gamma_cholesky @ distribution.gamma_cholesky.mT, gamma)
-    assert (distribution.gamma_cholesky.triu(1) == 0).all()
-    torch.testing.assert_close(distribution.gamma_diagonal, gamma.diagonal(dim1=-2, dim2=-1))
-    root = distribution.prior.root
-    torch.testing.assert_close(root @ root.mT, covariance)

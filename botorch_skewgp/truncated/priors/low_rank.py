@@ -50,11 +50,7 @@ class Moments(NamedTuple):
 
 
 class LowRankPrior:
-    r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C = F F^T`.
-
-    Rows are linear in *latent coordinates* `z ~ N(0, I_r)`, `h = mean + F z`. Where these are fewer than the rows,
-    nothing of size `m x m` need be built.
-    """
+    r"""The Gaussian distribution of `h - mean = F z` of `m` rows, in *latent coordinates* `z ~ N(0, I_r)`."""
 
     has_jitter = False  # whether the covariance has the jitter of rows with less noise, which must not be added twice
 
@@ -135,10 +131,7 @@ class LowRankPrior:
         return self.variances.detach()
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor | None:
-        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `batch_shape x r x r`; `None` if there is none.
-
-        By rotations of the root where sums of products lose the identity. Not differentiable.
-        """
+        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, not differentiable; `None` if there is none."""
         if bool((precision * self._sizes > MAX_PRECISION).any()) and bool((precision >= 0).all()):
             return cholesky_of_precision(self.root, precision)
         information = self.information(precision)
@@ -155,10 +148,7 @@ class LowRankPrior:
         return with_slope(value, self.matrix, lambda: 2 * slope() @ self.matrix)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        """A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
-
-        With pulls `g` and precisions `tau`, `batch_shape x m`, and the lower factor of `I + F^T diag(tau) F`.
-        """
+        """A value whose derivative in `C` is half of `g g^T - (C + T^-1)^-1`, with pulls `g` and precisions `T`."""
 
         def slope() -> Tensor:
             g = pull.unsqueeze(-1)
@@ -170,9 +160,8 @@ class LowRankPrior:
         return with_slope(value, self.matrix, slope)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
-        """The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
-
-        `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
+        """The product with the `total` sites of all rows that each row stands for, and cavities without one of `sites`;
+        `None` where rounding leaves no positive definite matrix.
         """
         is_single = total.precision is sites.precision
         if self.rank >= self.num_rows and is_single and bool((sites.precision >= 0).all()):
@@ -248,10 +237,7 @@ class DensePrior(LowRankPrior):
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
-
-    With sites of precision `1 / noise` and shift `u / noise` it is the Gaussian of the noiseless rows given rows `u`.
-    """
+    """The product of a prior and sites; of precisions `1 / noise` and shifts `u / noise`, the law of `h` given `u`."""
 
     prior: LowRankPrior  # prior of `h - mean`
     prior_mean: Tensor  # prior mean of the rows, `batch_shape x m`
@@ -306,10 +292,7 @@ class Factor:
         return self.times(torch.nn.functional.one_hot(rows, self.prior.num_rows).to(self.prior_mean))
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """A value whose derivative in the prior covariance `C` is half of `g g^T - (C + T^-1)^-1`, `T` the precisions.
-
-        `g` are the pulls, `batch_shape x m`.
-        """
+        """As the prior's, with the precisions of the sites; pulls are `batch_shape x m`."""
         return self.prior.with_slope(value, pull, self.sites.precision, self.cholesky)
 
 

@@ -23,8 +23,7 @@ MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 class NoisyPrior:
     r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
 
-    Latent coordinates given rows `u` are the product of the prior with sites of precision `1 / noise` and shift
-    `u / noise`. A single distribution: residuals are `k x m`, latent coordinates `k x r`.
+    A single distribution: residuals are `k x m`, latent coordinates `k x r`.
     """
 
     def __init__(self, prior: LowRankPrior, noise: Tensor) -> None:
@@ -115,10 +114,7 @@ class NoisyPrior:
         return z
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates given rows, by Matheron's rule.
-
-        Rows without noise fix their directions exactly.
-        """
+        """Latent coordinates given rows, by Matheron's rule; rows without noise fix their directions exactly."""
         residual, k = residual.to(self.noise), residual.shape[-2]
         z = standard_normal((k, self.prior.rank), self.noise, generator)
         noise = self._min_noise.sqrt() * standard_normal((k, self.prior.num_rows), self.noise, generator)
@@ -130,10 +126,8 @@ class NoisyPrior:
         return z
 
     def expectations(self) -> Map:
-        r"""The functionals that diagnostics watch, a map from residuals.
-
-        Expectations given rows of latent coordinates, or of noiseless rows if these are fewer; up to `MAX_WATCHED`
-        evenly spaced ones. And the sum of their squares. In double precision.
+        r"""A map from residuals to what diagnostics watch: expectations given rows of up to `MAX_WATCHED` evenly spaced
+        latent coordinates, or noiseless rows if these are fewer, and the sum of their squares; in double precision.
         """
         if self.noise.dtype != torch.float64:
             return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()

@@ -156,11 +156,10 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point, in float64.
+    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal, in
+    float64; to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
 
-    Where answers may be slips and the sweeps circle, the whole batch goes to a fixed point of sites without negative
-    precisions. Sweeps stop at the `tolerance`, in units of a row's marginal. A `ConvergenceWarning` is issued where it
-    was not reached, if `warn`; raises `NanError` if the covariance has NaN or infinite values.
+    A `ConvergenceWarning` is issued where it was not reached; raises `NanError` if the covariance is not finite.
     """
     distribution = as_double(distribution)
     with torch.no_grad():

@@ -78,10 +78,9 @@ class Stretch(NamedTuple):
 
 
 class HamiltonianSampler(Sampler):
-    """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
+    """Hamiltonian Monte Carlo with the noise integrated out, around a Gaussian that need not be at the fixed point.
 
-    All chains move as one matrix. Positions are coordinates that are standard normal under the Gaussian, which need not
-    be at the fixed point, in double precision; `start` makes the first state and tunes the sampler. Raises
+    All chains move as one matrix, in double precision; `start` makes the first state and tunes the sampler. Raises
     `UnsupportedError` if answers of rows without noise may be slips.
     """
 

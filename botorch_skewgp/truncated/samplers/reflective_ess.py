@@ -45,10 +45,8 @@ _logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
-    r"""Linear elliptical slice sampling with reflections (see this module's first lines).
-
-    A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator compiled and eager trajectories
-    are the same up to rounding. Raises `UnsupportedError` for more than `MAX_ROWS` rows.
+    r"""Linear elliptical slice sampling with reflections, compiled or eager, which are the same up to rounding; raises
+    `UnsupportedError` for more than `MAX_ROWS` rows.
     """
 
     def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:
@@ -61,13 +59,9 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
                 'those that say the same, or use DrawSettings(sampler="hamiltonian").'
             )
         mean, noisy_prior = distribution.mean.detach(), as_double(distribution).noisy_prior
-        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
-        widths = distribution.upper - distribution.lower
-        scale = distribution.gamma_diagonal.sqrt()
-        crossings = float((scale * HORIZON / widths).sum())
-        # A row that is z standard deviations in a tail falls back to its bound about z times.
-        beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
-        falls = float(beyond.clamp(min=0).sum())
+        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow;
+        # one that is z standard deviations in a tail falls back to its bound about z times.
+        crossings, falls = (float(values.sum()) for values in self._tightness(HORIZON))
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
@@ -128,11 +122,8 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
 
     def _min_room(self) -> str:
         """A sentence that names rows, three at most, narrower than a standard deviation or beyond one in a tail."""
-        distribution = self.distribution
-        scale = distribution.gamma_diagonal.sqrt()
-        width = (distribution.upper - distribution.lower) / scale
-        beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
-        tightness = torch.maximum(1 / width, beyond)
+        narrow, beyond = self._tightness(1.0)
+        tightness = torch.maximum(narrow, beyond)
         order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > 1]
         if not order:
             return (
@@ -140,11 +131,18 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             )
         rows = ", ".join(
             f"{i} ({beyond[i]:.1e} standard deviations from its bounds)"
-            if beyond[i] > 1 / width[i]
-            else f"{i} ({width[i]:.1e} standard deviations between its bounds)"
+            if beyond[i] > narrow[i]
+            else f"{i} ({1 / narrow[i]:.1e} standard deviations between its bounds)"
             for i in order
         )
         return f"All rows together leave almost no room; by themselves these leave the least: {rows}."
+
+    def _tightness(self, horizon: float) -> tuple[Tensor, Tensor]:
+        """How often rows cross between their bounds in a time, and their standard deviations in a tail, `m` each."""
+        d = self.distribution
+        scale = d.gamma_diagonal.sqrt()
+        beyond = torch.maximum(d.lower - d.mean, d.mean - d.upper) / scale
+        return scale * horizon / (d.upper - d.lower), beyond.clamp(min=0)
 
 
 def uses_numba(device: torch.device) -> bool:

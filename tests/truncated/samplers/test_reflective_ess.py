@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from sampler_cases import INF, bivariate_orthant, check_case, low_rank, make
+from sampler_cases import INF, low_rank, make
 from scipy import stats
 from torch import Tensor
 
@@ -62,13 +62,6 @@ def test_too_many_reflections(compiled, monkeypatch):
     sampler = ReflectiveEllipticalSliceSampler(narrow(), compiled=compiled)
     with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations"):
         sampler.run(sampler.init(feasible_start(narrow(), 3, seeded(0))), 2, seeded(0))
-
-
-@pytest.mark.parametrize("horizon", [0.4, 1.0, 2.5])
-def test_other_horizons(horizon, monkeypatch):
-    monkeypatch.setattr(reflective_ess, "HORIZON", horizon)
-    case = bivariate_orthant()
-    check_case(ReflectiveEllipticalSliceSampler(case.distribution), case, 400, 100)
 
 
 def example(dtype=torch.float64):

@@ -6,11 +6,8 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.papers import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers import reflective_ess
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler, uses_numba
@@ -200,14 +197,3 @@ def test_refractions_agree_with_importance_sampling(answers, closed):
     assert bool(((found.mean(0) - inside).abs() < 4 * found.std(0) / chains**0.5 + 0.005).all())
     if closed:
         assert bool((rows[..., 1] >= distribution.lower[1]).all())
-
-
-def test_refractions_and_hamiltonian_trajectories_agree():
-    distribution = slips()
-    with pytest.raises(UnsupportedError, match="may be slips"):
-        draw(distribution, DrawSettings(sampler=LinearEllipticalSliceSampler))
-    reference, found = (draw(distribution, DrawSettings(2048, sampler=name)) for name in ("reflective", "hamiltonian"))
-    for power in (1, 2):
-        a, b = (entry.rows.pow(power) for entry in (reference, found))
-        error = (a.var(0) / reference.effective_size.min() + b.var(0) / found.effective_size.min()).sqrt()
-        assert bool(((a.mean(0) - b.mean(0)).abs() < 4.5 * error).all())
