@@ -22,7 +22,6 @@ from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.row_factor import open_uniform
-from botorch_skewgp.truncated.truncated_normal import RowConditionals
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 RAMP = 1e-9  # nats, from the first draw to the last: far above rounding, far below all errors
@@ -119,11 +118,8 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
-        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, interval_unit)
-        log_p = log_interval_probability(
-            (distribution.lower - conditional.mean) / conditional.scale,
-            (distribution.upper - conditional.mean) / conditional.scale,
-        )
+        mean, scale = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, interval_unit)
+        log_p = log_interval_probability((distribution.lower - mean) / scale, (distribution.upper - mean) / scale)
         if distribution.heights is not None:
             log_p = torch.logaddexp(log_p + distribution.heights.log_gain, distribution.heights.log_outside)
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
@@ -136,7 +132,7 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
         values = torch.cat([numbers.lower.expand(len(drawn), -1), drawn], dim=-1)
         alone = torch.arange(every.num_rows, device=values.device)
         given = _conditionals(values, every.mean(row_model.mean), cholesky_with_relative_jitter(joint), alone)
-        mean, scale = given.mean[:, :k], given.scale[:, :k]
+        mean, scale = (part[:, :k] for part in given)
         log_p = log_normal_density((numbers.lower - mean) / scale) - scale.log() - math.log(model.outcome_scale.scale)
         log_density[:, unit[is_equality]] = log_p + torch.cat(jacobian)[unit[is_equality]]
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
@@ -214,8 +210,8 @@ def _units(rows: Rows) -> Tensor:
         label = lowest
 
 
-def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> RowConditionals:
-    """The normal distribution of every row given draws of all other units and of the later rows of its own.
+def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and deviations of every row given draws of all other units and of the later rows of its own.
 
     With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these have standard deviations
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
@@ -225,4 +221,4 @@ def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) 
     L = cholesky_with_relative_jitter(blocks)
     above = torch.linalg.solve_triangular(L, ((values - mean) @ precision).mT, upper=False).mT
     scale = 1 / L.diagonal()
-    return RowConditionals(mean=values - above * scale, scale=scale.unsqueeze(0))
+    return values - above * scale, scale.unsqueeze(0)

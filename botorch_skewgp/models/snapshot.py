@@ -245,9 +245,8 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: Truncat
         h = noiseless_given_rows(merged, draws.rows, generator, single=distribution)
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
-    conditional = distribution.conditionals(draws.rows.to(distribution.mean))
-    variance = conditional.scale.square() - factor.noise
-    log_inside = factor.log_inside(conditional.mean, variance)
+    mean, scale = distribution.conditionals(draws.rows.to(distribution.mean))
+    log_inside = factor.log_inside(mean, scale.square() - factor.noise)
     beyond = draws.rows != torch.maximum(torch.minimum(draws.rows, factor.upper), factor.lower)
     others = factor.heights.total(beyond.to(log_inside)) - beyond.to(log_inside)
     log_odds = factor.heights.log_gain + log_inside - factor.heights.log_outside

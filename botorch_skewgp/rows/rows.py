@@ -288,8 +288,8 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        """The position of the first column equal to each one, of the same quantity at an equal point, for rows over equal
-        columns have a singular covariance; those of pseudo-points are not compared.
+        """The position of the first column equal to each one, of the same quantity at an equal point: rows over these
+        have a singular covariance; those of pseudo-points are not compared.
         """
         equal = first_of_equal(points.detach())
         outputs = torch.arange(self.num_outputs, device=points.device)

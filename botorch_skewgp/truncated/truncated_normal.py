@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,13 +12,6 @@ from botorch_skewgp.truncated.powered_factor import PoweredFactor
 from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, NoisyPrior
 from botorch_skewgp.truncated.row_factor import RowFactor, mapped
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
-
-
-class RowConditionals(NamedTuple):
-    """The normal distributions of `u_i` given `u_{-i}` at draws of `u`, before truncation."""
-
-    mean: Tensor  # num_draws x m
-    scale: Tensor  # the standard deviations, m
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +127,10 @@ class TruncatedNormal:
         """Map latent coordinates, `k x r`, to values of `h`, `k x m`, of a single distribution."""
         return self.mean + self.prior.times(latent)
 
-    def conditionals(self, rows: Tensor) -> RowConditionals:
-        """The normal distribution of every row given all others, by `Gamma^-1`, without the truncation."""
+    def conditionals(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Means `k x m` and deviations `m` of every row given all others, rows `k x m`, before truncation."""
         diagonal, product = self.noisy_prior.precision(rows - self.mean)
-        return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
+        return rows - product / diagonal, diagonal.rsqrt()
 
     def select(self, index: Tensor) -> TruncatedNormal:
         """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""

@@ -48,6 +48,11 @@ class Moments(NamedTuple):
         cavity_mean = (mean - sites.shift * variance) / left
         return cls(mean, variance, cavity_mean, variance / left, torch.zeros_like(mean), mean, cavity_mean)
 
+    @property
+    def cavity(self) -> tuple[Tensor, Tensor]:
+        """Means and variances given all other rows."""
+        return self.cavity_mean, self.cavity_variance
+
 
 class LowRankPrior:
     r"""The Gaussian distribution of `h - mean = F z` of `m` rows, in *latent coordinates* `z ~ N(0, I_r)`."""

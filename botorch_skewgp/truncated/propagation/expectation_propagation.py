@@ -69,7 +69,7 @@ class ExpectationPropagation:
     @property
     def cavity(self) -> tuple[Tensor, Tensor]:
         """The `batch_shape x m` means and variances of `h_i` given all other rows."""
-        return self.factor.moments.cavity_mean, self.factor.moments.cavity_variance
+        return self.factor.moments.cavity
 
     @cached_property
     def base(self) -> Tensor:

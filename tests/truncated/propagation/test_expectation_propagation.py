@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from row_cases import INF, make, zeros
 from scipy import stats
 from tensors import tensor
 
@@ -16,19 +17,11 @@ from botorch_skewgp.truncated.propagation import expectation_propagation as prop
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-INF = math.inf
-
-
-def above_zero(mean, covariance, noise):
-    """Every row positive."""
-    zeros = torch.zeros_like(mean)
-    return TruncatedNormal(mean, covariance, zeros, torch.full_like(mean, INF), zeros + noise)
-
 
 def equicorrelated(m, noise):
     """`Gamma` has unit diagonal and correlation 1/2, whose orthant has probability `1 / (m + 1)`."""
     covariance = torch.full((m, m), 0.5, dtype=torch.float64) + (0.5 - noise) * torch.eye(m, dtype=torch.float64)
-    return above_zero(torch.zeros(m, dtype=torch.float64), covariance, noise)
+    return make(zeros(m), covariance, noise=noise)
 
 
 def random_rows(generator, *batch_shape, m=6, r=3, noise=0.3):
@@ -129,7 +122,7 @@ def test_extrapolation_saves_sweeps_and_changes_nothing(
     else:
         covariance = signs.unsqueeze(-1) * variance * torch.exp(-5 * torch.cdist(X, X).square()) * signs
     count = torch.randint(1, 9, (num_rows,), generator=generator).double() if counted else None
-    distribution = replace(above_zero(torch.zeros_like(signs), covariance, 1.0), count=count)
+    distribution = replace(make(torch.zeros_like(signs), covariance, noise=1.0), count=count)
     fast = expectation_propagation(distribution)
     monkeypatch.setattr(propagation.Steps, "__call__", lambda self, sites, target, *args: target)
     plain = expectation_propagation(distribution)
@@ -216,7 +209,7 @@ def pairs_rows(pairs, variances, noise):
     for i, (a, b) in enumerate(pairs):
         A[i, a], A[i, b] = 1, -1
     covariance = A @ torch.diag(tensor(*variances)) @ A.mT
-    return above_zero(torch.zeros(len(pairs), dtype=torch.float64), covariance, noise)
+    return make(zeros(len(pairs)), covariance, noise=noise)
 
 
 @pytest.mark.parametrize(("further", "noise", "error"), [([(0, 2), (0, 3)], 1e-8, 0.2), ([], 0.0, 0.02)])
@@ -230,7 +223,7 @@ def test_row_without_any_variance():
     """A constant that holds is certain; one that does not is impossible."""
     covariance = torch.diag(tensor(1.0, 0.0))
     for constant, expected in [(0.3, math.log(0.5)), (-0.3, -INF)]:
-        ep = expectation_propagation(above_zero(tensor(0.0, constant), covariance, 0.0))
+        ep = expectation_propagation(make(tensor(0.0, constant), covariance))
         assert float(ep.log_normalizer) == pytest.approx(expected)
 
 

@@ -8,18 +8,17 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
+from row_cases import INF, low_rank, make
 from scipy import stats
 from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
-from botorch_skewgp.truncated.priors import LowRankPrior, Sites
+from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, product_of_sites
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-
-INF = math.inf
 
 
 class Case(NamedTuple):
@@ -28,17 +27,6 @@ class Case(NamedTuple):
     distribution: TruncatedNormal
     functionals: Callable[[Tensor], Tensor]
     truth: list[float]
-
-
-def make(mean, covariance, lower, upper, noise, dtype=torch.float64) -> TruncatedNormal:
-    mean, lower, upper, noise = (torch.as_tensor(x, dtype=torch.float64).to(dtype) for x in (mean, lower, upper, noise))
-    if not isinstance(covariance, LowRankPrior):
-        covariance = torch.as_tensor(covariance, dtype=torch.float64).to(dtype)
-    return TruncatedNormal(mean, covariance, lower, upper, noise)
-
-
-def low_rank(root, dtype=torch.float64) -> LowRankPrior:
-    return LowRankPrior(torch.as_tensor(root, dtype=torch.float64).to(dtype))
 
 
 def moments(u: Tensor) -> Tensor:

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sampler_cases import DENSE, INF, LOW_RANK, low_rank, make, poor_sites, slab
+from row_cases import INF, low_rank, make
+from sampler_cases import DENSE, LOW_RANK, poor_sites, slab
 from scipy.optimize import nnls
 
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point, feasible_start

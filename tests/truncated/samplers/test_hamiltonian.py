@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from sampler_cases import INF, check_invariance, low_rank, make
+from row_cases import INF, low_rank, make
+from sampler_cases import check_invariance
 from scipy.special import log_ndtr
 
 from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning, UnsupportedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from sampler_cases import INF, low_rank, make
+from row_cases import INF, low_rank, make
 from scipy import stats
 from torch import Tensor
 

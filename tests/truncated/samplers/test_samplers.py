@@ -8,17 +8,15 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from row_cases import INF, low_rank, make
 from sampler_cases import (
     DENSE,
-    INF,
     LOW_RANK,
     bivariate_orthant,
     check_case,
     check_invariance,
     check_same_means,
     independent,
-    low_rank,
-    make,
     poor_sites,
     slab,
     start,
