@@ -11,22 +11,18 @@ from kind_cases import (
     LENGTHSCALE,
     NUM_LABELS,
     OUTPUTSCALE,
-    TEST_X,
     TRAIN_X,
     assert_right,
     kernel,
     label_model_of,
     log_evidence,
-    mean,
     model_of,
     rbf,
     tensor,
 )
 
 from benchmarks.fuzz.cases import Anchors
-from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.rounding
 
@@ -112,17 +108,6 @@ def test_order_of_kinds_does_not_matter(first, second):
     one = log_evidence(model_of([KINDS[first], KINDS[second]]))
     other = log_evidence(model_of([KINDS[second], KINDS[first]]))
     assert abs(one - other) < 1e-8
-
-
-def test_default_likelihood_takes_every_kind_at_once():
-    model = SkewGP(
-        TRAIN_X,
-        list(KINDS.values()),
-        covar_module=kernel(),
-        mean_module=mean(),
-        draw_settings=DrawSettings(num_draws=64, num_chains=2, min_effective_size=1),
-    )
-    assert model.posterior(TEST_X).mean.isfinite().all()
 
 
 def test_constants_are_those_of_the_model():

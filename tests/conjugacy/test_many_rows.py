@@ -10,6 +10,7 @@ from kind_cases import (
     TEST_X,
     TRAIN_X,
     assert_right,
+    assert_same_law,
     kernel,
     log_evidence,
     mean,
@@ -65,14 +66,6 @@ def duels(utility: torch.Tensor, m: int, generator: torch.Generator, noise: floa
     return Preference(pairs.gather(-1, noisy.argsort(-1, descending=True)))
 
 
-def compare(one: SkewGP, other: SkewGP) -> None:
-    assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-6)
-    first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
-    for name in first:
-        error = (first[name].error.square() + second[name].error.square()).sqrt()
-        assert ((first[name].value - second[name].value).abs() <= LIMIT * error).all(), name
-
-
 def labels(generator: torch.Generator) -> Binary:
     index = torch.arange(6).repeat(8)
     return Binary(torch.rand(48, generator=generator) < torch.sigmoid(TRAIN_X[index, 0] - 1), index=index)
@@ -99,7 +92,7 @@ def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
     log_evidence(low)
     monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense.posterior(TEST_X)
-    compare(low, dense)
+    assert_same_law(low, dense, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["duels", "duels and choices"])
@@ -250,7 +243,7 @@ def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
     assert torch.allclose(found[0], expected[0], atol=1e-6)
     assert torch.allclose(found[1], expected[1], atol=1e-5)
     assert first == pytest.approx(second, abs=0.05)
-    compare(merged, single)
+    assert_same_law(merged, single, 1e-6)
 
 
 def log_evidence_and_loo(model: SkewGP) -> tuple[float, float]:

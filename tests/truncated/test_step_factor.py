@@ -59,14 +59,6 @@ def test_cumulants_are_those_of_the_step(factor: StepFactor) -> None:
         assert fourth[i] * scale[i] ** 4 == pytest.approx(excess, abs=3e-2)
 
 
-def test_without_slips_it_is_an_interval() -> None:
-    step = StepFactor(LOWER, UPPER, NOISE, Heights(torch.zeros_like(MEAN), torch.ones_like(MEAN)))
-    interval = RowFactor(LOWER, UPPER, NOISE)
-    for a, b in zip(step.moments(MEAN, VARIANCE), interval.moments(MEAN, VARIANCE), strict=True):
-        assert torch.allclose(a, b, rtol=1e-12)
-    assert torch.allclose(step.log_likelihood(MEAN), interval.log_likelihood(MEAN), rtol=1e-12)
-
-
 def test_draws_have_the_distribution_of_the_step(factor: StepFactor) -> None:
     n = 100_000
     uniform = torch.rand(n, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))

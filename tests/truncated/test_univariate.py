@@ -12,9 +12,7 @@ from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.univariate import (
     interval_cumulants,
     interval_moments,
-    log1mexp,
     log_interval_probability,
-    log_normal_density,
     normal_hazard,
     owens_t,
     sample_interval,
@@ -112,14 +110,6 @@ def test_float32():
     torch.testing.assert_close(variance, truth[:, 2].float(), rtol=0.1, atol=0)
 
 
-def test_broadcasting_and_scalars():
-    value = log_interval_probability(torch.tensor([[0.0], [1.0]]), torch.tensor([2.0, 3.0, INF]))
-    assert value.shape == (2, 3)
-    moments = interval_moments(torch.tensor([[0.0], [1.0]]), torch.tensor([2.0, 3.0, 4.0]))
-    assert all(x.shape == (2, 3) for x in moments)
-    assert log_interval_probability(torch.tensor(-INF), torch.tensor(INF)) == 0
-
-
 def test_draws_invert_the_cdf():
     """At given uniforms the draw's probability is the uniform's, or one minus it where the interval is reflected; up to
     the rounding of the draw, which is 1e-8 of the probability of (10,000, inf).
@@ -168,15 +158,6 @@ def test_uniform_draws_are_in_the_open_interval(dtype, end, monkeypatch):
     uniform = open_uniform(drawn, None)
     assert 0 < uniform < 1
     assert sample_interval(torch.tensor([-INF], dtype=dtype), torch.tensor([1.0], dtype=dtype), uniform).isfinite()
-
-
-def test_small_functions():
-    x = torch.tensor([1e-12, 0.3, math.log(2), 0.8, 40.0], dtype=torch.float64)
-    with mpmath.workdps(60):
-        expected = [float(mpmath.log(1 - mpmath.exp(-mpmath.mpf(float(y))))) for y in x]
-    torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
-    points = torch.linspace(-5, 5, 11, dtype=torch.float64)
-    torch.testing.assert_close(log_normal_density(points), torch.as_tensor(stats.norm.logpdf(points)))
 
 
 def test_cumulants():

@@ -244,8 +244,8 @@ def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, informative: Tensor | None
 ) -> tuple[Sites, Factor, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps."""
-    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], LONGEST_STEP_WITHOUT)
-    least = last = None
+    least = distribution.mean.new_full(distribution.batch_shape, torch.inf)
+    sweeps, last, step = 0, torch.zeros_like(least), torch.full_like(least, LONGEST_STEP_WITHOUT).unsqueeze(-1)
     while True:
         factor = multiply_sites(distribution, sites)
         if factor is None:
@@ -254,8 +254,6 @@ def _without_negative_sites(
         residual = _residual(distribution, factor, sites, target, informative)
         if sweeps >= MAX_SWEEPS or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
-        if least is None or last is None:
-            least, last = residual, torch.zeros_like(residual)
         fell = residual < FELL * least
         stuck = ~fell & (sweeps - last >= PATIENCE_WITHOUT)
         longer, shorter = (1.2 * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)

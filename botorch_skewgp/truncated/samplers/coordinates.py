@@ -1,7 +1,6 @@
-"""Coordinates of the noiseless rows that are standard normal under the Gaussian of expectation propagation.
+"""Coordinates `w`, `h = centre + B w`, that are standard normal under the Gaussian of expectation propagation.
 
-Rows are `h = centre + B w`, and `B` is not built where rows weigh few points or share noise in blocks. Chains come
-last, `p x k`, so that all that is picked and summed is contiguous.
+`B` is not built where rows weigh few points or share noise in blocks. Chains come last, so that sums are contiguous.
 """
 
 from __future__ import annotations
