@@ -28,7 +28,7 @@ from botorch_skewgp.truncated.samplers.feasibility import feasible_start, requir
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import HORIZON, ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_normal_density
 
 SamplerName = Literal["reflective", "hamiltonian"]
@@ -159,7 +159,6 @@ class Draws:
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
     """The mean number of reflections of a trajectory: densities at bounds times mean speeds ([Rice1944noise]_)."""
-    distribution = as_double(distribution)
     mean, variance = approximation.cavity
     scale = distribution.factor.scale(variance)
     log_mass = distribution.factor.log_probability(mean, variance)
@@ -245,9 +244,8 @@ def draw(
         approximation = expectation_propagation(distribution, tolerance=1e-3, warn=False)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
-        double = as_double(distribution)
-        require_feasible(double, approximation.factor)  # contradictions have sites of any size
-        approximation = expectation_propagation(double, approximation.sites, tolerance=ROUNDING, warn=False)
+        require_feasible(distribution, approximation.factor)  # contradictions have sites of any size
+        approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)
@@ -281,7 +279,7 @@ def draw(
             scores += [] if info.scores is None else [info.scores]
             blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
             del positions, block  # the positions of all draws are large
-            evaluations += float(info.num_evaluations.to(torch.float64).mean())
+            evaluations += float(info.num_evaluations.double().mean())
         positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
         del blocks
         # chains one after another, each in time order, as they are returned
@@ -357,13 +355,13 @@ def _draw_around_sites(
     approximation: ExpectationPropagation,
 ) -> Draws:
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
-    conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
+    conditioned = SiteConditioned(distribution, approximation, replaced)
     rest = draw(conditioned.rest, settings, generator)
     rows = conditioned.complete(rest.rows, generator)
     if not len(rest.r_hat):  # independent draws
         one = rest.r_hat.new_ones(1)
         rest = replace(rest, r_hat=one, effective_size=rest.num_draws * one, sampler="independent")
-    return replace(rest, rows=rows.to(distribution.mean))
+    return replace(rest, rows=rows)
 
 
 def _standard_errors_off(scores: Tensor) -> float:

@@ -20,7 +20,7 @@ from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.row_factor import standard_normal
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class LogNormalizer(NamedTuple):
@@ -42,7 +42,6 @@ def bridge_log_normalizer(
     draws ([Meng1996bridge]_, section 4), and its standard error ([FruehwirthSchnatter2004]_, section 4).
     """
     settings = settings or DrawSettings()
-    distribution = as_double(distribution)
     zero = distribution.mean.new_zeros(())
     if distribution.num_rows == 0:
         return LogNormalizer(zero, zero)

@@ -51,7 +51,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
 
 class SiteConditioned:
-    """A truncated normal `given` the sites of some rows, and the `rest` of its rows given them; in float64."""
+    """A truncated normal `given` the sites of some rows, and the `rest` of its rows given them."""
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which

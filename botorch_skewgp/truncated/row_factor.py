@@ -115,7 +115,7 @@ class RowFactor:
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         """The moments of `u` under its factor, for `h ~ N(mean, variance)`."""
         scale = self.scale(variance)
-        if self._side is not None and scale.dtype == torch.float64 and not torch.is_grad_enabled():
+        if self._side is not None and not torch.is_grad_enabled():
             t_mean, t_variance = tail_moments((mean - self._bound) * self._side / scale)
             return TiltedMoments(scale, -self._side * t_mean, t_variance)
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])

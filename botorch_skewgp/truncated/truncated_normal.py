@@ -18,7 +18,7 @@ from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 class TruncatedNormal:
     """The distribution of `u = h + v` given `lower < u <= upper`, with `h ~ N(mean, C)` and `v ~ N(0, diag(noise))`.
 
-    `Gamma = C + diag(noise)`. Raises `ValueError` where shapes, values, counts or heights cannot be.
+    `Gamma = C + diag(noise)`. In float64. Raises `ValueError` where shapes, values, counts or heights cannot be.
     """
 
     mean: Tensor  # `batch_shape x m`
@@ -39,6 +39,8 @@ class TruncatedNormal:
             if len(shape) < 2 or shape[-2] != shape[-1]:
                 raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(shape)}.")
             object.__setattr__(self, "prior", DensePrior(self.prior))
+        if self.mean.dtype != torch.float64:
+            raise ValueError(f"Truncated normals are in double precision; got a mean of {self.mean.dtype}.")
         m = self.mean.shape[-1]
         if self.prior.num_rows != m:
             raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
@@ -137,15 +139,10 @@ class TruncatedNormal:
         return self._changed(self.prior.select(index), None, lambda values: values[..., index])
 
     def map(self, change: Map) -> TruncatedNormal:
-        """The distribution with its real tensors changed, such as moved to another device or dtype."""
+        """The distribution with its real tensors changed, such as moved to another device."""
         return self._changed(self.prior.map(change), mapped(self.count, change), change)
 
     def _changed(self, prior: LowRankPrior, count: Tensor | None, change: Map) -> TruncatedNormal:
         names = ("mean", "lower", "upper", "noise", "heights")
         changed = {name: mapped(getattr(self, name), change) for name in names}
         return TruncatedNormal(prior=prior, count=count, **changed)
-
-
-def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
-    """The distribution in float64; itself if it is."""
-    return distribution if distribution.mean.dtype == torch.float64 else distribution.map(Tensor.double)

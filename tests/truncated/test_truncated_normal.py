@@ -10,13 +10,13 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 INF = math.inf
 
 
-def arguments(m=3, dtype=torch.float64, **changes):
+def arguments(m=3, **changes):
     values = {
-        "mean": torch.zeros(m, dtype=dtype),
-        "prior": torch.eye(m, dtype=dtype) + 0.5,
-        "lower": torch.zeros(m, dtype=dtype),
-        "upper": torch.full((m,), INF, dtype=dtype),
-        "noise": torch.full((m,), 0.1, dtype=dtype),
+        "mean": torch.zeros(m, dtype=torch.float64),
+        "prior": torch.eye(m, dtype=torch.float64) + 0.5,
+        "lower": torch.zeros(m, dtype=torch.float64),
+        "upper": torch.full((m,), INF, dtype=torch.float64),
+        "noise": torch.full((m,), 0.1, dtype=torch.float64),
     }
     return values | changes
 
@@ -29,6 +29,7 @@ def arguments(m=3, dtype=torch.float64, **changes):
         ({"lower": torch.zeros(2, dtype=torch.float64)}, r"lower must have mean's shape \(3,\); got \(2,\)"),
         ({"upper": torch.ones(1, 3, dtype=torch.float64)}, r"upper must have mean's shape \(3,\); got \(1, 3\)"),
         ({"noise": torch.ones(3, dtype=torch.float32)}, "noise must have mean's dtype and device"),
+        ({"mean": torch.zeros(3)}, "in double precision; got a mean of torch.float32"),
         ({"lower": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "lower contains NaN"),
         ({"noise": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "noise contains NaN"),
         ({"mean": torch.tensor([0.0, INF, 0.0], dtype=torch.float64)}, "mean contains NaN or infinite"),

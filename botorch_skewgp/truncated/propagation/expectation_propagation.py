@@ -25,7 +25,7 @@ from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.site_slopes import log_integral_of_site, with_slope_of_sites
 from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 # Censored numbers with a skew prior converge after long stretches without progress.
@@ -48,7 +48,7 @@ ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to 
 class ExpectationPropagation:
     """The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence."""
 
-    distribution: TruncatedNormal  # truncated normal, in float64
+    distribution: TruncatedNormal
     sites: Sites  # sites at the fixed point; of a row that stands for several, the site of one
     factor: Factor  # product of prior and sites
     residual: Tensor  # `batch_shape` largest change of a site in units of its row's marginal
@@ -156,12 +156,11 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal, in
-    float64; to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
+    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal;
+    to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
 
     A `ConvergenceWarning` is issued where it was not reached; raises `NanError` if the covariance is not finite.
     """
-    distribution = as_double(distribution)
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
         sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
@@ -223,7 +222,6 @@ def expectation_propagation(
 @torch.no_grad()
 def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
     """The Gaussian approximation with sites that are known; raises `NanError` if the covariance does not admit them."""
-    distribution = as_double(distribution)
     factor = multiply_sites(distribution, sites)
     if factor is None:
         raise NanError("The covariance of the rows does not admit these sites.")

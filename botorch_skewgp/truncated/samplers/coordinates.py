@@ -66,12 +66,12 @@ class Coordinates:
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
-    """The coordinates of a distribution's rows. In double precision."""
+    """The coordinates of a distribution's rows."""
     prior, factor = distribution.prior, approximation.factor
-    centre = approximation.mean.to(distribution.mean).unsqueeze(-1)
+    centre = approximation.mean.unsqueeze(-1)
     if isinstance(factor, BorderedFactor):
         return Coordinates(centre, (factor.weight @ factor.shared_root).contiguous(), own=_parts_of_blocks(factor))
-    root = factor.latent_root.to(centre)
+    root = factor.latent_root
     if not isinstance(prior, WeightedPrior):
         return Coordinates(centre, prior.times(root.mT).mT.contiguous())
     row = torch.arange(prior.num_rows, device=centre.device).unsqueeze(-1).expand_as(prior.index)

@@ -8,7 +8,7 @@ feasible point bounds push with finite forces, and the terms with forces that gr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.priors import Factor
-from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
+from botorch_skewgp.truncated.row_factor import RowFactor, mapped, open_uniform, standard_normal
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -36,7 +36,7 @@ def feasible_start(
     else:
         z = standard_normal((num_chains, distribution.prior.rank), like, generator)
         if approximation is not None:
-            z = approximation.latent_mean.to(like) + z @ approximation.latent_root.to(like).mT
+            z = approximation.latent_mean + z @ approximation.latent_root.mT
         h = distribution.noiseless(z)
     return distribution.factor.draw_given(h, open_uniform(h, generator))
 
@@ -58,7 +58,7 @@ def _between_walls(distribution: TruncatedNormal, approximation: Factor | None) 
     root = distribution.prior.minimal_root()
     z = root.new_zeros(root.shape[-1])
     if approximation is not None and bool(approximation.latent_mean.isfinite().all()):
-        z = approximation.latent_mean.to(root)[len(approximation.latent_mean) - root.shape[-1] :]
+        z = approximation.latent_mean[len(approximation.latent_mean) - root.shape[-1] :]
     return distribution.mean + root @ feasible_point(distribution, root, z)
 
 
@@ -66,9 +66,8 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
     """Coordinates by a root `m x r`, `r`, at which all rows without noise are inside their bounds, from a first point;
     else raises a `ContradictionError` that names a minimal set of rows that cannot hold together.
     """
-    mean, factor = distribution.mean.double(), distribution.factor.map(Tensor.double)
-    rows = _Rows(root.double(), mean, factor, torch.finfo(distribution.mean.dtype).eps)
-    z, force = _search(rows, point.double())
+    rows = _Rows(root, distribution.mean, distribution.factor)
+    z, force = _search(rows, point)
     inside = rows.inside(z)
     if not bool(inside.all()):
         suspects = _walls(rows.factor) & ((force > 0) | ~inside)
@@ -77,21 +76,21 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
             f"No feasible point was found: the rows without noise with indices {names} cannot hold together. "
             "Give them noise, or remove the contradiction."
         )
-    return z.to(point)
+    return z
 
 
-class _Rows(NamedTuple):
-    """Rows `mean + F z + v` and their bounds; `eps` is the rounding of the caller's dtype."""
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows `mean + F z + v` and their bounds."""
 
     root: Tensor
     mean: Tensor
     factor: RowFactor
-    eps: float
 
     def inside(self, z: Tensor) -> Tensor:
         """Where walls are kept, by a margin for rounding; true for all other rows."""
         h = self.mean + self.root @ z
-        margin = 8 * self.eps * (self.mean.abs() + self.root.abs() @ z.abs())
+        margin = 8 * torch.finfo(z.dtype).eps * (self.mean.abs() + self.root.abs() @ z.abs())
         factor = self.factor
         return ((h - margin > factor.lower) & (h + margin < factor.upper)) | ~_walls(factor)
 
@@ -116,8 +115,7 @@ def _irreducible(rows: _Rows, suspects: Tensor) -> list[int]:
     """Leave suspects out, weakest first, many and then one at a time, as long as the rest has no feasible point."""
 
     def contradict(index: Tensor) -> bool:
-        factor = rows.factor.map(lambda values: values[index])
-        part = _Rows(rows.root[index], rows.mean[index], factor, rows.eps)
+        part = mapped(rows, lambda values: values[index])
         z, _ = _search(part, part.root.new_zeros(part.root.shape[-1]))
         return not bool(part.inside(z).all())
 

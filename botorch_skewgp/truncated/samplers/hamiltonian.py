@@ -37,7 +37,7 @@ from botorch_skewgp.truncated.samplers.coordinates import coordinates_of
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import advance, half_angle_tangent
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 RIGHT_ANGLE = math.pi / 2
 
@@ -80,7 +80,7 @@ class Stretch(NamedTuple):
 class HamiltonianSampler(Sampler):
     """Hamiltonian Monte Carlo with the noise integrated out, around a Gaussian that need not be at the fixed point.
 
-    All chains move as one matrix, in double precision; `start` makes the first state and tunes the sampler. Raises
+    All chains move as one matrix; `start` makes the first state and tunes the sampler. Raises
     `UnsupportedError` if answers of rows without noise may be slips.
     """
 
@@ -92,22 +92,19 @@ class HamiltonianSampler(Sampler):
                 "The hamiltonian sampler needs noise in all rows where answers may be slips; use "
                 "DrawSettings(sampler='reflective'), or None."
             )
-        double = as_double(distribution)
-        self._double = double
-        self._coordinates = coordinates_of(double, approximation)
+        self._coordinates = coordinates_of(distribution, approximation)
         # integrating the noise out is smooth; a wall's own term is left out below
-        self._factor = double.factor.with_noise(torch.where(noisy, double.noise, torch.ones_like(double.noise)))
+        self._factor = distribution.factor.with_noise(torch.where(noisy, distribution.noise, 1.0))
         self._exact = (~noisy).nonzero().squeeze(-1)
-        bounded = double.lower.isfinite() | double.upper.isfinite()
+        bounded = distribution.lower.isfinite() | distribution.upper.isfinite()
         self._walls = (~noisy & bounded).nonzero().squeeze(-1)
-        sites = approximation.sites
-        self._precision, self._shift = (entry.to(double.mean).unsqueeze(-1) for entry in sites)
+        self._precision, self._shift = (entry.unsqueeze(-1) for entry in approximation.sites)
         self._half_precision = 0.5 * self._precision
         self._approximation = approximation
-        self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), double.mean.new_zeros(0, 1))
+        self._stretch = Stretch(self._shift.new_zeros(0, self._coordinates.size), self._shift.new_zeros(0, 1))
         self._set_wall_normals()
         self.num_rotations, self.acceptance = TUNING.fewest, 0.0
-        self._at_a_time = max(32, TUNING.max_entries // max(1, double.num_rows))
+        self._at_a_time = max(32, TUNING.max_entries // max(1, distribution.num_rows))
         self._watched = self._stretch.directions.mT
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,11 +118,11 @@ class HamiltonianSampler(Sampler):
         # in place: passes over rows are most of the work
         value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
         slope.addcmul_(self._precision, h).sub_(self._shift)
-        if self._double.copies is None:
+        if self.distribution.copies is None:
             total = value.sum(0)
         else:
-            total = self._double.copies @ value
-            slope.mul_(self._double.copies.unsqueeze(-1))
+            total = self.distribution.copies @ value
+            slope.mul_(self.distribution.copies.unsqueeze(-1))
         gradient = self._coordinates.transposed_times(slope)
         if is_stretched:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
@@ -171,9 +168,9 @@ class HamiltonianSampler(Sampler):
             turn = torch.full_like(p[0], RIGHT_ANGLE)
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
         w, value = self.propose(TUNING.pool * num_chains, generator)
-        if self._double.heights is not None and self._coordinates.own is None:
+        if self.distribution.heights is not None and self._coordinates.own is None:
             factor = self._approximation.factor
-            mean, root = factor.latent_mean.to(w).unsqueeze(-1), factor.latent_root.to(w)
+            mean, root = factor.latent_mean.unsqueeze(-1), factor.latent_root
             w[:, ::2] = torch.linalg.solve_triangular(root, w[:, ::2] - mean, upper=True)
             log_gaussian = -0.5 * w.square().sum(0)
             log_prior = root.diagonal().abs().log().sum() - 0.5 * (mean + root @ w).square().sum(0)
@@ -185,7 +182,7 @@ class HamiltonianSampler(Sampler):
 
     def propose(self, num_draws: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Positions drawn from the Gaussian, `p x num_draws`, and the logs of their importance weights."""
-        w = standard_normal((self._coordinates.size, num_draws), self._double.mean, generator)
+        w = standard_normal((self._coordinates.size, num_draws), self.distribution.mean, generator)
         return w, torch.cat([self.potential(part)[0] for part in w.split(self._at_a_time, -1)])
 
     @torch.no_grad()
@@ -257,18 +254,18 @@ class HamiltonianSampler(Sampler):
 
     def _set_wall_normals(self) -> None:
         """Rows without noise as linear functions of the present coordinates, and the room around their centres."""
-        double, m = self._double, self._double.num_rows
-        unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
+        lower, upper = self.distribution.lower, self.distribution.upper
+        unit = lower.new_zeros(len(lower), len(self._walls))
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
         self._normals = self._stretch(self._coordinates.transposed_times(unit)).mT
         self._squares = self._normals.square().sum(-1)
         centre = self._coordinates.centre[self._walls]
-        self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
+        self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (lower, upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
     def _fit_stretch(self, w: Tensor) -> bool:
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
-        misfit, expected = TUNING.misfit, self._approximation.variance.to(w)
+        misfit, expected = TUNING.misfit, self._approximation.variance
         first = self._stretch(w)
         left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()
@@ -316,11 +313,11 @@ class HamiltonianSampler(Sampler):
         rows = flat.new_empty(len(flat), self.distribution.num_rows)
         for part, result in zip(flat.split(self._at_a_time), rows.split(self._at_a_time), strict=True):
             result.copy_(self._rows(self.noiseless(part), generator))
-        return rows.to(self.distribution.mean).reshape(*positions.shape[:-1], -1)
+        return rows.reshape(*positions.shape[:-1], -1)
 
     def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Rows given their noiseless parts, `k x m`."""
-        distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
+        distribution, factor, level = self.distribution, self._factor, open_uniform(h, generator)
         rows = factor.draw_given(h, level)
         if distribution.count is not None and bool((distribution.count > 1).any()):
             which = (distribution.count > 1).nonzero().squeeze(-1)

@@ -159,7 +159,7 @@ def test_rows_with_noise(kind, noise_free):
         few_digits = {"rtol": 1e-3, "atol": 1e-3} if noise_free else close  # a jitter is in what is watched
         torch.testing.assert_close(watched[:, :-1], of_values, **few_digits)
         torch.testing.assert_close(watched[:, -1], watched[:, :-1].square().sum(-1))
-        colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
+        colour = noisy.colour(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
         torch.testing.assert_close(colour.mT @ colour, noisy.coloured_covariance)
         torch.testing.assert_close(noisy.coloured_covariance, gamma)
         generator = torch.Generator().manual_seed(0)

@@ -253,13 +253,3 @@ def test_unconverged_result_is_the_best_seen(generator, monkeypatch):
             residuals.append(float(expectation_propagation(distribution).residual))
     assert residuals == sorted(residuals, reverse=True)
     assert residuals[-1] < 0.1 * residuals[0]
-
-
-def test_single_precision_is_computed_in_double(generator):
-    distribution, root = random_rows(generator)
-    single = distribution.map(torch.Tensor.float)
-    value = expectation_propagation(single).log_normalizer
-    assert value.dtype == torch.float64
-    assert torch.allclose(value, expectation_propagation(distribution).log_normalizer, rtol=1e-4)
-    low = replace(single, prior=LowRankPrior(root.float()))
-    assert torch.allclose(expectation_propagation(low).log_normalizer, value, rtol=1e-4)
