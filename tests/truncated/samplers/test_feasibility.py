@@ -1,5 +1,6 @@
 """Feasible starts: inside the bounds whatever the bounds are, and an error that names contradictions."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from sampler_cases import DENSE, LOW_RANK, poor_sites, slab
 from scipy.optimize import nnls
 
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point, feasible_start
+from botorch_skewgp.truncated.step_factor import Heights
 
 pytestmark = pytest.mark.rounding
 
@@ -115,8 +117,12 @@ def test_contradictory_rows_are_named(dense, generator):
         feasible_start(distribution, 4, generator)
     # With noise in one of them they can.
     noise = [0.0, 0.1, 0.0, 0.0, 0.0, 0.0]
-    distribution = make([0.0] * 6, covariance, [0.0] * 6, [INF] * 6, noise)
-    check_feasible(distribution, feasible_start(distribution, 4, generator), 4)
+    noisy = make([0.0] * 6, covariance, [0.0] * 6, [INF] * 6, noise)
+    check_feasible(noisy, feasible_start(noisy, 4, generator), 4)
+    # Or if one of them may be a slip.
+    slip = torch.tensor([0.0, 0.1, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
+    rows = feasible_start(replace(distribution, heights=Heights(slip, 1 - slip)), 4, generator)
+    assert (rows[:, slip == 0] > 0).all()
 
 
 def test_a_contradiction_is_found_among_a_hundred_rows(generator):

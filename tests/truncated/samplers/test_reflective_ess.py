@@ -57,6 +57,7 @@ def test_bounds_close_together(monkeypatch):
 
 @pytest.mark.parametrize("compiled", [False, None])
 def test_too_many_reflections(compiled, monkeypatch):
+    assert ReflectiveEllipticalSliceSampler(narrow()).max_reflections > 10**7
     monkeypatch.setattr(reflective_ess, "MAX_REFLECTIONS", 1000)
     sampler = ReflectiveEllipticalSliceSampler(narrow(), compiled=compiled)
     with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations"):
