@@ -145,7 +145,8 @@ class Mechanism(NamedTuple):
 def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generator: torch.Generator) -> SamplerState:
     """Starts half from the Gaussian and half from the prior, whatever their density."""
     w, _ = sampler.propose(num_chains, generator)
-    w[:, ::2] = sampler._coordinates.prior.coordinates(w[:, ::2])  # type: ignore[union-attr]  # noqa: SLF001
+    factor = sampler._approximation.factor  # noqa: SLF001
+    w[:, ::2] = torch.linalg.solve_triangular(factor.latent_root, w[:, ::2] - factor.latent_mean[:, None], upper=True)
     return sampler.init(w.mT)
 
 

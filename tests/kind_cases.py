@@ -227,3 +227,12 @@ def own_effective_size(model) -> float:
 def log_evidence(model) -> float:
     """The model's own log evidence by expectation propagation, without hyperparameter priors."""
     return float(model.log_marginal_likelihood("ep").value)
+
+
+def assert_same_law(one: SkewGP, other: SkewGP, evidence: float = 1e-7, X: Tensor = TEST_X) -> None:
+    """Two models have the same evidence, and posteriors that differ by no more than the errors of their draws."""
+    assert abs(log_evidence(one) - log_evidence(other)) <= evidence
+    first, second = (own_statistics(model.posterior(X), own_effective_size(model)) for model in (one, other))
+    for name in first:
+        error = (first[name].error.square() + second[name].error.square()).sqrt()
+        assert ((first[name].value - second[name].value).abs() <= 4.5 * error + 1e-8).all(), name

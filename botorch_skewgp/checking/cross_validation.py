@@ -22,7 +22,6 @@ from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.row_factor import open_uniform
-from botorch_skewgp.truncated.truncated_normal import RowConditionals
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 RAMP = 1e-9  # nats, from the first draw to the last: far above rounding, far below all errors
@@ -112,11 +111,8 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
             merged = model.row_model(prior, merge_equal=True).truncated_normal
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
-        conditional = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, of_intervals)
-        log_p = log_interval_probability(
-            (distribution.lower - conditional.mean) / conditional.scale,
-            (distribution.upper - conditional.mean) / conditional.scale,
-        )
+        mean, scale = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, of_intervals)
+        log_p = log_interval_probability((distribution.lower - mean) / scale, (distribution.upper - mean) / scale)
         if distribution.heights is not None:
             log_p = torch.logaddexp(log_p + distribution.heights.log_gain, distribution.heights.log_outside)
         log_density.index_add_(-1, of_intervals, log_p)
@@ -128,7 +124,7 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
         values = torch.cat([numbers.lower.expand(len(drawn), -1), drawn], dim=-1)
         alone = torch.arange(every.num_rows, device=values.device)
         given = _conditionals(values, every.mean(row_model.mean), cholesky_with_relative_jitter(joint), alone)
-        mean, scale = given.mean[:, :k], given.scale[:, :k]
+        mean, scale = (part[:, :k] for part in given)
         log_p = log_normal_density((numbers.lower - mean) / scale) - scale.log() - math.log(model.outcome_scale.scale)
         log_density[:, of_numbers] = log_p + torch.cat(jacobian)[of_numbers]
     index = torch.arange(len(counts) - 1).repeat_interleave(torch.tensor(counts[1:], dtype=torch.long))
@@ -203,8 +199,8 @@ def _units(rows: Rows) -> Tensor:
         label = lowest
 
 
-def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> RowConditionals:
-    """The normal distribution of every row given draws of all other units and of the later rows of its own.
+def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and deviations of every row given draws of all other units and of the later rows of its own.
 
     With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these have standard deviations
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
@@ -214,4 +210,4 @@ def _conditionals(values: Tensor, mean: Tensor, cholesky: Tensor, unit: Tensor) 
     L = cholesky_with_relative_jitter(blocks)
     above = torch.linalg.solve_triangular(L, ((values - mean) @ precision).mT, upper=False).mT
     scale = 1 / L.diagonal()
-    return RowConditionals(mean=values - above * scale, scale=scale.unsqueeze(0))
+    return values - above * scale, scale.unsqueeze(0)

@@ -219,8 +219,7 @@ class RowModel:
         root = rows.times(self._point_root)
         if rows.noise_root is None:
             return LowRankPrior(root)
-        block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
-        return BorderedPrior(root, rows.noise_root, block)
+        return BorderedPrior(root, rows.noise_root, rows.label)
 
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:

@@ -217,12 +217,13 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: Truncat
     if draws is None:
         approximation = expectation_propagation(distribution)
         approximation.warn_of_competition()
-        slips = 1 - factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+        mean, variance = approximation.cavity
+        slips = 1 - factor.attention(mean, variance)
         if distribution.count is None or distribution.copies is None:
             return slips
         # of one of the factors to a power, under its cavity times that power
         nodes, log_weights = hermite(slips, NUM_NODES)
-        h = approximation.cavity_mean + approximation.cavity_variance.sqrt() * nodes.unsqueeze(-1)
+        h = mean + variance.sqrt() * nodes.unsqueeze(-1)
         log_powers = distribution.count / distribution.copies * factor.log_likelihood(h)
         weights = (log_weights.unsqueeze(-1) + log_powers).softmax(-2)
         weighted = (weights * (1 - factor.attention(h, torch.zeros_like(h)))).sum(-2)
@@ -234,9 +235,8 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None, merged: Truncat
         h = noiseless_given_rows(merged, draws.rows, generator, single=distribution)
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
-    conditional = distribution.conditionals(draws.rows.to(distribution.mean))
-    variance = conditional.scale.square() - factor.noise
-    log_inside = factor.log_inside(conditional.mean, variance)
+    mean, scale = distribution.conditionals(draws.rows.to(distribution.mean))
+    log_inside = factor.log_inside(mean, scale.square() - factor.noise)
     beyond = draws.rows != torch.maximum(torch.minimum(draws.rows, factor.upper), factor.lower)
     others = factor.heights.total(beyond.to(log_inside)) - beyond.to(log_inside)
     log_odds = factor.heights.log_gain + log_inside - factor.heights.log_outside

@@ -46,10 +46,10 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     """
     approximation = expectation_propagation(distribution)
     approximation.warn_of_competition()
-    cavity = approximation.cavity_mean, approximation.cavity_variance
+    cavity = approximation.cavity
     third, fourth = _cumulants(distribution.factor, *cavity)
-    scale = distribution.factor.scale(approximation.cavity_variance)
-    share = approximation.cavity_variance / scale  # of the standardised row that is its noiseless part
+    scale = distribution.factor.scale(cavity[1])
+    share = cavity[1] / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
     covariance_rows = approximation.factor.covariance_rows
     m = distribution.num_rows

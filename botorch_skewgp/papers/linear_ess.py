@@ -14,6 +14,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -40,14 +41,12 @@ class LinearEllipticalSliceSampler(RowSampler):
                 "DrawSettings(sampler='reflective')."
             )
         self._lower, self._upper = distribution.lower - distribution.mean, distribution.upper - distribution.mean
-        self._colour = distribution.noisy_prior.colour(distribution.mean)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; one ellipse for every chain, which is what the info counts."""
         position = state.position
-        shape = len(position), self.distribution.noisy_prior.num_normals
-        normal = torch.randn(shape, dtype=position.dtype, device=position.device, generator=generator)
-        direction = self._colour(normal)
+        noisy_prior = self.distribution.noisy_prior
+        direction = noisy_prior.colour(standard_normal((len(position), noisy_prior.num_normals), position, generator))
         theta = free_angle(position, direction, self._lower, self._upper, generator=generator).unsqueeze(-1)
         position = position * theta.cos() + direction * theta.sin()
         # Rounding only: the angle is free, but it may be so close to a wall that the last digit crosses it.

@@ -16,7 +16,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import interval_moments, log_normal_density
 
 
@@ -84,7 +84,6 @@ class _Chains:
 
     def log_normalizer(self, distribution: TruncatedNormal) -> Tensor:
         """The log normaliser: expectation propagation's value with the gradient from the chains."""
-        distribution = as_double(distribution)
         with torch.no_grad():
             frozen = distribution.map(Tensor.detach)
             ep = self._expectation_propagation(frozen)
@@ -104,7 +103,7 @@ class _Chains:
         if self._generator is None or self._generator.device != distribution.mean.device:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
         sampler = ReflectiveEllipticalSliceSampler(distribution)
-        state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep))
+        state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep.factor))
         if self.warmup > 0:
             state, _, _ = sampler.run(state, self.warmup, self._generator)
         _, positions, _ = sampler.run(state, self.num_steps, self._generator)

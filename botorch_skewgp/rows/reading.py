@@ -194,9 +194,8 @@ class Reading:
     # New observations
 
     def log_probabilities(self, items: Tensor) -> Tensor:
-        """The log probabilities of all outcomes, `... x O`, given the latent function at the items, `... x k`.
-
-        Raises `UnsupportedError` if outcomes are joint with correlated noise, and not those of a choice.
+        """The log probabilities of all outcomes, `... x O`, given the latent function at the items, `... x k`; raises
+        `UnsupportedError` if outcomes are joint with correlated noise, and not those of a choice.
         """
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R

@@ -6,14 +6,16 @@ derivative of the (first) output in input `d`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from botorch_skewgp.truncated.priors import Blocks
+from botorch_skewgp.truncated.row_factor import mapped
 from botorch_skewgp.truncated.step_factor import Heights
 
 OWN_SHARE = 0.95  # of a block's least eigenvalue, as noise of each row's own
@@ -55,6 +57,11 @@ class Rows:
         """Whether each row was observed as a number, `m`."""
         return self.lower == self.upper
 
+    @property
+    def label(self) -> Tensor:
+        """The block of each row, `m`."""
+        return torch.zeros_like(self.index[:, 0]) if self.block is None else self.block
+
     @staticmethod
     def empty(like: Tensor) -> Rows:
         """No rows, of the dtype and device of a tensor."""
@@ -63,24 +70,16 @@ class Rows:
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
-
-        def some(values: Any) -> Any:
-            return values.map(lambda part: part[which]) if isinstance(values, Heights) else values[which]
-
-        return replace(self, **{name: some(values) for name, values in vars(self).items() if values is not None})
+        return mapped(self, lambda values: values[which])
 
     def with_own_noise(self) -> Rows:
-        r"""The rows with their noise split so that each row has some independent noise if possible.
-
-        In a block whose noise covariance `D + N N^T` has a least eigenvalue `l > 0`, every row gets nearly that.
-        """
+        """The rows with noise of their own where possible: nearly the least eigenvalue of the noise of their block."""
         if self.noise_root is None or bool((self.noise > 0).all()):
             return self
-        block = torch.zeros_like(self.index[:, 0]) if self.block is None else self.block
-        poor = torch.isin(block, block[self.noise <= 0].unique())
-        groups = Blocks(block, poor, padded=False)
+        poor = torch.isin(self.label, self.label[self.noise <= 0].unique())
+        groups = Blocks(self.label, poor, padded=False)
         shape = max(self.noise_root.shape[-1], *(index.shape[-1] for index in groups.index))
-        root = torch.nn.functional.pad(self.noise_root, (0, shape - self.noise_root.shape[-1]))
+        root = pad(self.noise_root, (0, shape - self.noise_root.shape[-1]))
         noise = self.noise
         for index in groups.index:
             N = self.noise_root[index]
@@ -92,8 +91,7 @@ class Rows:
             which, own = index[some], OWN_SHARE * least[some].unsqueeze(-1).expand(-1, index.shape[-1])
             L = torch.linalg.cholesky(covariance[some] - torch.diag_embed(own))
             noise = noise.index_copy(0, which.flatten(), own.flatten())
-            L = torch.nn.functional.pad(L, (0, shape - L.shape[-1]))
-            root = root.index_copy(0, which.flatten(), L.flatten(0, 1))
+            root = root.index_copy(0, which.flatten(), pad(L, (0, shape - L.shape[-1])).flatten(0, 1))
         return replace(self, noise=noise, noise_root=root)
 
     def weighted(self, count: Tensor | None) -> Rows:
@@ -133,42 +131,31 @@ class Rows:
         """Stack blocks of rows over the same points, whose noise is independent between blocks."""
         if len(blocks) == 1:
             return blocks[0]
-        width = max(block.index.shape[-1] for block in blocks)
 
-        def widen(x: Tensor) -> Tensor:
-            return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
+        def stacked(parts: list[Tensor]) -> Tensor:
+            """Parts one after another, with zeros up to the widest row."""
+            width = max(part.shape[-1] for part in parts)
+            return torch.cat([part if part.ndim == 1 else pad(part, (0, width - part.shape[-1])) for part in parts])
 
-        root, places = None, None
-        if any(block.noise_root is not None for block in blocks):
-            like = blocks[0].noise
-            roots = [like.new_zeros(b.num_rows, 0) if b.noise_root is None else b.noise_root for b in blocks]
-            size = max(part.shape[-1] for part in roots)
-            root = torch.cat([torch.nn.functional.pad(part, (0, size - part.shape[-1])) for part in roots])
-            labels, first = [], 0
-            for b in blocks:
-                label = torch.zeros_like(b.index[:, 0]) if b.block is None else b.block
-                labels.append(label + first)
-                first += int(label.max()) + 1 if len(label) else 0
-            places = torch.cat(labels)
-        reads = None
-        if any(block.reads is not None for block in blocks):
-            given = [torch.zeros_like(b.index) if b.reads is None else b.reads for b in blocks]
-            reads = torch.cat([widen(entry) for entry in given])
-        count = None
-        if any(block.count is not None for block in blocks):
-            count = torch.cat([torch.ones_like(b.noise) if b.count is None else b.count for b in blocks])
+        def joined(name: str, missing: Callable[[Rows], Tensor]) -> Tensor | None:
+            """An entry that blocks need not have; `None` if none has."""
+            parts = [getattr(rows, name) for rows in blocks]
+            if all(part is None for part in parts):
+                return None
+            return stacked([missing(rows) if part is None else part for rows, part in zip(blocks, parts, strict=True)])
+
+        noise_root, labels, first = joined("noise_root", lambda rows: rows.bias.new_zeros(rows.num_rows, 0)), [], 0
+        for rows in blocks:
+            labels.append(rows.label + first)
+            first += int(rows.label.max()) + 1 if rows.num_rows else 0
+        names = ("index", "coefficient", "bias", "lower", "upper", "noise")
         return Rows(
-            index=torch.cat([widen(block.index) for block in blocks]),
-            coefficient=torch.cat([widen(block.coefficient) for block in blocks]),
-            bias=torch.cat([block.bias for block in blocks]),
-            lower=torch.cat([block.lower for block in blocks]),
-            upper=torch.cat([block.upper for block in blocks]),
-            noise=torch.cat([block.noise for block in blocks]),
-            noise_root=root,
-            reads=reads,
-            count=count,
-            block=places,
-            heights=Heights.cat([b.heights for b in blocks], [b.num_rows for b in blocks], blocks[0].noise),
+            **{name: stacked([getattr(rows, name) for rows in blocks]) for name in names},
+            noise_root=noise_root,
+            reads=joined("reads", lambda rows: torch.zeros_like(rows.index)),
+            count=joined("count", lambda rows: torch.ones_like(rows.noise)),
+            block=None if noise_root is None else torch.cat(labels),
+            heights=Heights.cat([rows.heights for rows in blocks], [rows.num_rows for rows in blocks], blocks[0].noise),
         )
 
     def weight(self, num_points: int) -> Tensor:
@@ -199,8 +186,7 @@ class Rows:
         """The covariance of the noise that rows share, `m x m`."""
         if self.noise_root is None:
             return torch.diag_embed(torch.zeros_like(self.noise))
-        covariance = self.noise_root @ self.noise_root.mT
-        return covariance if self.block is None else covariance * (self.block.unsqueeze(-1) == self.block)
+        return self.noise_root @ self.noise_root.mT * (self.label.unsqueeze(-1) == self.label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,12 +219,8 @@ class DenseRows(Rows):
 def shared_noise_rows(
     pairs: Tensor, event: Tensor, noise: Tensor, like: Tensor, index: Tensor | None = None, reads: Tensor | None = None
 ) -> Rows:
-    """Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
-
-    The noise of an item in a single comparison is independent; that of an item in several goes into the shared root.
-
-    Pairs of items, winner first, are `p x 2`, as are the points `index` (the items themselves if `None`) and quantities
-    `reads`; `noise` is the variance of one item's.
+    """Rows `f(a) - f(b) + v_a - v_b > 0` of pairs `p x 2`, winner first, where comparisons of one event share the noise
+    of variance `noise` of each item; `index` are their points, the items themselves if `None`.
     """
     p = pairs.shape[0]
     pairs, event = pairs.to(like.device), event.to(like.device)
@@ -285,10 +267,8 @@ def slope_in(dim: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """The order of a model's columns.
-
-    First the values at all points, output fastest; then the values at pseudo-points; then slopes, each pair of a point
-    and an input once.
+    """The order of a model's columns: values at all points, output fastest; values at pseudo-points; slopes, each pair
+    of a point and an input once.
     """
 
     num_points: int  # number of training points
@@ -308,10 +288,8 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        """The position of the first column equal to each one, of the same quantity at an equal point.
-
-        Rows over equal columns of different positions have a covariance that is singular up to rounding. Columns of
-        pseudo-points are not compared.
+        """The position of the first column equal to each one, of the same quantity at an equal point: rows over these
+        have a singular covariance; those of pseudo-points are not compared.
         """
         equal = first_of_equal(points.detach())
         outputs = torch.arange(self.num_outputs, device=points.device)

@@ -28,15 +28,13 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    """Rank-normalised split R-hat and bulk effective size ([Vehtari2021rhat]_, sections 3 and 4) of every functional.
-
-    Of functionals `batch_shape x num_steps x num_chains x k`. R-hat, the larger one of bulk and folded, is infinite
-    where chains stand still at different values; it is NaN for a constant, and both are for a functional with NaN.
+    """Rank-normalised split R-hat, the larger of bulk and folded, and bulk effective size ([Vehtari2021rhat]_, sections
+    3 and 4) of functionals `batch_shape x num_steps x num_chains x k`; R-hat is infinite where chains stand still at
+    different values and NaN for a constant, and both are for a functional with NaN.
     """
     values = _split_chains(draws)
-    scores = _normal_scores(values)
-    r_hat = torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded))
-    results = (r_hat, _effective_size(scores.bulk))
+    bulk, folded = _normal_scores(values)
+    results = torch.fmax(_r_hat(bulk), _r_hat(folded)), _effective_size(bulk)
     return Diagnostics(*(_nan_where_undefined(result, values).to(draws.dtype) for result in results))
 
 
@@ -46,13 +44,6 @@ def effective_sample_size(draws: Tensor) -> Tensor:
     """
     values = _split_chains(draws)
     return _nan_where_undefined(_effective_size(values), values).to(draws.dtype)
-
-
-class _Scores(NamedTuple):
-    """Normal scores of split chains, and of their distances from the median, each `... x num_chains x num_steps`."""
-
-    bulk: Tensor
-    folded: Tensor
 
 
 def _split_chains(draws: Tensor) -> Tensor:
@@ -75,8 +66,10 @@ def _constant(values: Tensor) -> Tensor:
     return flat.amax(-1) == flat.amin(-1)
 
 
-def _normal_scores(values: Tensor) -> _Scores:
-    """Normal scores, with Blom's offsets, of the ranks among all draws; equal draws share their average rank."""
+def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Normal scores of draws, and of their distances from the median, with Blom's offsets, of the ranks among all
+    draws; equal draws share their average rank.
+    """
     flat = values.flatten(-2).contiguous()
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
@@ -85,10 +78,9 @@ def _normal_scores(values: Tensor) -> _Scores:
     median = 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2])
     # the distances of ordered draws fall and rise again; a stable sort merges such runs, in a third of the time
     distance, place = (ordered - median.unsqueeze(-1)).abs_().sort(dim=-1, stable=True)
-    return _Scores(
-        _scores_of_ranks(ordered, order, scores).view_as(values),
-        _scores_of_ranks(distance, order.gather(-1, place), scores).view_as(values),
-    )
+    pairs = ((ordered, order), (distance, order.gather(-1, place)))
+    bulk, folded = (_scores_of_ranks(*pair, scores).view_as(values) for pair in pairs)
+    return bulk, folded
 
 
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
@@ -141,10 +133,8 @@ def _effective_size(values: Tensor) -> Tensor:
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
-    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
-
-    `batch_shape` for log weights `batch_shape x S`, by the fit of [Zhang2009generalized]_; minus infinity where the
-    largest are all equal. Raises `ValueError` for fewer than 25.
+    """The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_), by
+    the fit of [Zhang2009generalized]_; minus infinity where these are equal. Raises `ValueError` for fewer than 25.
     """
     S = log_weights.shape[-1]
     if S < MIN_WEIGHTS:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import isabstract
 from typing import Literal, get_args
@@ -29,7 +28,7 @@ from botorch_skewgp.truncated.samplers.feasibility import feasible_start, requir
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import HORIZON, ReflectiveEllipticalSliceSampler, uses_numba
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_normal_density
 
 SamplerName = Literal["reflective", "hamiltonian"]
@@ -160,8 +159,7 @@ class Draws:
 
 def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
     """The mean number of reflections of a trajectory: densities at bounds times mean speeds ([Rice1944noise]_)."""
-    distribution = as_double(distribution)
-    mean, variance = approximation.cavity_mean, approximation.cavity_variance
+    mean, variance = approximation.cavity
     scale = distribution.factor.scale(variance)
     log_mass = distribution.factor.log_probability(mean, variance)
     density = torch.zeros_like(mean)
@@ -246,9 +244,8 @@ def draw(
         approximation = expectation_propagation(distribution, tolerance=1e-3, warn=False)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
-        double = as_double(distribution)
-        require_feasible(double, approximation)  # contradictions have sites of any size
-        approximation = expectation_propagation(double, approximation.sites, tolerance=ROUNDING, warn=False)
+        require_feasible(distribution, approximation.factor)  # contradictions have sites of any size
+        approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)
@@ -264,13 +261,13 @@ def draw(
         del approximation  # its factors are as large as the covariance
         state = hamiltonian.start(num_chains, generator)
     else:
-        start = feasible_start(distribution, num_chains, generator, approximation)
+        start = feasible_start(distribution, num_chains, generator, approximation.factor)
         del approximation
         sampler = (ReflectiveEllipticalSliceSampler if isinstance(kind, str) else kind)(distribution)
         state = sampler.init(start)
         if settings.warmup > 0:
             state, _, _ = sampler.run(state, settings.warmup, generator)
-    functional = _functionals(distribution)
+    watched, size = distribution.noisy_prior.expectations(), max(1, MAX_ENTRIES // m)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     thinning = 1
     while True:
@@ -282,12 +279,13 @@ def draw(
             scores += [] if info.scores is None else [info.scores]
             blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
             del positions, block  # the positions of all draws are large
-            evaluations += float(info.num_evaluations.to(torch.float64).mean())
+            evaluations += float(info.num_evaluations.double().mean())
         positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
         del blocks
         # chains one after another, each in time order, as they are returned
         rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-        values = functional(rows).transpose(0, 1)
+        values = torch.cat([watched(part - distribution.mean) for part in rows.flatten(0, 1).split(size)])
+        values = values.unflatten(0, rows.shape[:2]).transpose(0, 1)
         num_watched, values = values.shape[-1], _slowest(values)
         r_hat, bulk = diagnose(values)
         if bool((rows[:, 0] == rows[:, -1]).all()):  # chains that have not left one start look constant
@@ -328,11 +326,6 @@ def _check_fits(name: str, distribution: TruncatedNormal) -> None:
             "noise, as slopes: give whole numbers as count, leave slip out, or give the others noise, as "
             "SlopeLikelihood(noise=0.01)."
         )
-    if noiseless_beside_slips and name == "hamiltonian":
-        raise UnsupportedError(
-            "The hamiltonian sampler needs noise in all rows where answers may be slips; use "
-            "DrawSettings(sampler='reflective'), or None."
-        )
     if distribution.count is not None and name != "hamiltonian":
         raise UnsupportedError(
             f"The {name} sampler draws single rows, but these stand for several, or are powers, as of answers with "
@@ -362,13 +355,13 @@ def _draw_around_sites(
     approximation: ExpectationPropagation,
 ) -> Draws:
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
-    conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
+    conditioned = SiteConditioned(distribution, approximation, replaced)
     rest = draw(conditioned.rest, settings, generator)
     rows = conditioned.complete(rest.rows, generator)
     if not len(rest.r_hat):  # independent draws
         one = rest.r_hat.new_ones(1)
         rest = replace(rest, r_hat=one, effective_size=rest.num_draws * one, sampler="independent")
-    return replace(rest, rows=rows.to(distribution.mean))
+    return replace(rest, rows=rows)
 
 
 def _standard_errors_off(scores: Tensor) -> float:
@@ -379,17 +372,6 @@ def _standard_errors_off(scores: Tensor) -> float:
     size = effective_sample_size(scores).clamp(max=float(len(flat)))
     error = flat.std(0) / size.sqrt()
     return float((flat.mean(0).abs() / torch.where(error > 0, error, torch.inf)).max())
-
-
-def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """A map from contiguous rows, `a x b x m`, to the expectations given rows that are watched, `a x b x k`."""
-    watched, size = distribution.noisy_prior.expectations(), max(1, MAX_ENTRIES // distribution.num_rows)
-
-    def of_rows(rows: Tensor) -> Tensor:
-        parts = [watched(part - distribution.mean) for part in rows.flatten(0, 1).split(size)]
-        return torch.cat(parts).unflatten(0, rows.shape[:2])
-
-    return of_rows
 
 
 def _slowest(values: Tensor) -> Tensor:

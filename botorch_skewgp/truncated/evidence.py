@@ -20,7 +20,7 @@ from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.row_factor import standard_normal
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class LogNormalizer(NamedTuple):
@@ -42,7 +42,6 @@ def bridge_log_normalizer(
     draws ([Meng1996bridge]_, section 4), and its standard error ([FruehwirthSchnatter2004]_, section 4).
     """
     settings = settings or DrawSettings()
-    distribution = as_double(distribution)
     zero = distribution.mean.new_zeros(())
     if distribution.num_rows == 0:
         return LogNormalizer(zero, zero)
@@ -62,9 +61,9 @@ def bridge_log_normalizer(
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
-    root = approximation.latent_root
+    root = approximation.factor.latent_root
     noise = standard_normal((4 * draws.num_draws, len(root)), root, generator)
-    latent = approximation.latent_mean + noise @ root.mT
+    latent = approximation.factor.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
     log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains)

@@ -10,10 +10,9 @@ RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
-    """The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
-
-    The jitter is always there and never grows, as values would jump and gradients point the wrong way; `scale`,
-    `batch_shape x n`, has variances of ordinary size, their mean if `None`. Raises `NanError` and `NotPSDError`.
+    """The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision), a
+    jitter that never grows, as values would jump; `scale`, `batch_shape x n`, has variances of ordinary size, their
+    mean if `None`. Raises `NanError` and `NotPSDError`.
     """
     if matrix.shape[-1] == 0:
         return matrix

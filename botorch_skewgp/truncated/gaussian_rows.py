@@ -29,7 +29,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
     distribution = approximation.distribution
     if distribution.count is not None or distribution.heights is not None:
         return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)
-    variance, location = approximation.cavity_variance, approximation.cavity_mean
+    location, variance = approximation.cavity
     proper = (variance + distribution.noise > 0) & location.isfinite() & (approximation.sites.precision > 0)
     variance = torch.where(proper, variance, torch.ones_like(variance))
     location = torch.where(proper, location, torch.zeros_like(location))
@@ -51,7 +51,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
 
 class SiteConditioned:
-    """A truncated normal `given` the sites of some rows, and the `rest` of its rows given them; in float64."""
+    """A truncated normal `given` the sites of some rows, and the `rest` of its rows given them."""
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -21,13 +21,6 @@ NUM_NODES = 10  # in a panel; errors of 1e-10 for weights of .01 to 1 and noise 
 AROUND_BOUNDS = (-10.0, -3.0, 0.0, 3.0, 10.0)  # ends of panels, in standard deviations of the noise
 
 
-class _Quadrature(NamedTuple):
-    """Nodes `h`, `... x m x k`, and the logs of their weights under the normal distribution times the power."""
-
-    nodes: Tensor
-    log_weight: Tensor
-
-
 class PoweredFactor(RowFactor):
     """Powers of the factors of rows, each an answer of its own, with exponents `... x m`, at most 1."""
 
@@ -35,11 +28,11 @@ class PoweredFactor(RowFactor):
         super().__init__(base.lower, base.upper, base.noise)
         self.base, self.power = base, power
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> PoweredFactor:
-        return PoweredFactor(self.base.map(change), change(self.power))
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        return type(self)(self.base.map(change), change(self.power))
 
-    def with_noise(self, noise: Tensor) -> PoweredFactor:
-        return PoweredFactor(self.base.with_noise(noise), self.power)
+    def with_noise(self, noise: Tensor) -> Self:
+        return type(self)(self.base.with_noise(noise), self.power)
 
     def clamp(self, u: Tensor) -> Tensor:
         return self.base.clamp(u)
@@ -54,7 +47,7 @@ class PoweredFactor(RowFactor):
     def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
         """The log of the expected power for `h ~ N(mean, variance)`; differentiable."""
         whole = self.base.log_probability(mean, variance)
-        return self._replace(whole, mean, variance, lambda some, m, v: some._quadrature(m, v).log_weight.logsumexp(-1))
+        return self._replace(whole, mean, variance, lambda some, m, v: some._quadrature(m, v)[1].logsumexp(-1))
 
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         """Moments of the row whose factor would move `h` as the power does: with `l` the log of the power `E l'` and
@@ -104,7 +97,8 @@ class PoweredFactor(RowFactor):
     def _at_nodes(self) -> PoweredFactor:
         return self.map(lambda part: part.unsqueeze(-1))
 
-    def _quadrature(self, mean: Tensor, variance: Tensor) -> _Quadrature:
+    def _quadrature(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Nodes `h`, `... x m x k`, and the logs of their weights under the normal distribution times the power."""
         sd = variance.clamp(min=0).sqrt()
         with torch.no_grad():
             ends = self._ends(mean, sd)
@@ -113,7 +107,7 @@ class PoweredFactor(RowFactor):
             z = (ends[..., :-1].unsqueeze(-1) + width * x).flatten(-2)
             log_weight = (width * w).flatten(-2).log() - 0.5 * z.square() - 0.5 * math.log(2 * math.pi)
         nodes = mean.unsqueeze(-1) + sd.unsqueeze(-1) * z
-        return _Quadrature(nodes, log_weight + self._at_nodes().log_likelihood(nodes))
+        return nodes, log_weight + self._at_nodes().log_likelihood(nodes)
 
     def _ends(self, mean: Tensor, sd: Tensor) -> Tensor:
         """The ends of panels in standard deviations of `h`, `... x m x j`, increasing."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -33,19 +34,28 @@ class TiltedMoments(NamedTuple):
     variance: Tensor
 
 
+def mapped(part: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """A tensor changed, or a data class with all of its tensors changed; `None` stays."""
+    if part is None or isinstance(part, Tensor):
+        return None if part is None else change(part)
+    return replace(part, **{entry.name: mapped(getattr(part, entry.name), change) for entry in fields(part)})
+
+
+@dataclass(eq=False)
 class RowFactor:
     """Independent factors of rows `u = h + v`: one inside their intervals, zero outside; all `... x m`."""
 
-    def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor) -> None:
-        self.lower, self.upper, self.noise = lower, upper, noise
+    lower: Tensor
+    upper: Tensor
+    noise: Tensor
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> RowFactor:
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The factors with all of their tensors changed."""
-        return RowFactor(change(self.lower), change(self.upper), change(self.noise))
+        return mapped(self, change)
 
-    def with_noise(self, noise: Tensor) -> RowFactor:
+    def with_noise(self, noise: Tensor) -> Self:
         """The factors with other noise."""
-        return RowFactor(self.lower, self.upper, noise)
+        return replace(self, noise=noise)
 
     def scale(self, variance: Tensor) -> Tensor:
         """The standard deviation of rows whose noiseless parts have these variances; 1 where it is zero."""
@@ -105,7 +115,7 @@ class RowFactor:
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         """The moments of `u` under its factor, for `h ~ N(mean, variance)`."""
         scale = self.scale(variance)
-        if self._side is not None and scale.dtype == torch.float64 and not torch.is_grad_enabled():
+        if self._side is not None and not torch.is_grad_enabled():
             t_mean, t_variance = tail_moments((mean - self._bound) * self._side / scale)
             return TiltedMoments(scale, -self._side * t_mean, t_variance)
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])

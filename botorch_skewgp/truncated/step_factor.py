@@ -15,7 +15,7 @@ in the normaliser except for `log(outside + gain prod_i Z_i)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,10 +39,6 @@ class Heights:
     # tensor of the same shape and dtype: the number of each row's answer, from 0; `None` if each row is an answer
     # of its own
     answer: Tensor | None = None
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> Heights:
-        """The heights with all of their tensors changed."""
-        return Heights(change(self.outside), change(self.gain), None if self.answer is None else change(self.answer))
 
     @classmethod
     def cat(cls, parts: Sequence[Heights | None], sizes: Sequence[int], like: Tensor) -> Heights | None:
@@ -117,18 +113,11 @@ class Heights:
         return first.scatter_reduce(-1, label, place, "amin").gather(-1, label)
 
 
+@dataclass(eq=False)
 class StepFactor(RowFactor):
     """Steps of finite height, see this module's first lines. Log factors of an answer are shared among its rows."""
 
-    def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor, heights: Heights) -> None:
-        super().__init__(lower, upper, noise)
-        self.heights = heights
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> StepFactor:
-        return StepFactor(change(self.lower), change(self.upper), change(self.noise), self.heights.map(change))
-
-    def with_noise(self, noise: Tensor) -> StepFactor:
-        return StepFactor(self.lower, self.upper, noise, self.heights)
+    heights: Heights
 
     def clamp(self, u: Tensor) -> Tensor:
         """Rows put inside their bounds where their answers cannot be slips."""

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.powered_factor import PoweredFactor
 from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, NoisyPrior
-from botorch_skewgp.truncated.row_factor import RowFactor
+from botorch_skewgp.truncated.row_factor import RowFactor, mapped
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
-
-
-class RowConditionals(NamedTuple):
-    """The normal distributions of `u_i` given `u_{-i}` at draws of `u`, before truncation."""
-
-    mean: Tensor  # num_draws x m
-    scale: Tensor  # the standard deviations, m
 
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
     """The distribution of `u = h + v` given `lower < u <= upper`, with `h ~ N(mean, C)` and `v ~ N(0, diag(noise))`.
 
-    `Gamma = C + diag(noise)`. Raises `ValueError` where shapes, values, counts or heights cannot be.
+    `Gamma = C + diag(noise)`. In float64. Raises `ValueError` where shapes, values, counts or heights cannot be.
     """
 
     mean: Tensor  # `batch_shape x m`
@@ -47,6 +39,8 @@ class TruncatedNormal:
             if len(shape) < 2 or shape[-2] != shape[-1]:
                 raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(shape)}.")
             object.__setattr__(self, "prior", DensePrior(self.prior))
+        if self.mean.dtype != torch.float64:
+            raise ValueError(f"Truncated normals are in double precision; got a mean of {self.mean.dtype}.")
         m = self.mean.shape[-1]
         if self.prior.num_rows != m:
             raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
@@ -135,25 +129,20 @@ class TruncatedNormal:
         """Map latent coordinates, `k x r`, to values of `h`, `k x m`, of a single distribution."""
         return self.mean + self.prior.times(latent)
 
-    def conditionals(self, rows: Tensor) -> RowConditionals:
-        """The normal distribution of every row given all others, by `Gamma^-1`, without the truncation."""
+    def conditionals(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Means `k x m` and deviations `m` of every row given all others, rows `k x m`, before truncation."""
         diagonal, product = self.noisy_prior.precision(rows - self.mean)
-        return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
+        return rows - product / diagonal, diagonal.rsqrt()
 
     def select(self, index: Tensor) -> TruncatedNormal:
         """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
-        return self._changed(self.prior.select(index), lambda values: values[..., index], None)
+        return self._changed(self.prior.select(index), None, lambda values: values[..., index])
 
     def map(self, change: Map) -> TruncatedNormal:
-        """The distribution with its real tensors changed, such as moved to another device or dtype."""
-        return self._changed(self.prior.map(change), change, None if self.count is None else change(self.count))
+        """The distribution with its real tensors changed, such as moved to another device."""
+        return self._changed(self.prior.map(change), mapped(self.count, change), change)
 
-    def _changed(self, prior: LowRankPrior, change: Map, count: Tensor | None) -> TruncatedNormal:
-        mean, lower, upper, noise = map(change, (self.mean, self.lower, self.upper, self.noise))
-        heights = None if self.heights is None else self.heights.map(change)
-        return TruncatedNormal(mean, prior, lower, upper, noise, count, heights)
-
-
-def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
-    """The distribution in float64; itself if it is."""
-    return distribution if distribution.mean.dtype == torch.float64 else distribution.map(Tensor.double)
+    def _changed(self, prior: LowRankPrior, count: Tensor | None, change: Map) -> TruncatedNormal:
+        names = ("mean", "lower", "upper", "noise", "heights")
+        changed = {name: mapped(getattr(self, name), change) for name in names}
+        return TruncatedNormal(prior=prior, count=count, **changed)

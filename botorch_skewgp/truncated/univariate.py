@@ -99,11 +99,8 @@ def log_interval_probability(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`."""
+    """Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`, in float64."""
     lower, upper = torch.broadcast_tensors(lower, upper)
-    if lower.dtype != torch.float64:  # variances are differences; these need all digits
-        log_probability, mean, variance = interval_moments(lower.double(), upper.double())
-        return log_probability.to(lower), mean.to(lower), variance.to(lower)
     log_probability = log_interval_probability(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
     ratio_a = torch.exp(log_normal_density(a) - log_probability)

@@ -3,7 +3,6 @@
 import gpytorch
 import pytest
 import torch
-from gpytorch.kernels import InducingPointKernel
 from kind_cases import (
     KINDS,
     LABELS,
@@ -24,7 +23,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.inducing import InducingPoints
-from botorch_skewgp.observations import AffineProbit, Binary, Numeric, Preference
+from botorch_skewgp.observations import AffineProbit, Binary, Preference
 from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -165,33 +164,6 @@ def test_few_inducing_points_agree_with_dense_formulas(case):
     for side, bound in ((1.0, rows.lower[interval]), (-1.0, rows.upper[interval])):
         for column in (side * cross[:, bound.isfinite()]).unbind(-1):
             assert bool(((found - column.unsqueeze(-1)).abs() < 1e-8).all(0).any())
-
-
-def test_numbers_agree_with_gpytorchs_inducing_points(generator):
-    """GPyTorch predicts by the fully independent training conditional, as `sgpr_diagonal_correction` is on."""
-    X = 3 * torch.rand(40, 1, dtype=torch.float64, generator=generator)
-    Y = torch.sin(2 * X[:, 0]) + 0.1 * torch.randn(40, dtype=torch.float64, generator=generator)
-    noise = 0.03
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-    likelihood.noise = noise
-
-    class TheirModel(gpytorch.models.ExactGP):
-        def __init__(self):
-            super().__init__(X, Y, likelihood)
-            self.mean_module = mean()
-            self.covar_module = InducingPointKernel(kernel(), inducing_points=Z.clone(), likelihood=likelihood)
-
-        def forward(self, x):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-    theirs = TheirModel().eval()
-    model = model_of(Numeric(Y), train_X=X, inducing_points=Z)
-    model.likelihood.likelihoods[0].noise = noise
-    with torch.no_grad(), gpytorch.settings.cholesky_jitter(double_value=1e-12):
-        expected = theirs(TEST_X)
-        found = model.posterior(TEST_X)
-        assert torch.allclose(found.mean.squeeze(-1), expected.mean, atol=1e-6)
-        assert torch.allclose(found.variance.squeeze(-1), expected.variance, atol=1e-6)
 
 
 @pytest.mark.parametrize("observations", [[MANY_DUELS], [KINDS["choice"], KINDS["numeric"]]])

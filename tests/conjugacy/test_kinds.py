@@ -11,22 +11,18 @@ from kind_cases import (
     LENGTHSCALE,
     NUM_LABELS,
     OUTPUTSCALE,
-    TEST_X,
     TRAIN_X,
     assert_right,
     kernel,
     label_model_of,
     log_evidence,
-    mean,
     model_of,
     rbf,
     tensor,
 )
 
 from benchmarks.fuzz.cases import Anchors
-from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.rounding
 
@@ -55,6 +51,22 @@ def test_labels_with_a_kernel_each():
 
     model = label_model_of(LABELS["classes"], covar_module=covar_module)
     assert_right(model, LABELS["classes"], covariance_of=covariance_of)
+
+
+@pytest.mark.parametrize(
+    "names", [["numeric", "preference", "validity", "partial ranking"], ["binary", "tie", "choice"]], ids=" and ".join
+)
+def test_kinds_with_a_kernel_that_is_not_stationary(names):
+    straight = gpytorch.kernels.LinearKernel().double()
+    straight.variance = 0.4
+
+    def covariance_of(points):
+        Z = tensor(*points)
+        return (rbf(Z, Z, OUTPUTSCALE, LENGTHSCALE) + 0.4 * Z @ Z.mT).tolist()
+
+    observations = [KINDS[name] for name in names]
+    model = model_of(observations, num_draws=1024, covar_module=kernel() + straight)
+    assert_right(model, observations, limit=4.8, covariance_of=covariance_of)
 
 
 @pytest.mark.parametrize("name", ["numeric", "preference", "validity", "slope", "none"])
@@ -96,17 +108,6 @@ def test_order_of_kinds_does_not_matter(first, second):
     one = log_evidence(model_of([KINDS[first], KINDS[second]]))
     other = log_evidence(model_of([KINDS[second], KINDS[first]]))
     assert abs(one - other) < 1e-8
-
-
-def test_default_likelihood_takes_every_kind_at_once():
-    model = SkewGP(
-        TRAIN_X,
-        list(KINDS.values()),
-        covar_module=kernel(),
-        mean_module=mean(),
-        draw_settings=DrawSettings(num_draws=64, num_chains=2, min_effective_size=1),
-    )
-    assert model.posterior(TEST_X).mean.isfinite().all()
 
 
 def test_constants_are_those_of_the_model():

@@ -11,13 +11,12 @@ from kind_cases import (
     TEST_X,
     TRAIN_X,
     Parameters,
+    assert_same_law,
     at,
     kernel,
     log_evidence,
     mean,
     model_of,
-    own_effective_size,
-    own_statistics,
     tensor,
 )
 
@@ -150,11 +149,7 @@ SAME_LAW = {
 def test_models_of_the_same_distribution(name):
     *both, parameters = SAME_LAW[name]
     one, other = (model_of(observations, parameters=parameters) for observations in both)
-    assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-7)
-    first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
-    for statistic in first:
-        error = (first[statistic].error.square() + second[statistic].error.square()).sqrt()
-        assert ((first[statistic].value - second[statistic].value).abs() <= 4.5 * error + 1e-7).all(), statistic
+    assert_same_law(one, other)
 
 
 def difference_at_zero(pair: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor, float]:

@@ -10,6 +10,7 @@ from kind_cases import (
     TEST_X,
     TRAIN_X,
     assert_right,
+    assert_same_law,
     kernel,
     log_evidence,
     mean,
@@ -22,11 +23,11 @@ from kind_cases import (
 from benchmarks.fuzz.cases import Anchors
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
-from botorch_skewgp.likelihoods import PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior, prior_model
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
+from botorch_skewgp.observations import AffineProbit, Binary, Choice, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.priors import LowRankPrior, NoisyPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -65,14 +66,6 @@ def duels(utility: torch.Tensor, m: int, generator: torch.Generator, noise: floa
     return Preference(pairs.gather(-1, noisy.argsort(-1, descending=True)))
 
 
-def compare(one: SkewGP, other: SkewGP) -> None:
-    assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-6)
-    first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
-    for name in first:
-        error = (first[name].error.square() + second[name].error.square()).sqrt()
-        assert ((first[name].value - second[name].value).abs() <= LIMIT * error).all(), name
-
-
 def labels(generator: torch.Generator) -> Binary:
     index = torch.arange(6).repeat(8)
     return Binary(torch.rand(48, generator=generator) < torch.sigmoid(TRAIN_X[index, 0] - 1), index=index)
@@ -99,7 +92,7 @@ def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
     log_evidence(low)
     monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense.posterior(TEST_X)
-    compare(low, dense)
+    assert_same_law(low, dense, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["duels", "duels and choices"])
@@ -219,37 +212,6 @@ def test_duels_under_a_skew_prior_with_more_rows_than_points(generator):
     assert_right(model_of(observation, skew_prior=prior), observation, anchors)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_square_matrices")
-def test_a_hundred_items_with_five_thousand_duels(generator):
-    X = 3 * torch.rand(100, 3, dtype=torch.float64, generator=generator)
-    K = kernel()(X).to_dense().detach()
-    utility = torch.linalg.cholesky(K + 1e-8 * torch.eye(100)) @ torch.randn(100, dtype=K.dtype, generator=generator)
-    model = SkewGP(
-        X,
-        duels(utility, 5000, generator),
-        likelihood=PreferenceLikelihood(noise=tensor(0.5)),
-        covar_module=kernel(),
-        mean_module=mean(),
-        draw_settings=DrawSettings(num_draws=256),
-    )
-    assert model.row_model(model.forward(X)).truncated_normal.prior.root.shape[-2:] == (5000, 100)
-    posterior = model.posterior(X)
-    centre = torch.eye(100, dtype=X.dtype) - 1 / 100  # duels say nothing of the level
-    error = centre @ (posterior.mean.squeeze(-1) - utility)
-    sd = (centre @ posterior.covariance_matrix @ centre).diagonal().sqrt()
-    assert 0.8 < (error / sd).square().mean().sqrt() < 1.25
-    assert sd.max() < 0.5
-
-
-def test_repeated_numbers_at_one_point_are_their_mean():
-    y = tensor(0.1, 0.5, 0.9)
-    one = model_of(Numeric(y, noise=torch.full((3,), 0.3), index=torch.tensor([2, 2, 2])))
-    other = model_of(Numeric(y.mean(0, keepdim=True), noise=tensor(0.1), index=torch.tensor([2])))
-    assert torch.allclose(one.posterior(TEST_X).mean, other.posterior(TEST_X).mean, rtol=0, atol=1e-7)
-    assert torch.allclose(one.posterior(TEST_X).variance, other.posterior(TEST_X).variance, rtol=0, atol=1e-7)
-
-
 def repeated_duels(generator, m: int = 1300) -> list:
     """Duels that repeat each other, as everybody asks for the same items; and grades and numbers of some of them."""
     return [duels(sine(TRAIN_X), m, generator), KINDS["ordinal"], KINDS["numeric"]]
@@ -281,7 +243,7 @@ def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
     assert torch.allclose(found[0], expected[0], atol=1e-6)
     assert torch.allclose(found[1], expected[1], atol=1e-5)
     assert first == pytest.approx(second, abs=0.05)
-    compare(merged, single)
+    assert_same_law(merged, single, 1e-6)
 
 
 def log_evidence_and_loo(model: SkewGP) -> tuple[float, float]:

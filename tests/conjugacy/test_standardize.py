@@ -146,18 +146,6 @@ def test_only_affine_transforms_are_taken():
         SkewGP(TRAIN_X, Numeric(VALUES, index=INDEX), outcome_transform=Log())
 
 
-def test_known_result_by_hand():
-    """One reading, one point: the conjugate normal update with numbers that can be checked on paper."""
-    X = tensor(0.0).unsqueeze(-1)
-    two = Numeric(tensor(8.0, 12.0), noise=tensor(8.0, 8.0), index=at(0, 0))
-    model = SkewGP(X, two, covar_module=kernel(), mean_module=mean(), outcome_transform=Standardize(m=1))
-    # location 10, sd sqrt(8): values -+ 1 / sqrt(2) with variance 1 each; prior N(0.2, 1.5) -> precision 2 / 3 + 2
-    posterior = model.posterior(X)
-    latent_mean, latent_variance = (0.2 / 1.5) / (1 / 1.5 + 2), 1 / (1 / 1.5 + 2)
-    assert posterior.mean.item() == pytest.approx(10 + 8**0.5 * latent_mean, abs=1e-9)
-    assert posterior.variance.item() == pytest.approx(8 * latent_variance, abs=1e-9)
-
-
 def test_censored_readings_alone_are_standardised_by_middles_and_single_bounds():
     lower, upper = tensor(-INF, 101.0, 95.0, -INF), tensor(98.0, INF, 99.0, INF)
     learned_from = tensor(98.0, 101.0, 97.0)

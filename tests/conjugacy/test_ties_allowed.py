@@ -74,16 +74,6 @@ def test_predictive_has_three_outcomes():
     assert ((found - truth.mean(0)).abs() < 4.5 * truth.std(0) / len(asked) ** 0.5 + 0.01).all()
 
 
-@pytest.mark.parametrize(
-    "answer", [Preference([[0, 1]]), Preference([[1, 0]]), Tie([[0, 1]])], ids=["win", "loss", "tie"]
-)
-def test_conditioning_is_a_fresh_model(answer):
-    conditioned = model_of(SEEN).condition_on_observations(NEW, answer)
-    fresh = model_of([*SEEN, answer.shift(len(X))], torch.cat([X, NEW]))
-    truth, error = fresh.posterior(NEW), fresh.posterior(NEW).variance.sqrt() / 4000**0.5
-    assert ((conditioned.posterior(NEW).mean - truth.mean).abs() < 6 * error).all()
-
-
 def test_duels_in_a_batch_keep_the_margin():
     Y = torch.tensor([[[0, 1]], [[1, 0]]])
     batch = model_of(SEEN).condition_on_observations(NEW.expand(2, 2, 1), Y)

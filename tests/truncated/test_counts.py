@@ -43,22 +43,13 @@ def test_expectation_propagation_is_that_of_all_rows(generator):
     every = expectation_propagation(expanded(distribution_of(*values)))
     assert every.distribution.num_rows == COUNT.sum()
     assert counted.log_normalizer.item() == pytest.approx(every.log_normalizer.item(), abs=1e-7)
-    assert torch.allclose(counted.latent_mean, every.latent_mean, atol=1e-7)
+    assert torch.allclose(counted.factor.latent_mean, every.factor.latent_mean, atol=1e-7)
     assert torch.allclose(counted.base, every.base, atol=1e-6)
     gradients = [torch.autograd.grad(entry.log_normalizer, values) for entry in (counted, every)]
     for mine, theirs in zip(*gradients, strict=True):
         assert torch.allclose(mine, theirs, atol=1e-6)
     corrected = [corrected_log_normalizer(entry.distribution).item() for entry in (counted, every)]
     assert corrected[0] == pytest.approx(corrected[1], abs=1e-7)
-
-
-def test_potential_is_that_of_all_rows(generator):
-    counted, found = distribution_of(*parts(generator)), []
-    for distribution in (counted, expanded(counted)):
-        sampler = HamiltonianSampler(distribution, expectation_propagation(distribution))
-        w, log_weight = sampler.propose(100, torch.Generator().manual_seed(0))
-        found.append(torch.cat([w, (log_weight - log_weight.mean()).unsqueeze(0), sampler.potential(w)[1]]))
-    torch.testing.assert_close(*found, rtol=0, atol=1e-5)
 
 
 def test_draws_and_evidence_are_those_of_all_rows(generator):

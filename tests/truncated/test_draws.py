@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from row_cases import INF, make, zeros
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
 from botorch_skewgp.papers import LinearEllipticalSliceSampler
@@ -27,27 +28,21 @@ from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-INF = math.inf
 SMALL = DrawSettings(num_draws=256)
-
-
-def above_zero(mean, covariance, noise):
-    zeros = torch.zeros_like(mean)
-    return TruncatedNormal(mean, covariance, zeros, torch.full_like(mean, INF), zeros + noise)
 
 
 def smooth_rows(m, noise=0.1, lengthscale=0.3):
     """Positive values of a smooth process: strongly dependent rows."""
     x = torch.linspace(0, 1, m, dtype=torch.float64)
     covariance = torch.exp(-0.5 * ((x.unsqueeze(-1) - x) / lengthscale).square())
-    return above_zero(torch.zeros(m, dtype=torch.float64), covariance, noise)
+    return make(zeros(m), covariance, noise=noise)
 
 
 def low_rank_rows(m, r, generator, noise=0.5):
     """Many rows over few coordinates, all of whose answers one vector of coordinates explains."""
     root = torch.randn(m, r, dtype=torch.float64, generator=generator)
     root = root * torch.where(root[:, :1] >= 0, 1.0, -1.0).double()
-    return above_zero(torch.zeros(m, dtype=torch.float64), LowRankPrior(root), noise)
+    return make(zeros(m), LowRankPrior(root), noise=noise)
 
 
 def same(a: Draws, b: Draws) -> bool:
@@ -167,6 +162,8 @@ def test_refractions_count_for_more(generator):
     assert choose_sampler(careless) == "hamiltonian"
     assert choose_sampler(replace(careless, noise=1e-6 * careless.noise)) == "reflective"
     assert choose_sampler(replace(careless, noise=0 * careless.noise)) == "reflective"
+    with pytest.raises(UnsupportedError, match="may be slips"):
+        draw(careless, DrawSettings(sampler=LinearEllipticalSliceSampler))
 
 
 def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generator):
@@ -206,7 +203,7 @@ def test_effective_size_is_that_of_what_posteriors_average(generator):
 def test_a_row_of_zeros_without_noise_is_refused():
     covariance = torch.block_diag(torch.eye(1), torch.zeros(1, 1), torch.eye(1)).double()
     with pytest.raises(ValueError, match=r"Rows \[1\] have neither variance nor noise.*Leave them out"):
-        draw(above_zero(torch.zeros(3, dtype=torch.float64), covariance, 0.0), SMALL)
+        draw(make(zeros(3), covariance), SMALL)
 
 
 @pytest.mark.parametrize("sampler", ["reflective", "hamiltonian", LinearEllipticalSliceSampler])
@@ -214,7 +211,7 @@ def test_every_sampler_by_name(sampler):
     """Two rows, whose mean is known: `E[u_1 | u > 0] = (1 + rho) / (2 sqrt(2 pi) P)`."""
     rho = 0.6
     covariance = torch.tensor([[0.7, rho], [rho, 0.7]], dtype=torch.float64)
-    distribution = above_zero(torch.zeros(2, dtype=torch.float64), covariance, 0.3)
+    distribution = make(zeros(2), covariance, noise=0.3)
     draws = draw(distribution, DrawSettings(num_draws=512, sampler=sampler))
     assert draws.sampler == (sampler if isinstance(sampler, str) else "LinearEllipticalSliceSampler")
     mean = (1 + rho) / (2 * math.sqrt(2 * math.pi) * (0.25 + math.asin(rho) / (2 * math.pi)))
@@ -285,7 +282,7 @@ def test_poor_draws_are_reported():
 def test_slips_of_rows_without_noise_contradict_nothing():
     """Independent rows, one far beyond its bound: the share of draws inside follows from Bayes' rule."""
     mean, one = torch.tensor([-4.0, -1.0, 0.5], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
-    draws = draw(replace(above_zero(mean, torch.diag(one), 0.0), heights=Heights(0.05 * one, 0.9 * one)))
+    draws = draw(replace(make(mean, torch.diag(one)), heights=Heights(0.05 * one, 0.9 * one)))
     attentive, slip = 0.95 * torch.special.ndtr(mean), 0.05 * torch.special.ndtr(-mean)
     share = attentive / (attentive + slip)
     error = (share * (1 - share) / draws.effective_size.min()).sqrt()
@@ -347,7 +344,7 @@ def test_thinning_keeps_equidistant_steps(num_draws, monkeypatch):
 def test_constant_functional_is_no_reason_for_a_warning():
     """A row without variance has R-hat NaN by definition."""
     covariance = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))
-    distribution = above_zero(torch.zeros(2, dtype=torch.float64), covariance, 0.5)
+    distribution = make(zeros(2), covariance, noise=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PoorDrawsWarning)
         assert draw(distribution, SMALL).thinning == 1

@@ -1,19 +1,18 @@
 """Draws hold no more than they return, and little more while they are made."""
 
-import math
 import warnings
 from typing import Any
 
 import pytest
 import torch
+from row_cases import make, zeros
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from botorch_skewgp.exceptions import PoorDrawsWarning
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.priors import LowRankPrior
 
 
 class LiveBytes(TorchDispatchMode):
@@ -35,14 +34,9 @@ class LiveBytes(TorchDispatchMode):
         return result
 
 
-def positive(prior: DensePrior | LowRankPrior) -> TruncatedNormal:
-    zeros = torch.zeros(prior.num_rows, dtype=torch.float64)
-    return TruncatedNormal(zeros, prior, zeros, torch.full_like(zeros, math.inf), torch.ones_like(zeros))
-
-
 def test_what_is_thinned_out_is_not_held() -> None:
     x = torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1)
-    distribution = positive(DensePrior(torch.exp(-8 * (x - x.mT).square())))
+    distribution = make(zeros(40), torch.exp(-8 * (x - x.mT).square()), noise=1.0)
     peaks = []
     for thinning in (1, 16):
         settings = DrawSettings(num_draws=64, min_effective_size=1e6, max_thinning=thinning, sampler="reflective")
@@ -57,5 +51,8 @@ def test_what_is_thinned_out_is_not_held() -> None:
 @pytest.mark.parametrize("sampler", ["reflective", "hamiltonian"])
 def test_draws_hold_nothing_else(sampler: Any) -> None:
     root = torch.randn(60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    draws = draw(positive(LowRankPrior(root)), DrawSettings(num_draws=64, sampler=sampler, min_effective_size=1))
+    draws = draw(
+        make(zeros(60), LowRankPrior(root), noise=1.0),
+        DrawSettings(num_draws=64, sampler=sampler, min_effective_size=1),
+    )
     assert draws.rows.untyped_storage().nbytes() == draws.rows.numel() * draws.rows.element_size()

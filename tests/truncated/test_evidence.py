@@ -60,22 +60,16 @@ def assert_agrees(estimate, expected, error=0.0):
 
 
 @pytest.mark.parametrize("sides", ["one", "two", "mixed"])
-@pytest.mark.parametrize("noise", [0.0, 0.5])
-@pytest.mark.parametrize("m", [2, 8])
-def test_dense_rows(m, sides, noise, generator):
-    distribution = rows(m, sides, noise, generator)
+@pytest.mark.parametrize(
+    ("m", "r", "noise"), [(2, None, 0.0), (2, None, 0.5), (8, None, 0.0), (8, None, 0.5), (8, 1, 0.3), (8, 3, 0.3)]
+)
+def test_rows_with_a_covariance_or_a_root(m, r, noise, sides, generator):
+    distribution = rows(m, sides, noise, generator, r)
+    assert distribution.prior.is_low_rank == (r is not None)
     estimate = bridge_log_normalizer(distribution)
     assert estimate.value.shape == estimate.standard_error.shape == torch.Size()
     assert 0 < float(estimate.standard_error) < 0.1
     assert_agrees(estimate, scipy_log_probability(distribution), error=SCIPY_ERROR)
-
-
-@pytest.mark.parametrize("sides", ["one", "two", "mixed"])
-@pytest.mark.parametrize("r", [1, 3])
-def test_low_rank_rows(r, sides, generator):
-    distribution = rows(8, sides, 0.3, generator, r=r)
-    assert distribution.prior.is_low_rank
-    assert_agrees(bridge_log_normalizer(distribution), scipy_log_probability(distribution), error=SCIPY_ERROR)
 
 
 def test_where_expectation_propagation_is_off():
@@ -166,11 +160,3 @@ def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior
     # the variance of n normal deviations has a relative error of sqrt(2 / n); sizes are estimates below the true ones
     ratio = float((estimate - truth).square().mean() / variance.mean())
     assert abs(math.log(ratio)) < 0.15 + 4 * math.sqrt(2 / repeats)
-
-
-def test_repeats(generator):
-    distribution = rows(5, "one", 0.3, generator)
-    first, second = bridge_log_normalizer(distribution), bridge_log_normalizer(distribution)
-    assert torch.equal(first.value, second.value)
-    other = bridge_log_normalizer(distribution, generator=torch.Generator().manual_seed(7))
-    assert not torch.equal(first.value, other.value)

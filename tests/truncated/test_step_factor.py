@@ -59,14 +59,6 @@ def test_cumulants_are_those_of_the_step(factor: StepFactor) -> None:
         assert fourth[i] * scale[i] ** 4 == pytest.approx(excess, abs=3e-2)
 
 
-def test_without_slips_it_is_an_interval() -> None:
-    step = StepFactor(LOWER, UPPER, NOISE, Heights(torch.zeros_like(MEAN), torch.ones_like(MEAN)))
-    interval = RowFactor(LOWER, UPPER, NOISE)
-    for a, b in zip(step.moments(MEAN, VARIANCE), interval.moments(MEAN, VARIANCE), strict=True):
-        assert torch.allclose(a, b, rtol=1e-12)
-    assert torch.allclose(step.log_likelihood(MEAN), interval.log_likelihood(MEAN), rtol=1e-12)
-
-
 def test_draws_have_the_distribution_of_the_step(factor: StepFactor) -> None:
     n = 100_000
     uniform = torch.rand(n, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
@@ -126,4 +118,4 @@ def test_answers_of_parts_are_numbered_one_after_another() -> None:
 def test_refuses_in_words(heights: Heights, message: str) -> None:
     zeros, eye = torch.zeros(2, dtype=torch.double), torch.eye(2, dtype=torch.double)
     with pytest.raises(ValueError, match=message):
-        TruncatedNormal(zeros, eye, zeros, zeros + 1, zeros + 1, heights=heights.map(torch.Tensor.double))
+        TruncatedNormal(zeros, eye, zeros, zeros + 1, zeros + 1, heights=heights)

@@ -3,7 +3,7 @@ that weigh a few rows of a matrix (`weighted`), low rank plus block diagonal (`b
 """
 
 from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior
-from botorch_skewgp.truncated.priors.low_rank import DensePrior, Factor, LowRankPrior, Map, Sites
+from botorch_skewgp.truncated.priors.low_rank import DensePrior, Factor, LowRankPrior, Map, Moments, Sites
 from botorch_skewgp.truncated.priors.noisy import NoisyPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior, keeps_digits
 
@@ -14,6 +14,7 @@ __all__ = [
     "Factor",
     "LowRankPrior",
     "Map",
+    "Moments",
     "NoisyPrior",
     "Sites",
     "WeightedPrior",

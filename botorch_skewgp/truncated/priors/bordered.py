@@ -133,10 +133,7 @@ def _times(blocks: Blocks, halves: list[Tensor], weight: Tensor, cholesky: Tenso
 
 
 class Blocks:
-    """The rows of each block, in groups of blocks of about the same size.
-
-    Rows that share nothing are blocks of their own; `padded` puts blocks of nearly the same size into one group.
-    """
+    """The rows of each block, of those that share something, in groups of one size, or nearly one if `padded`."""
 
     def __init__(self, block: Tensor, shares: Tensor, padded: bool = True) -> None:
         self.num_rows, device = len(block), block.device

@@ -48,13 +48,14 @@ class Moments(NamedTuple):
         cavity_mean = (mean - sites.shift * variance) / left
         return cls(mean, variance, cavity_mean, variance / left, torch.zeros_like(mean), mean, cavity_mean)
 
+    @property
+    def cavity(self) -> tuple[Tensor, Tensor]:
+        """Means and variances given all other rows."""
+        return self.cavity_mean, self.cavity_variance
+
 
 class LowRankPrior:
-    r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C = F F^T`.
-
-    Rows are linear in *latent coordinates* `z ~ N(0, I_r)`, `h = mean + F z`. Where these are fewer than the rows,
-    nothing of size `m x m` need be built.
-    """
+    r"""The Gaussian distribution of `h - mean = F z` of `m` rows, in *latent coordinates* `z ~ N(0, I_r)`."""
 
     has_jitter = False  # whether the covariance has the jitter of rows with less noise, which must not be added twice
 
@@ -135,10 +136,7 @@ class LowRankPrior:
         return self.variances.detach()
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor | None:
-        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `batch_shape x r x r`; `None` if there is none.
-
-        By rotations of the root where sums of products lose the identity. Not differentiable.
-        """
+        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, not differentiable; `None` if there is none."""
         if bool((precision * self._sizes > MAX_PRECISION).any()) and bool((precision >= 0).all()):
             return cholesky_of_precision(self.root, precision)
         information = self.information(precision)
@@ -155,10 +153,7 @@ class LowRankPrior:
         return with_slope(value, self.matrix, lambda: 2 * slope() @ self.matrix)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        """A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
-
-        With pulls `g` and precisions `tau`, `batch_shape x m`, and the lower factor of `I + F^T diag(tau) F`.
-        """
+        """A value whose derivative in `C` is half of `g g^T - (C + T^-1)^-1`, with pulls `g` and precisions `T`."""
 
         def slope() -> Tensor:
             g = pull.unsqueeze(-1)
@@ -170,9 +165,8 @@ class LowRankPrior:
         return with_slope(value, self.matrix, slope)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
-        """The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
-
-        `sites` are of single rows, which cavities lack; `total` of all rows that each row stands for.
+        """The product with the `total` sites of all rows that each row stands for, and cavities without one of `sites`;
+        `None` where rounding leaves no positive definite matrix.
         """
         is_single = total.precision is sites.precision
         if self.rank >= self.num_rows and is_single and bool((sites.precision >= 0).all()):
@@ -248,10 +242,7 @@ class DensePrior(LowRankPrior):
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The product of a prior and sites: the Gaussian of the rows that expectation propagation finds.
-
-    With sites of precision `1 / noise` and shift `u / noise` it is the Gaussian of the noiseless rows given rows `u`.
-    """
+    """The product of a prior and sites; of precisions `1 / noise` and shifts `u / noise`, the law of `h` given `u`."""
 
     prior: LowRankPrior  # prior of `h - mean`
     prior_mean: Tensor  # prior mean of the rows, `batch_shape x m`
@@ -306,10 +297,7 @@ class Factor:
         return self.times(torch.nn.functional.one_hot(rows, self.prior.num_rows).to(self.prior_mean))
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """A value whose derivative in the prior covariance `C` is half of `g g^T - (C + T^-1)^-1`, `T` the precisions.
-
-        `g` are the pulls, `batch_shape x m`.
-        """
+        """As the prior's, with the precisions of the sites; pulls are `batch_shape x m`."""
         return self.prior.with_slope(value, pull, self.sites.precision, self.cholesky)
 
 
@@ -318,10 +306,10 @@ class SquareFactor(Factor):
     """The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions."""
 
     @classmethod
-    def of(cls, prior: LowRankPrior, mean: Tensor, sites: Sites) -> SquareFactor | None:
+    def of(cls, prior: LowRankPrior, prior_mean: Tensor, sites: Sites) -> SquareFactor | None:
         """The product with one site for each row, of precisions that are not negative ([Rasmussen2006]_, 3.6.3)."""
         tau, C = sites.precision, prior.covariance
-        offset, S = sites.shift - tau * mean, tau.sqrt()
+        offset, S = sites.shift - tau * prior_mean, tau.sqrt()
         B = S.unsqueeze(-1) * C
         B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
         B.diagonal(dim1=-2, dim2=-1).add_(1)
@@ -332,10 +320,10 @@ class SquareFactor(Factor):
         prior_variance = C.diagonal(dim1=-2, dim2=-1)
         # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
         V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-        with_sites = mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
+        mean = prior_mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
         variance = prior_variance - V.square().sum(-2)
         del V
-        moments = Moments.with_cavity(with_sites, variance, sites)
+        moments = Moments.with_cavity(mean, variance, sites)
         precise = tau * prior_variance > PRECISE_SITE
         if bool(precise.any()):
             half = torch.linalg.solve_triangular(cholesky, eye_like(C).expand_as(C), upper=False)
@@ -347,16 +335,10 @@ class SquareFactor(Factor):
             deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
             cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)
             variance = torch.where(precise, (1 - left) / safe, variance)
-            moments = Moments(
-                mean=reference + deviation,
-                variance=variance,
-                cavity_mean=reference + cavity_deviation,
-                cavity_variance=variance / left,
-                reference=reference,
-                deviation=deviation,
-                cavity_deviation=cavity_deviation,
-            )
-        return cls(prior, mean, sites, moments, cholesky)
+            mean, cavity_mean = reference + deviation, reference + cavity_deviation
+            cavity_variance = variance / left
+            moments = Moments(mean, variance, cavity_mean, cavity_variance, reference, deviation, cavity_deviation)
+        return cls(prior, prior_mean, sites, moments, cholesky)
 
     def _pulls(self, offset: Tensor) -> Tensor:
         """`(I + T C)^-1` times vectors, `batch_shape x k x m`, as `S B^-1 S^-1` where sites have a precision."""

@@ -23,8 +23,7 @@ MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 class NoisyPrior:
     r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
 
-    Latent coordinates given rows `u` are the product of the prior with sites of precision `1 / noise` and shift
-    `u / noise`. A single distribution: residuals are `k x m`, latent coordinates `k x r`.
+    A single distribution: residuals are `k x m`, latent coordinates `k x r`.
     """
 
     def __init__(self, prior: LowRankPrior, noise: Tensor) -> None:
@@ -88,14 +87,12 @@ class NoisyPrior:
         """The number of standard normal variables from which `colour` makes a draw."""
         return self.prior.num_rows + (self.prior.rank if self._has_few_coordinates else 0)
 
-    def colour(self, like: Tensor) -> Map:
-        """A map from standard normals, `k x num_normals`, to draws of `u - mean`, of a tensor's dtype and device."""
+    def colour(self, normal: Tensor) -> Tensor:
+        """Draws of `u - mean`, `k x m`, from standard normals, `k x num_normals`."""
         if not self._has_few_coordinates:
-            L = self.cholesky.to(like)
-            return lambda normal: normal @ L.mT
-        prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like)
-        r = prior.rank
-        return lambda normal: prior.times(normal[..., :r]) + scale * normal[..., r:]
+            return normal @ self.cholesky.mT
+        r = self.prior.rank
+        return self.prior.times(normal[..., :r]) + self.noise.sqrt() * normal[..., r:]
 
     @property
     def coloured_covariance(self) -> Tensor:
@@ -115,11 +112,8 @@ class NoisyPrior:
         return z
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates given rows, by Matheron's rule.
-
-        Rows without noise fix their directions exactly.
-        """
-        residual, k = residual.to(self.noise), residual.shape[-2]
+        """Latent coordinates given rows, by Matheron's rule; rows without noise fix their directions exactly."""
+        k = residual.shape[-2]
         z = standard_normal((k, self.prior.rank), self.noise, generator)
         noise = self._min_noise.sqrt() * standard_normal((k, self.prior.num_rows), self.noise, generator)
         z = z + self.expected_latent(residual - self.prior.times(z) - noise)
@@ -130,13 +124,9 @@ class NoisyPrior:
         return z
 
     def expectations(self) -> Map:
-        r"""The functionals that diagnostics watch, a map from residuals.
-
-        Expectations given rows of latent coordinates, or of noiseless rows if these are fewer; up to `MAX_WATCHED`
-        evenly spaced ones. And the sum of their squares. In double precision.
+        r"""A map from residuals to what diagnostics watch: expectations given rows of up to `MAX_WATCHED` evenly spaced
+        latent coordinates, or noiseless rows if these are fewer, and the sum of their squares.
         """
-        if self.noise.dtype != torch.float64:
-            return NoisyPrior(self.prior.map(Tensor.double), self.noise.double()).expectations()
         given, precision = self.given_rows, 1 / self._min_noise
         few, size = self._has_few_coordinates, min(self.prior.num_shared, self.prior.num_rows)
         some = torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=precision.device, dtype=torch.float64)
@@ -144,7 +134,6 @@ class NoisyPrior:
         gain = None if few else (precision * given.covariance_rows(some)).mT
 
         def watched(residual: Tensor) -> Tensor:
-            residual = residual.to(self.noise)
             values = given.shared_given(precision * residual)[..., some] if gain is None else residual @ gain
             return torch.cat([values, values.square().sum(-1, keepdim=True)], dim=-1)
 

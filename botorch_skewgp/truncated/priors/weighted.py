@@ -20,10 +20,7 @@ MAX_ENTRIES = 2**17  # of vectors of rows made at a time, which a cache can hold
 
 
 class WeightedPrior(LowRankPrior):
-    """A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a matrix.
-
-    Each row weighs the rows `index` of `R` by `weight`, both `m x k`.
-    """
+    """A prior whose root's rows, `F = W R`, weigh the rows `index` of a matrix `R` by `weight`, both `m x k`."""
 
     def __init__(self, index: Tensor, weight: Tensor, matrix: Tensor) -> None:
         super().__init__(matrix)
@@ -35,7 +32,6 @@ class WeightedPrior(LowRankPrior):
 
     @property
     def root(self) -> Tensor:
-        """The root `F` as a matrix, `m x r`; differentiable."""
         return self._vectors(self.matrix, self.index, self.weight)
 
     def map(self, change: Map) -> WeightedPrior:
@@ -95,9 +91,8 @@ class WeightedPrior(LowRankPrior):
 
 @torch.no_grad()
 def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: Tensor) -> bool:
-    """Whether sums by pairs of points keep the digits of sums over rows.
-
-    They lose them where a row is a difference of nearly equal values, or so precise that the prior is lost beside it.
+    """Whether sums by pairs of points keep digits, unlike those for differences of nearly equal values, or for rows so
+    precise that the prior is lost beside them.
     """
     n = covariance.shape[0]
     single = (covariance.diagonal().sqrt()[index] * weight.abs()).sum(-1).square()

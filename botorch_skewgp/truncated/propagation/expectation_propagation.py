@@ -23,9 +23,9 @@ from torch import Tensor
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
+from botorch_skewgp.truncated.propagation.site_slopes import log_integral_of_site, with_slope_of_sites
 from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 # Censored numbers with a skew prior converge after long stretches without progress.
@@ -48,7 +48,7 @@ ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to 
 class ExpectationPropagation:
     """The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence."""
 
-    distribution: TruncatedNormal  # truncated normal, in float64
+    distribution: TruncatedNormal
     sites: Sites  # sites at the fixed point; of a row that stands for several, the site of one
     factor: Factor  # product of prior and sites
     residual: Tensor  # `batch_shape` largest change of a site in units of its row's marginal
@@ -67,24 +67,9 @@ class ExpectationPropagation:
         return self.factor.moments.variance
 
     @property
-    def cavity_mean(self) -> Tensor:
-        """The `batch_shape x m` means of `h_i` given all other rows."""
-        return self.factor.moments.cavity_mean
-
-    @property
-    def cavity_variance(self) -> Tensor:
-        """The `batch_shape x m` variances of `h_i` given all other rows."""
-        return self.factor.moments.cavity_variance
-
-    @property
-    def latent_mean(self) -> Tensor:
-        """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
-        return self.factor.latent_mean
-
-    @property
-    def latent_root(self) -> Tensor:
-        """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
-        return self.factor.latent_root
+    def cavity(self) -> tuple[Tensor, Tensor]:
+        """The `batch_shape x m` means and variances of `h_i` given all other rows."""
+        return self.factor.moments.cavity
 
     @cached_property
     def base(self) -> Tensor:
@@ -116,8 +101,8 @@ class ExpectationPropagation:
         if distribution.heights is None or distribution.num_rows == 0:
             return
         with torch.no_grad():
-            tilted = distribution.factor.moments(self.cavity_mean, self.cavity_variance)
-            share = self.cavity_variance / tilted.scale.square()  # of the row's variance that is not noise
+            tilted = distribution.factor.moments(*self.cavity)
+            share = self.cavity[1] / tilted.scale.square()  # of the row's variance that is not noise
             widened = 1 + share * (tilted.variance - 1) > WIDENED
         if not (self.non_negative or bool(widened.any())):
             return
@@ -136,12 +121,10 @@ class ExpectationPropagation:
         """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
         and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
-        distribution, tau, deviation = self.distribution, self.sites.precision, self.factor.moments.cavity_deviation
-        nu = torch.where(self.factor.moments.reference == 0, self.sites.shift, 0.0)
-        log_factor = distribution.factor.log_probability(self.cavity_mean, self.cavity_variance)
-        spread = 1 + tau * self.cavity_variance
-        quadratic = 2 * deviation * nu + nu.square() * self.cavity_variance - tau * deviation.square()
-        log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+        distribution, moments = self.distribution, self.factor.moments
+        nu = torch.where(moments.reference == 0, self.sites.shift, 0.0)
+        log_site = log_integral_of_site(self.sites.precision, nu, moments.cavity_deviation, moments.cavity_variance)
+        log_factor = distribution.factor.log_probability(*self.cavity)
         value = distribution.times_count(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
         if not torch.is_grad_enabled():
             return value
@@ -173,13 +156,11 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point, in float64.
+    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal;
+    to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
 
-    Where answers may be slips and the sweeps circle, the whole batch goes to a fixed point of sites without negative
-    precisions. Sweeps stop at the `tolerance`, in units of a row's marginal. A `ConvergenceWarning` is issued where it
-    was not reached, if `warn`; raises `NanError` if the covariance has NaN or infinite values.
+    A `ConvergenceWarning` is issued where it was not reached; raises `NanError` if the covariance is not finite.
     """
-    distribution = as_double(distribution)
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
         sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
@@ -241,7 +222,6 @@ def expectation_propagation(
 @torch.no_grad()
 def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
     """The Gaussian approximation with sites that are known; raises `NanError` if the covariance does not admit them."""
-    distribution = as_double(distribution)
     factor = multiply_sites(distribution, sites)
     if factor is None:
         raise NanError("The covariance of the rows does not admit these sites.")
@@ -262,8 +242,8 @@ def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, informative: Tensor | None
 ) -> tuple[Sites, Factor, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps."""
-    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], LONGEST_STEP_WITHOUT)
-    least = last = None
+    least = distribution.mean.new_full(distribution.batch_shape, torch.inf)
+    sweeps, last, step = 0, torch.zeros_like(least), torch.full_like(least, LONGEST_STEP_WITHOUT).unsqueeze(-1)
     while True:
         factor = multiply_sites(distribution, sites)
         if factor is None:
@@ -272,8 +252,6 @@ def _without_negative_sites(
         residual = _residual(distribution, factor, sites, target, informative)
         if sweeps >= MAX_SWEEPS or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
-        if least is None or last is None:
-            least, last = residual, torch.zeros_like(residual)
         fell = residual < FELL * least
         stuck = ~fell & (sweeps - last >= PATIENCE_WITHOUT)
         longer, shorter = (1.2 * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)

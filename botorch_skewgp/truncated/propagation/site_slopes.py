@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import with_slope
-from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.priors import Factor, Moments, Sites
 from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -51,7 +51,7 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
         multipliers = torch.linalg.solve(system, torch.cat([of_precision, of_shift], dim=-1))
         of_mean, of_variance = (e + _times(d, multipliers) for e, d in zip(explicit[:2], local[:2], strict=True))
         response = _times(covariance, of_mean)
-    target = match_moments(distribution, *_cavity(mean, variance, *sites), non_negative=True)
+    target = match_moments(distribution, *Moments.with_cavity(mean, variance, sites).cavity, non_negative=True)
     moved = (multipliers * torch.cat(target, dim=-1)).sum(-1)
     value = value + moved - moved.detach()
     # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance and g = shift - T mean
@@ -68,22 +68,20 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     return with_slope(value, distribution.prior.map(lambda tensor: tensor).covariance, of_prior)
 
 
-def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and variances of rows without their own site."""
-    left = 1 - precision * variance
-    return (mean - shift * variance) / left, variance / left
+def log_integral_of_site(precision: Tensor, shift: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """The log of the expected site for `h ~ N(mean, variance)`."""
+    spread = 1 + precision * variance
+    quadratic = 2 * mean * shift + shift.square() * variance - precision * mean.square()
+    return 0.5 * quadratic / spread - 0.5 * spread.log()
 
 
 def _terms(
     distribution: TruncatedNormal, mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor
 ) -> tuple[Tensor, Sites]:
     """The rows' terms of the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
-    cavity_mean, cavity_variance = _cavity(mean, variance, precision, shift)
-    spread = 1 + precision * cavity_variance
-    quadratic = 2 * cavity_mean * shift + shift.square() * cavity_variance - precision * cavity_mean.square()
-    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
-    terms = distribution.times_count(log_factor - 0.5 * quadratic / spread + 0.5 * spread.log())
-    return terms, match_moments(distribution, cavity_mean, cavity_variance, non_negative=True)
+    cavity = Moments.with_cavity(mean, variance, Sites(precision, shift)).cavity
+    log_ratio = distribution.factor.log_probability(*cavity) - log_integral_of_site(precision, shift, *cavity)
+    return distribution.times_count(log_ratio), match_moments(distribution, *cavity, non_negative=True)
 
 
 def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:

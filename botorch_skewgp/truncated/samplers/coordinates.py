@@ -1,11 +1,11 @@
-"""Coordinates of the noiseless rows that are standard normal under the Gaussian of expectation propagation.
+"""Coordinates `w`, `h = centre + B w`, that are standard normal under the Gaussian of expectation propagation.
 
-Rows are `h = centre + B w`, and `B` is not built where rows weigh few points or share noise in blocks. Chains come
-last, `p x k`, so that all that is picked and summed is contiguous.
+`B` is not built where rows weigh few points or share noise in blocks. Chains come last, so that sums are contiguous.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -15,22 +15,6 @@ from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, Weighte
 from botorch_skewgp.truncated.priors.bordered import BorderedFactor
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-
-
-class PriorCoordinates(NamedTuple):
-    """The prior of the coordinates, as latent coordinates `z = mean + root w` are standard normal before the rows."""
-
-    mean: Tensor  # r x 1
-    root: Tensor  # r x r, upper triangular
-
-    def coordinates(self, latent: Tensor) -> Tensor:
-        """Coordinates of the Gaussian at latent coordinates, `r x k`."""
-        return torch.linalg.solve_triangular(self.root, latent - self.mean, upper=True)
-
-    def log_density(self, w: Tensor) -> Tensor:
-        """The log density of the prior at coordinates `w`, `r x k`, up to the constant of a standard normal's."""
-        latent = self.mean + self.root @ w
-        return -0.5 * latent.square().sum(0) + self.root.diagonal().abs().log().sum()
 
 
 class Sparse(NamedTuple):
@@ -48,21 +32,19 @@ class Sparse(NamedTuple):
             return cls(matrix, matrix.mT.coalesce())
 
 
+@dataclass(frozen=True, eq=False)
 class Coordinates:
     """Rows `centre + W M w + N v`: weights `W` of few points, parts `N` of blocks in own coordinates `v`, the last."""
 
-    def __init__(
-        self,
-        centre: Tensor,
-        matrix: Tensor,
-        weights: Sparse | None = None,
-        own: Sparse | None = None,
-        prior: PriorCoordinates | None = None,
-    ) -> None:
-        self.centre, self._matrix = centre.unsqueeze(-1), matrix.contiguous()
-        self._weights, self._own, self.prior = weights, own, prior
-        self._num_shared = matrix.shape[-1]
-        self.size = self._num_shared + (0 if own is None else len(own.transposed))
+    centre: Tensor  # m x 1
+    matrix: Tensor  # contiguous
+    weights: Sparse | None = None
+    own: Sparse | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return self.matrix.shape[-1] + (0 if self.own is None else len(self.own.transposed))
 
     def times(self, w: Tensor) -> Tensor:
         """Rows, `m x k`, at coordinates, `p x k`."""
@@ -70,32 +52,31 @@ class Coordinates:
 
     def linear(self, w: Tensor) -> Tensor:
         """Rows less their centre, `m x k`."""
-        rows = self._matrix @ w[: self._num_shared]
-        if self._weights is not None:
-            rows = torch.sparse.mm(self._weights.matrix, rows)
-        return rows if self._own is None else rows.add_(torch.sparse.mm(self._own.matrix, w[self._num_shared :]))
+        k = self.matrix.shape[-1]
+        rows = self.matrix @ w[:k]
+        if self.weights is not None:
+            rows = torch.sparse.mm(self.weights.matrix, rows)
+        return rows if self.own is None else rows.add_(torch.sparse.mm(self.own.matrix, w[k:]))
 
     def transposed_times(self, values: Tensor) -> Tensor:
         """The transpose of `linear`, `p x k` for values of rows `m x k`."""
-        at_points = values if self._weights is None else torch.sparse.mm(self._weights.transposed, values)
-        shared = self._matrix.mT @ at_points
-        return shared if self._own is None else torch.cat([shared, torch.sparse.mm(self._own.transposed, values)])
+        at_points = values if self.weights is None else torch.sparse.mm(self.weights.transposed, values)
+        shared = self.matrix.mT @ at_points
+        return shared if self.own is None else torch.cat([shared, torch.sparse.mm(self.own.transposed, values)])
 
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
-    """The coordinates of a distribution's rows. In double precision."""
-    prior, factor, centre = distribution.prior, approximation.factor, approximation.mean.to(distribution.mean)
+    """The coordinates of a distribution's rows."""
+    prior, factor = distribution.prior, approximation.factor
+    centre = approximation.mean.unsqueeze(-1)
     if isinstance(factor, BorderedFactor):
-        return Coordinates(centre, factor.weight @ factor.shared_root, own=_parts_of_blocks(factor))
-    root, weights = approximation.latent_root.to(centre), None
-    if isinstance(prior, WeightedPrior):
-        row = torch.arange(prior.num_rows, device=centre.device).unsqueeze(-1).expand_as(prior.index)
-        weights = Sparse.of(row, prior.index, prior.weight, (prior.num_rows, len(prior.matrix)))
-        matrix = prior.matrix @ root
-    else:
-        matrix = prior.times(root.mT).mT
-    of_prior = PriorCoordinates(approximation.latent_mean.to(centre).unsqueeze(-1), root)
-    return Coordinates(centre, matrix, weights, prior=of_prior)
+        return Coordinates(centre, (factor.weight @ factor.shared_root).contiguous(), own=_parts_of_blocks(factor))
+    root = factor.latent_root
+    if not isinstance(prior, WeightedPrior):
+        return Coordinates(centre, prior.times(root.mT).mT.contiguous())
+    row = torch.arange(prior.num_rows, device=centre.device).unsqueeze(-1).expand_as(prior.index)
+    weights = Sparse.of(row, prior.index, prior.weight, (prior.num_rows, len(prior.matrix)))
+    return Coordinates(centre, (prior.matrix @ root).contiguous(), weights)
 
 
 def _parts_of_blocks(factor: BorderedFactor) -> Sparse:

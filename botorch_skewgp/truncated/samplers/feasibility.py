@@ -8,15 +8,15 @@ feasible point bounds push with finite forces, and the terms with forces that gr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
+from botorch_skewgp.truncated.priors import Factor
+from botorch_skewgp.truncated.row_factor import RowFactor, mapped, open_uniform, standard_normal
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -25,7 +25,7 @@ def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    approximation: ExpectationPropagation | None = None,
+    approximation: Factor | None = None,
 ) -> Tensor:
     """Find rows inside their bounds, `num_chains x m`: draws of `h` where there are no walls, else all chains' `h` is
     that at `feasible_point`; and draws of `u` given `h`. Raises `ContradictionError`.
@@ -33,15 +33,15 @@ def feasible_start(
     like = distribution.mean
     if bool(_walls(distribution.factor).any()):
         h = _between_walls(distribution, approximation).expand(num_chains, -1)
-    elif approximation is None:
-        h = distribution.noiseless(standard_normal((num_chains, distribution.prior.rank), like, generator))
     else:
-        mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
-        h = distribution.noiseless(mean + standard_normal((num_chains, len(mean)), like, generator) @ root.mT)
+        z = standard_normal((num_chains, distribution.prior.rank), like, generator)
+        if approximation is not None:
+            z = approximation.latent_mean + z @ approximation.latent_root.mT
+        h = distribution.noiseless(z)
     return distribution.factor.draw_given(h, open_uniform(h, generator))
 
 
-def require_feasible(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> None:
+def require_feasible(distribution: TruncatedNormal, approximation: Factor) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
     if bool(_walls(distribution.factor).any()):
         _between_walls(distribution, approximation)
@@ -53,12 +53,12 @@ def _walls(factor: RowFactor) -> Tensor:
     return without_noise & (factor.heights.outside == 0) if isinstance(factor, StepFactor) else without_noise
 
 
-def _between_walls(distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Tensor:
+def _between_walls(distribution: TruncatedNormal, approximation: Factor | None) -> Tensor:
     """Noiseless rows between the walls, from an approximation's mean if there is one."""
     root = distribution.prior.minimal_root()
     z = root.new_zeros(root.shape[-1])
     if approximation is not None and bool(approximation.latent_mean.isfinite().all()):
-        z = approximation.latent_mean.to(root)[len(approximation.latent_mean) - root.shape[-1] :]
+        z = approximation.latent_mean[len(approximation.latent_mean) - root.shape[-1] :]
     return distribution.mean + root @ feasible_point(distribution, root, z)
 
 
@@ -66,9 +66,8 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
     """Coordinates by a root `m x r`, `r`, at which all rows without noise are inside their bounds, from a first point;
     else raises a `ContradictionError` that names a minimal set of rows that cannot hold together.
     """
-    mean, factor = distribution.mean.double(), distribution.factor.map(Tensor.double)
-    rows = _Rows(root.double(), mean, factor, torch.finfo(distribution.mean.dtype).eps)
-    z, force = _search(rows, point.double())
+    rows = _Rows(root, distribution.mean, distribution.factor)
+    z, force = _search(rows, point)
     inside = rows.inside(z)
     if not bool(inside.all()):
         suspects = _walls(rows.factor) & ((force > 0) | ~inside)
@@ -77,21 +76,21 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
             f"No feasible point was found: the rows without noise with indices {names} cannot hold together. "
             "Give them noise, or remove the contradiction."
         )
-    return z.to(point)
+    return z
 
 
-class _Rows(NamedTuple):
-    """Rows `mean + F z + v` and their bounds; `eps` is the rounding of the caller's dtype."""
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows `mean + F z + v` and their bounds."""
 
     root: Tensor
     mean: Tensor
     factor: RowFactor
-    eps: float
 
     def inside(self, z: Tensor) -> Tensor:
         """Where walls are kept, by a margin for rounding; true for all other rows."""
         h = self.mean + self.root @ z
-        margin = 8 * self.eps * (self.mean.abs() + self.root.abs() @ z.abs())
+        margin = 8 * torch.finfo(z.dtype).eps * (self.mean.abs() + self.root.abs() @ z.abs())
         factor = self.factor
         return ((h - margin > factor.lower) & (h + margin < factor.upper)) | ~_walls(factor)
 
@@ -116,8 +115,7 @@ def _irreducible(rows: _Rows, suspects: Tensor) -> list[int]:
     """Leave suspects out, weakest first, many and then one at a time, as long as the rest has no feasible point."""
 
     def contradict(index: Tensor) -> bool:
-        factor = rows.factor.map(lambda values: values[index])
-        part = _Rows(rows.root[index], rows.mean[index], factor, rows.eps)
+        part = mapped(rows, lambda values: values[index])
         z, _ = _search(part, part.root.new_zeros(part.root.shape[-1]))
         return not bool(part.inside(z).all())
 

@@ -29,14 +29,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.exceptions import UnsupportedError
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform, standard_normal
-from botorch_skewgp.truncated.samplers.coordinates import Coordinates, coordinates_of
+from botorch_skewgp.truncated.samplers.coordinates import coordinates_of
 from botorch_skewgp.truncated.samplers.feasibility import feasible_point
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import advance, half_angle_tangent
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 RIGHT_ANGLE = math.pi / 2
 
@@ -77,34 +78,33 @@ class Stretch(NamedTuple):
 
 
 class HamiltonianSampler(Sampler):
-    """Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
+    """Hamiltonian Monte Carlo with the noise integrated out, around a Gaussian that need not be at the fixed point.
 
-    All chains move as one matrix. Positions are coordinates that are standard normal under the Gaussian, which need not
-    be at the fixed point, in double precision; `start` makes the first state and tunes the sampler. Raises `ValueError`
-    if answers of rows without noise may be slips.
+    All chains move as one matrix; `start` makes the first state and tunes the sampler. Raises
+    `UnsupportedError` if answers of rows without noise may be slips.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> None:
         super().__init__(distribution)
         noisy = distribution.noise > 0
         if distribution.heights is not None and not bool(noisy.all()):
-            raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
-        double = as_double(distribution)
-        self._double = double
-        self._coordinates: Coordinates = coordinates_of(double, approximation)
+            raise UnsupportedError(
+                "The hamiltonian sampler needs noise in all rows where answers may be slips; use "
+                "DrawSettings(sampler='reflective'), or None."
+            )
+        self._coordinates = coordinates_of(distribution, approximation)
         # integrating the noise out is smooth; a wall's own term is left out below
-        self._factor = double.factor.with_noise(torch.where(noisy, double.noise, torch.ones_like(double.noise)))
+        self._factor = distribution.factor.with_noise(torch.where(noisy, distribution.noise, 1.0))
         self._exact = (~noisy).nonzero().squeeze(-1)
-        bounded = double.lower.isfinite() | double.upper.isfinite()
+        bounded = distribution.lower.isfinite() | distribution.upper.isfinite()
         self._walls = (~noisy & bounded).nonzero().squeeze(-1)
-        sites = approximation.sites
-        self._precision, self._shift = (entry.to(double.mean).unsqueeze(-1) for entry in sites)
+        self._precision, self._shift = (entry.unsqueeze(-1) for entry in approximation.sites)
         self._half_precision = 0.5 * self._precision
         self._approximation = approximation
-        self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), double.mean.new_zeros(0, 1))
+        self._stretch = Stretch(self._shift.new_zeros(0, self._coordinates.size), self._shift.new_zeros(0, 1))
         self._set_wall_normals()
         self.num_rotations, self.acceptance = TUNING.fewest, 0.0
-        self._at_a_time = max(32, TUNING.max_entries // max(1, double.num_rows))
+        self._at_a_time = max(32, TUNING.max_entries // max(1, distribution.num_rows))
         self._watched = self._stretch.directions.mT
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,11 +118,11 @@ class HamiltonianSampler(Sampler):
         # in place: passes over rows are most of the work
         value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
         slope.addcmul_(self._precision, h).sub_(self._shift)
-        if self._double.copies is None:
+        if self.distribution.copies is None:
             total = value.sum(0)
         else:
-            total = self._double.copies @ value
-            slope.mul_(self._double.copies.unsqueeze(-1))
+            total = self.distribution.copies @ value
+            slope.mul_(self.distribution.copies.unsqueeze(-1))
         gradient = self._coordinates.transposed_times(slope)
         if is_stretched:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
@@ -150,24 +150,16 @@ class HamiltonianSampler(Sampler):
             inverse = self._stretch._replace(scale=1 / self._stretch.scale)
             state = self.init(inverse(first).mT)
         state, positions, _ = self.run(state, 2 * TUNING.round_length, generator)
-        self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
+        if not len(self._walls):  # directions in which positions spread most, and those that are stretched
+            some = positions.flatten(0, 1)[-TUNING.told_by :]
+            centred, number = some - some.mean(0), min(TUNING.watched, some.shape[-1])
+            spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
+            directions = torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1)
+            self._watched = torch.nn.functional.normalize(directions, dim=0)
         return state
-
-    def _directions_of_most_spread(self, positions: Tensor) -> Tensor:
-        """Directions, `p x j`, in which positions `k x p` spread most, and those that are stretched."""
-        some = positions[-TUNING.told_by :]
-        if len(self._walls):
-            return self._watched
-        centred = some - some.mean(0)
-        number = min(TUNING.watched, positions.shape[-1])
-        spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
-        return torch.nn.functional.normalize(
-            torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1), dim=0
-        )
 
     def _first(self, num_chains: int, generator: torch.Generator | None) -> SamplerState:
         """Draws of the Gaussian, half of the prior where there may be modes apart, resampled by their density."""
-        size = TUNING.pool * num_chains
         if len(self._walls):  # along the Gaussian's ellipses from a point between them
             zero, (lower, upper) = torch.zeros_like(self._squares), (bound.squeeze(-1) for bound in self._room)
             walls = TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
@@ -175,10 +167,13 @@ class HamiltonianSampler(Sampler):
             p = standard_normal((len(point), num_chains), point, generator)
             turn = torch.full_like(p[0], RIGHT_ANGLE)
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
-        w, value = self.propose(size, generator)
-        if self._double.heights is not None and (prior := self._coordinates.prior) is not None:
-            w[:, ::2] = prior.coordinates(w[:, ::2])
-            log_gaussian, log_prior = -0.5 * w.square().sum(0), prior.log_density(w)
+        w, value = self.propose(TUNING.pool * num_chains, generator)
+        if self.distribution.heights is not None and self._coordinates.own is None:
+            factor = self._approximation.factor
+            mean, root = factor.latent_mean.unsqueeze(-1), factor.latent_root
+            w[:, ::2] = torch.linalg.solve_triangular(root, w[:, ::2] - mean, upper=True)
+            log_gaussian = -0.5 * w.square().sum(0)
+            log_prior = root.diagonal().abs().log().sum() - 0.5 * (mean + root @ w).square().sum(0)
             value = self.potential(w)[0] + log_gaussian - torch.logaddexp(log_gaussian, log_prior)
         if not bool((value > -torch.inf).any()):
             raise ValueError("The density is zero at every start; its Gaussian approximation is no approximation.")
@@ -187,35 +182,30 @@ class HamiltonianSampler(Sampler):
 
     def propose(self, num_draws: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Positions drawn from the Gaussian, `p x num_draws`, and the logs of their importance weights."""
-        w = standard_normal((self._coordinates.size, num_draws), self._double.mean, generator)
+        w = standard_normal((self._coordinates.size, num_draws), self.distribution.mean, generator)
         return w, torch.cat([self.potential(part)[0] for part in w.split(self._at_a_time, -1)])
-
-    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
-        """Move every chain by one trajectory; the info counts evaluations of the gradient."""
-        return self._trajectory(state, RIGHT_ANGLE / self.num_rotations, generator)[:2]
 
     @torch.no_grad()
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
         positions, rates, scores = [], [], []
-        evaluations = torch.zeros(len(state.position), dtype=torch.long, device=state.position.device)
         angle = RIGHT_ANGLE / self.num_rotations
         for i in range(num_steps):
             shorter = i % TUNING.every == 0
-            state, info, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
+            state, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
             positions.append(state.position)
             scores.append(self._scores(state))
-            evaluations += info.num_evaluations
             if not shorter or num_steps == 1:
                 rates.append(rate)
         self.acceptance = float(torch.stack(rates).mean())
+        evaluations = torch.full_like(rate, num_steps * self.num_rotations, dtype=torch.long)
         return state, torch.stack(positions), SamplerInfo(evaluations, torch.stack(scores))
 
     @torch.no_grad()
     def _trajectory(
         self, state: SamplerState, angle: float, generator: torch.Generator | None
-    ) -> tuple[SamplerState, SamplerInfo, Tensor]:
+    ) -> tuple[SamplerState, Tensor]:
         """One trajectory of every chain, and the probabilities with which they are accepted, `k`."""
         assert state.log_likelihood is not None
         assert state.slope is not None
@@ -239,7 +229,7 @@ class HamiltonianSampler(Sampler):
             torch.where(accepted, value, state.log_likelihood),
             torch.where(column, slope.mT, state.slope),
         )
-        return state, SamplerInfo(torch.full_like(accepted, self.num_rotations, dtype=torch.long)), rate
+        return state, rate
 
     def _rotate(self, w: Tensor, p: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         """Rotate positions and momenta, `p x k`, by each chain's angle, reflected at walls."""
@@ -264,18 +254,18 @@ class HamiltonianSampler(Sampler):
 
     def _set_wall_normals(self) -> None:
         """Rows without noise as linear functions of the present coordinates, and the room around their centres."""
-        double, m = self._double, self._double.num_rows
-        unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
+        lower, upper = self.distribution.lower, self.distribution.upper
+        unit = lower.new_zeros(len(lower), len(self._walls))
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
         self._normals = self._stretch(self._coordinates.transposed_times(unit)).mT
         self._squares = self._normals.square().sum(-1)
         centre = self._coordinates.centre[self._walls]
-        self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
+        self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (lower, upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
     def _fit_stretch(self, w: Tensor) -> bool:
         """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
-        misfit, expected = TUNING.misfit, self._approximation.variance.to(w)
+        misfit, expected = TUNING.misfit, self._approximation.variance
         first = self._stretch(w)
         left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()
@@ -323,11 +313,11 @@ class HamiltonianSampler(Sampler):
         rows = flat.new_empty(len(flat), self.distribution.num_rows)
         for part, result in zip(flat.split(self._at_a_time), rows.split(self._at_a_time), strict=True):
             result.copy_(self._rows(self.noiseless(part), generator))
-        return rows.to(self.distribution.mean).reshape(*positions.shape[:-1], -1)
+        return rows.reshape(*positions.shape[:-1], -1)
 
     def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
         """Rows given their noiseless parts, `k x m`."""
-        distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
+        distribution, factor, level = self.distribution, self._factor, open_uniform(h, generator)
         rows = factor.draw_given(h, level)
         if distribution.count is not None and bool((distribution.count > 1).any()):
             which = (distribution.count > 1).nonzero().squeeze(-1)

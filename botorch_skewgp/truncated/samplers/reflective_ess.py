@@ -35,7 +35,7 @@ from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError, Un
 from botorch_skewgp.truncated.row_factor import standard_normal
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import EagerTrajectories
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 HORIZON = math.pi / 2  # of a trajectory: unhindered it ends in an independent draw
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
@@ -45,10 +45,8 @@ _logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
-    r"""Linear elliptical slice sampling with reflections (see this module's first lines).
-
-    A chain's position is `u - mean`, and an event costs `O(m)`. From the same generator compiled and eager trajectories
-    are the same up to rounding. Raises `UnsupportedError` for more than `MAX_ROWS` rows.
+    r"""Linear elliptical slice sampling with reflections, compiled or eager, which are the same up to rounding; raises
+    `UnsupportedError` for more than `MAX_ROWS` rows.
     """
 
     def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:
@@ -60,24 +58,19 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
                 f"for {distribution.num_rows}, and builds it for at most {MAX_ROWS}. Give the rows (more) noise, merge "
                 'those that say the same, or use DrawSettings(sampler="hamiltonian").'
             )
-        mean, noisy_prior = distribution.mean.detach(), as_double(distribution).noisy_prior
-        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
-        widths = distribution.upper - distribution.lower
-        scale = distribution.gamma_diagonal.sqrt()
-        crossings = float((scale * HORIZON / widths).sum())
-        # A row that is z standard deviations in a tail falls back to its bound about z times.
-        beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
-        falls = float(beyond.clamp(min=0).sum())
+        noisy_prior = distribution.noisy_prior
+        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow;
+        # one that is z standard deviations in a tail falls back to its bound about z times.
+        crossings, falls = (float(values.sum()) for values in self._tightness(HORIZON))
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
-        self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
-        compiled = uses_numba(mean.device) if compiled is None else compiled
+        compiled = uses_numba(distribution.mean.device) if compiled is None else compiled
         if compiled:
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
         self._trajectories = (NumbaTrajectories if compiled else EagerTrajectories)(
-            noisy_prior.coloured_covariance.to(mean).detach(),
-            (distribution.lower - mean).detach(),
-            (distribution.upper - mean).detach(),
+            noisy_prior.coloured_covariance.detach(),
+            (distribution.lower - distribution.mean).detach(),
+            (distribution.upper - distribution.mean).detach(),
             (HORIZON, self.max_reflections),
             distribution.heights,
         )
@@ -96,43 +89,39 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
-        position = state.position
+        position, noisy_prior = state.position, self.distribution.noisy_prior
         chains, m = position.shape
         chunk = max(1, CHUNK_BYTES // max(1, position.numel() * position.element_size()))
         parts, total = [], torch.zeros(chains, dtype=torch.long, device=position.device)
         for first in range(0, num_steps, chunk):
             steps = min(chunk, num_steps - first)
-            shape = (steps * chains, self._num_normals)
-            velocities = self._colour(standard_normal(shape, position, generator)).reshape(steps, chains, m)
+            normal = standard_normal((steps * chains, noisy_prior.num_normals), position, generator)
+            velocities = noisy_prior.colour(normal).reshape(steps, chains, m)
             positions, counts, excess = self._trajectories(position, velocities)
-            self._check(counts, excess, position.dtype)
+            self._check(counts, excess)
             total = total + counts
             parts.append(positions)
             position = positions[-1]
         positions = parts[0] if len(parts) == 1 else torch.cat(parts)
         return SamplerState(position.clone()), positions, SamplerInfo(total)
 
-    def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
+    def _check(self, counts: Tensor, excess: float) -> None:
         if bool((counts < 0).any()):
             raise TooManyReflectionsError(
                 f"A trajectory had more than {self.max_reflections} reflections. {self._min_room()} Check what was "
                 "observed there and its units, give these rows (more) noise, or merge rows that say the same without "
                 "noise."
             )
-        tolerance = math.sqrt(torch.finfo(dtype).eps)
-        if not excess <= tolerance:
+        if not excess <= math.sqrt(torch.finfo(torch.float64).eps):
             raise SamplingError(
-                f"Rows left their bounds by {excess:.1e} standard deviations, more than the rounding of {dtype}: the "
-                "covariance is too badly conditioned for it. Use double precision or more noise."
+                f"Rows left their bounds by {excess:.1e} standard deviations, which is more than rounding: the "
+                "covariance is too badly conditioned. Use more noise."
             )
 
     def _min_room(self) -> str:
         """A sentence that names rows, three at most, narrower than a standard deviation or beyond one in a tail."""
-        distribution = self.distribution
-        scale = distribution.gamma_diagonal.sqrt()
-        width = (distribution.upper - distribution.lower) / scale
-        beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
-        tightness = torch.maximum(1 / width, beyond)
+        narrow, beyond = self._tightness(1.0)
+        tightness = torch.maximum(narrow, beyond)
         order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > 1]
         if not order:
             return (
@@ -140,11 +129,18 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             )
         rows = ", ".join(
             f"{i} ({beyond[i]:.1e} standard deviations from its bounds)"
-            if beyond[i] > 1 / width[i]
-            else f"{i} ({width[i]:.1e} standard deviations between its bounds)"
+            if beyond[i] > narrow[i]
+            else f"{i} ({1 / narrow[i]:.1e} standard deviations between its bounds)"
             for i in order
         )
         return f"All rows together leave almost no room; by themselves these leave the least: {rows}."
+
+    def _tightness(self, horizon: float) -> tuple[Tensor, Tensor]:
+        """How often rows cross between their bounds in a time, and their standard deviations in a tail, `m` each."""
+        d = self.distribution
+        scale = d.gamma_diagonal.sqrt()
+        beyond = torch.maximum(d.lower - d.mean, d.mean - d.upper) / scale
+        return scale * horizon / (d.upper - d.lower), beyond.clamp(min=0)
 
 
 def uses_numba(device: torch.device) -> bool:

@@ -27,7 +27,7 @@ class SamplerInfo(NamedTuple):
 
 
 class Sampler(ABC):
-    """A Markov chain of a single truncated normal, else a `ValueError`; `step` is pure, and chains are a batch."""
+    """A Markov chain of a single truncated normal, else a `ValueError`; `run` is pure, and chains are a batch."""
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         if distribution.batch_shape:
@@ -39,19 +39,10 @@ class Sampler(ABC):
         """Make a state from feasible rows, `num_chains x m`."""
 
     @abstractmethod
-    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
-        """Move every chain once."""
-
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
         """Move every chain; returns the last state, positions `num_steps x num_chains x p`, and the summed counts."""
-        positions, evaluations = [], torch.zeros((), dtype=torch.long, device=state.position.device)
-        for _ in range(num_steps):
-            state, info = self.step(state, generator)
-            positions.append(state.position)
-            evaluations = evaluations + info.num_evaluations
-        return state, torch.stack(positions), SamplerInfo(num_evaluations=evaluations)
 
     @abstractmethod
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -59,7 +50,21 @@ class Sampler(ABC):
 
 
 class RowSampler(Sampler):
-    """A sampler whose positions are rows less their mean, `u - mean`."""
+    """A sampler whose positions are rows less their mean, `u - mean`, which moves step by step."""
+
+    @abstractmethod
+    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
+        """Move every chain once."""
+
+    def run(
+        self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
+    ) -> tuple[SamplerState, Tensor, SamplerInfo]:
+        positions, evaluations = [], torch.zeros((), dtype=torch.long, device=state.position.device)
+        for _ in range(num_steps):
+            state, info = self.step(state, generator)
+            positions.append(state.position)
+            evaluations = evaluations + info.num_evaluations
+        return state, torch.stack(positions), SamplerInfo(num_evaluations=evaluations)
 
     def init(self, rows: Tensor) -> SamplerState:
         """Make a state from rows, `num_chains x m`; `ValueError` if they are not inside their bounds."""

@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import BorderedPrior, DensePrior, LowRankPrior, NoisyPrior, Sites, WeightedPrior
+from botorch_skewgp.truncated.priors import (
+    BorderedPrior,
+    DensePrior,
+    LowRankPrior,
+    NoisyPrior,
+    Sites,
+    WeightedPrior,
+    weighted,
+)
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -70,8 +78,9 @@ def precisions(kind: str, which: str) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_maps_are_those_of_the_matrix(kind):
-    prior, F, _ = make(kind)
+def test_maps_are_those_of_the_matrix(kind, monkeypatch):
+    monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)  # vectors in parts of seven rows
+    prior, F, leaves = make(kind)
     assert (prior.num_rows, prior.rank) == F.shape
     latent, rows = randn(3, F.shape[-1], seed=4), randn(3, M, seed=5)
     torch.testing.assert_close(prior.times(latent), latent @ F.mT)
@@ -80,6 +89,9 @@ def test_maps_are_those_of_the_matrix(kind):
     torch.testing.assert_close(prior.transposed_times(rows[0]), rows[0] @ F)
     torch.testing.assert_close(prior.covariance, F @ F.mT)
     torch.testing.assert_close(prior.variances, F.square().sum(-1))
+    if kind != "dense":
+        both = (prior.variances, F.square().sum(-1))
+        torch.testing.assert_close(*(torch.autograd.grad((part * rows[0]).sum(), leaves) for part in both))
     index = torch.arange(M) % 2 == 0
     torch.testing.assert_close(prior.select(index).covariance, F[index] @ F[index].mT)
 
@@ -147,7 +159,7 @@ def test_rows_with_noise(kind, noise_free):
         few_digits = {"rtol": 1e-3, "atol": 1e-3} if noise_free else close  # a jitter is in what is watched
         torch.testing.assert_close(watched[:, :-1], of_values, **few_digits)
         torch.testing.assert_close(watched[:, -1], watched[:, :-1].square().sum(-1))
-        colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
+        colour = noisy.colour(torch.eye(noisy.num_normals, dtype=torch.float64))  # the root, row by row
         torch.testing.assert_close(colour.mT @ colour, noisy.coloured_covariance)
         torch.testing.assert_close(noisy.coloured_covariance, gamma)
         generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""Products with a root whose rows weigh few rows of a matrix, against those with the matrix of all rows."""
+"""Digits of priors whose rows weigh few rows of a matrix, and models with them against models without."""
 
 from __future__ import annotations
 
@@ -11,35 +11,9 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits, weighted
+from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits
 
 pytestmark = pytest.mark.rounding
-
-N, M = 9, 60
-
-
-def terms(width: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    index = torch.randint(N, (M, width), generator=generator)  # some name one point twice
-    weight = torch.randn(M, width, generator=generator, dtype=torch.float64)
-    return index, weight, torch.randn(N, N, generator=generator, dtype=torch.float64).triu()
-
-
-def dense(index: Tensor, weight: Tensor, matrix: Tensor) -> Tensor:
-    return torch.zeros(len(index), len(matrix), dtype=matrix.dtype).scatter_add(-1, index, weight) @ matrix
-
-
-@pytest.mark.parametrize("width", [1, 2, 3])
-def test_lengths_are_differentiated(width, monkeypatch):
-    """In parts of seven rows."""
-    monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)
-    index, weight, matrix = terms(width)
-    matrix.requires_grad_()
-    found = WeightedPrior(index, weight, matrix).variances
-    torch.testing.assert_close(found, dense(index, weight, matrix).square().sum(-1))
-    pull = torch.linspace(-1, 1, M, dtype=torch.float64)
-    (wanted,) = torch.autograd.grad((dense(index, weight, matrix).square().sum(-1) * pull).sum(), matrix)
-    torch.testing.assert_close(torch.autograd.grad((found * pull).sum(), matrix)[0], wanted)
 
 
 def test_differences_of_nearly_equal_values_keep_their_digits():

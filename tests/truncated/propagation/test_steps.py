@@ -1,19 +1,15 @@
 """Steps of expectation propagation on maps of the sites whose fixed points are known."""
 
-import math
-
 import pytest
 import torch
+from row_cases import make, zeros
 
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.steps import Steps
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 def rows(*shape):
-    zeros = torch.zeros(shape, dtype=torch.float64)
-    covariance = torch.eye(shape[-1], dtype=torch.float64).expand(*shape, shape[-1])
-    return TruncatedNormal(zeros, covariance, zeros, zeros + math.inf, zeros + 1)
+    return make(zeros(*shape), torch.eye(shape[-1]).expand(*shape, shape[-1]), noise=1.0)
 
 
 def walk(distribution, target, start, num_steps, is_near=True):

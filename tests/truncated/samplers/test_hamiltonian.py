@@ -6,15 +6,16 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from sampler_cases import INF, check_invariance, low_rank, make
+from row_cases import INF, low_rank, make
+from sampler_cases import check_invariance
 from scipy.special import log_ndtr
 
-from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning
+from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler, Stretch
-from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.sampler import SamplerState
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -163,7 +164,7 @@ def light_tailed(self, state, angle, generator):
         torch.where(accepted, value, state.log_likelihood),
         torch.where(column, slope.mT, state.slope),
     )
-    return moved, SamplerInfo(torch.ones_like(accepted, dtype=torch.long)), torch.ones_like(value)
+    return moved, torch.ones_like(value)
 
 
 @pytest.mark.parametrize("n", [1100, 50_000])
@@ -194,5 +195,5 @@ def test_what_cannot_be():
     zeros = torch.zeros(2, dtype=double)
     heights = Heights(torch.full((2,), 0.1).double(), torch.full((2,), 0.8).double())
     crisp = TruncatedNormal(zeros, low_rank(torch.eye(2)), zeros, zeros + 1, zeros, heights=heights)
-    with pytest.raises(ValueError, match="rows without noise that may be slips"):
+    with pytest.raises(UnsupportedError, match="needs noise in all rows where answers may be slips"):
         HamiltonianSampler(crisp, expectation_propagation(crisp))

@@ -50,12 +50,11 @@ def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Move chains to their next event, or to the end, and whether they have one; times are `tan(t/2)`, `num_chains`."""
-    time = time.to(left)
     hit = time < left
     time = torch.where(hit, time, left)
     left = (left - time) / (1 + left * time)
     c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
-    c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
+    c, s = c.unsqueeze(-1), s.unsqueeze(-1)
     return x * c + v * s, v * c - x * s, left, hit
 
 
@@ -97,7 +96,7 @@ class EagerTrajectories:
         lower, upper, jump = (values.expand_as(x) for values in (self.lower, self.upper, self.jump))
         diagonal = self.diagonal.expand_as(x)
         two_sided = bool(upper.isfinite().any())
-        left = torch.full(x.shape[:-1], math.tan(0.5 * self.horizon), dtype=torch.float64, device=x.device)
+        left = torch.full_like(x[..., 0], math.tan(0.5 * self.horizon))
         events = torch.zeros(left.shape, dtype=torch.long, device=x.device)
         beyond = (x < lower) | (x > upper)
         while True:

@@ -29,8 +29,8 @@ from torch import Tensor
 from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.step_factor import Heights
 
-# Rows whose flags are the bits of one number, exact in single precision too. The arrays are padded to a multiple, so
-# that inner loops have a fixed length.
+# Rows whose flags are the bits of one number. The arrays are padded to a multiple, so that inner loops have a fixed
+# length.
 BLOCK = 16
 LOOK_AHEAD = 2.0  # in mean gaps between reflections
 
@@ -65,13 +65,12 @@ def _advance(cosine, sine, half_tangent):
 
 
 # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
-# arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
+# arithmetic. Bits are real numbers, and added, so that the lanes line up.
 @compiled(fastmath=FAST, forceinline=True)
 def _update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
     """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
-    zero = a.dtype.type(0)
     for k in range(np.uint64(a.shape[0])):
-        flagged = zero
+        flagged = 0.0
         for j in range(BLOCK):
             aj = a[k, j] + to_a * gamma[row, k, j]
             bj = b[k, j] + to_b * gamma[row, k, j]
@@ -79,7 +78,7 @@ def _update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c,
             b[k, j] = bj
             end, tangent = aj * c + bj * s, aj * p + bj * q
             low, high = (end, tangent) if end < tangent else (tangent, end)
-            flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
+            flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else 0.0
         flags[k] = flagged
 
 
@@ -90,7 +89,6 @@ def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper
     """
     num_steps, m = moves.shape
     num_blocks = lower.shape[0]
-    cast = position.dtype.type
     flat_a, flat_b, flat_lower, flat_upper = a.reshape(-1), b.reshape(-1), lower.reshape(-1), upper.reshape(-1)
     total = 0
     excess = 0.0
@@ -108,7 +106,7 @@ def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper
         reach = LOOK_AHEAD
         since = 0.0
         while True:
-            to_a, to_b = cast(change * sin_start), cast(-change * cos_start)
+            to_a, to_b = change * sin_start, -change * cos_start
             best = min(left, reach * gap, 1.0)
             at_end = best >= left
             cos_stop, sin_stop = cos_horizon, sin_horizon
@@ -116,8 +114,7 @@ def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            ends = (cast(c), cast(s), cast(p), cast(q))
-            _update_and_flag(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, *ends)
+            _update_and_flag(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c, s, p, q)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
                 flagged = int(flags[block])
@@ -127,15 +124,15 @@ def _run_chain(position, moves, a, b, flags, bits, gamma, diagonal, lower, upper
                     if flagged & (1 << j) == 0:
                         continue
                     i = block * BLOCK + j
-                    ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
+                    ai, bi = flat_a[i], flat_b[i]
                     x, v = ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start
                     if min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
-                        bound = np.float64(flat_lower[i])
+                        bound = flat_lower[i]
                         found = _half_angle_tangent(x, v, bound)
                         if found < best:
                             best, hit, wall = found, i, bound
                     if max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
-                        bound = np.float64(flat_upper[i])
+                        bound = flat_upper[i]
                         found = _half_angle_tangent(-x, -v, -bound)
                         if found < best:
                             best, hit, wall = found, i, bound
@@ -270,24 +267,23 @@ class NumbaTrajectories:
         self._work: list[tuple[Any, Any]]  # shapes and types of work arrays
         arguments: tuple[np.ndarray, ...]
         if heights is None:
-            self._kernel, self._dtype = _run_chain, lower.dtype
+            self._kernel = _run_chain
             bits = (2 ** torch.arange(BLOCK)).to(lower).numpy()
             # a copy of the diagonal, as entries of the large matrix are far from every cache
             diagonal, bounds = gamma.diagonal().contiguous().numpy(), (_pad(lower, -math.inf), _pad(upper, math.inf))
             arguments = (bits, _pad(gamma, 0.0), diagonal, *bounds)
             self._work = [(bounds[0].shape, bits.dtype)] * 2 + [(len(bounds[0]), bits.dtype)]
         else:
-            self._kernel, self._dtype = _run_refracted, torch.double
+            self._kernel = _run_refracted
             answer, m = heights.label.contiguous().numpy(), len(lower)
-            arguments = (*(x.double().contiguous().numpy() for x in (gamma, lower, upper, heights.jump)), answer)
+            arguments = (*(x.contiguous().numpy() for x in (gamma, lower, upper, heights.jump)), answer)
             self._work = [(m, np.float64)] * 2 + [(m, np.bool_), (int(answer.max()) + 1, np.int64)]
         self._arguments = (*arguments, *limits)
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
         """Run every chain; positions may be in the place of the velocities, which must be contiguous."""
         chains = len(position)
-        start, moves = position.to(self._dtype, copy=True).numpy(), velocities.to(self._dtype)
-        every, counts = moves.numpy(), torch.zeros(chains, dtype=torch.long)
+        start, every, counts = position.clone().numpy(), velocities.numpy(), torch.zeros(chains, dtype=torch.long)
 
         def run(chain: int) -> float:
             work = (np.zeros(*shape_and_type) for shape_and_type in self._work)
@@ -296,6 +292,6 @@ class NumbaTrajectories:
 
         threads = min(torch.get_num_threads(), chains)
         if threads <= 1:
-            return moves.to(velocities), counts, max(map(run, range(chains)), default=0.0)
+            return velocities, counts, max(map(run, range(chains)), default=0.0)
         with ThreadPoolExecutor(threads) as pool:
-            return moves.to(velocities), counts, max(pool.map(run, range(chains)))
+            return velocities, counts, max(pool.map(run, range(chains)))
