@@ -20,7 +20,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
 from botorch_skewgp.acquisition.outlook import Asked, Belief, after, cells_of_numbers, gain, information_about_best
 from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets_to_ask_about
-from botorch_skewgp.acquisition.search_domain import Values
+from botorch_skewgp.acquisition.search_domain import Values, search_space
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
@@ -165,7 +165,9 @@ def next_question(
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
-    X = points_to_ask_about(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
+    values = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
+    space = search_space(model, bounds, X_candidates, members[0].datapoints, **values)
+    X = points_to_ask_about(model, members, space, seed)
     least = max(entry.size for entry in asked)
     if len(X) < least:
         raise InputDataError(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import CandidateGenerationError
 
-from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, best_point, best_points
+from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, MixedSearch
 
 
 def domain(*factors, num_free=1, constraints=None):
@@ -40,8 +40,8 @@ class Function(torch.nn.Module):
         return values - 5 * (-((X.unsqueeze(1) - self.X_pending).square().sum(-1)) / 0.02).exp().sum(-1)
 
 
-def best(function, space, **options):
-    return best_point(function, space, function.X_baseline, torch.Generator(), **options).tolist()
+def best(function, space):
+    return MixedSearch(function, space, torch.Generator()).best_point(function.X_baseline).tolist()
 
 
 def test_a_corner_of_one_combination_of_values_is_found():
@@ -96,17 +96,18 @@ def test_the_best_point_is_on_the_grid(log):
 def test_no_point_of_a_discrete_space_comes_twice_unless_it_may(count):
     space, target = domain(count, count, num_free=0), torch.tensor([0.3 * count, 0.7 * count]).double()
     function = Function(lambda X: 10 - (X - target).square().sum(-1), [1, 1])
-    first = best_point(function, space, function.X_baseline, torch.Generator())
+    first = MixedSearch(function, space, torch.Generator()).best_point(function.X_baseline)
     assert first.tolist() == target.tolist()
-    second = best_point(function, space, first.unsqueeze(0), torch.Generator())
+    second = MixedSearch(function, space, torch.Generator()).best_point(first.unsqueeze(0))
     assert (second - first).abs().sum() == 1
-    assert torch.equal(best_point(function, space, first.unsqueeze(0), torch.Generator(), may_repeat=True), first)
+    again = MixedSearch(function, space, torch.Generator(), may_repeat=True).best_point(first.unsqueeze(0))
+    assert torch.equal(again, first)
 
 
 def test_points_of_a_batch_avoid_each_other_and_pending_ones_come_back():
     function = Function(lambda X: -(X[:, 0] - 0.5).square() + 0.1 * X[:, 2], [0.5, 1, 0])
     function.X_pending = torch.tensor([[0.5, 0.0, 1.0]]).double()
-    found = best_points(function, domain(-2), 3, function.X_baseline, torch.Generator())
+    found = MixedSearch(function, domain(-2), torch.Generator()).best_points(3, function.X_baseline)
     assert function.X_pending.tolist() == [[0.5, 0.0, 1.0]]
     apart = torch.cdist(torch.cat([found, function.X_pending]), torch.cat([found, function.X_pending]))
     assert apart[~torch.eye(4, dtype=torch.bool)].min() > 0.1

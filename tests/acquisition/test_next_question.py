@@ -449,7 +449,7 @@ POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
         ("The bounds leave one point", {"bounds": POINT}),
         ("about 2 points, but there is 1", {"bounds": None, "X_candidates": Z[:1]}),
         ("X_candidates must be finite and n x 2", {"bounds": None, "X_candidates": Z[:, :1]}),
-        ("discrete_dims and cat_dims only", {"bounds": None, "X_candidates": Z, "cat_dims": {0: [0.0, 1.0]}}),
+        ("cat_dims only has a meaning with bounds", {"bounds": None, "X_candidates": Z, "cat_dims": {0: [0.0, 1.0]}}),
         ("judges must name at least one judge", {"judges": []}),
         ("Joint utilities of judges", {"judges": [0, 1]}),
         ("judge must be the number of a judge who gave answers", {"judges": [7], "seen": PANEL}),
