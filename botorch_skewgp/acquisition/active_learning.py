@@ -76,11 +76,6 @@ class _Information(AcquisitionFunction):
         """The members of an ensemble, or the only model."""
         return members_of(self.model, type(self).__name__)
 
-    @property
-    def points_per_observation(self) -> int:
-        """The number of points of one observation."""
-        return self.kind.points_per_observation
-
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: the value of an observation is that of this one alone."""
         if X_pending is not None:
@@ -89,7 +84,7 @@ class _Information(AcquisitionFunction):
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`."""
-        k = self.points_per_observation
+        k = self.kind.points_per_observation
         if X.shape[-2] != k:
             raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
         # candidates are independent of each other: a few of them at a time, for memory linear in their number
@@ -131,14 +126,11 @@ class _Information(AcquisitionFunction):
 class SkewBayesianActiveLearningByDisagreement(_Information):
     r"""The expected information about the latent function from one observation of a given kind, in nats.
 
-    A function of single points for labels and grades, of pairs for duels, which have three outcomes where ties are
-    allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With pending points it is the
-    information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that
-    choosing one after the other is greedy batch selection ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint
-    outcomes are replaced by a sample.
-
-    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and uses one item's noise for
-    that of a duel.
+    A function of single points for labels and grades, of pairs for duels, exact given the model's draws and smooth.
+    With pending points it is the information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) =
+    E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
+    ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint outcomes are replaced by a sample. BoTorch's
+    `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and one item's noise for a duel's.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -173,13 +165,9 @@ class SkewBayesianActiveLearningByDisagreement(_Information):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Condition on the unknown outcomes of pending observations at `m x d` points, pairs one after the other.
-
-        Raises:
-            BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
-        """
+        """Condition on the unknown outcomes at `X_pending`; a `BotorchTensorDimensionError` as when built."""
         check_parts(X_pending=(X_pending, Tensor))
-        k = self.points_per_observation
+        k = self.kind.points_per_observation
         if X_pending is not None and (X_pending.ndim != 2 or X_pending.shape[0] % k):
             raise BotorchTensorDimensionError(
                 f"X_pending must be m x d with {k} point(s) per observation; got shape {tuple(X_pending.shape)}."
@@ -196,7 +184,7 @@ class SkewBayesianActiveLearningByDisagreement(_Information):
         return Belief.of(posterior, member.outcome_scale, num_draws)
 
     def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
-        for number, pending in enumerate(places.view(-1, self.points_per_observation)):
+        for number, pending in enumerate(places.view(-1, self.kind.points_per_observation)):
             beliefs = outlook.after(beliefs, asks, pending, self.seed + number, MAX_OUTCOMES)
         return outlook.information_about_function(beliefs, asks, items)
 
@@ -290,8 +278,7 @@ class PredictiveInformation(_InformationAtPoints):
         kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes no supported kind.
-        InputDataError: If the likelihood does not take observations of the wanted kind.
+        UnsupportedError: As that does, and `InputDataError`.
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 
@@ -306,9 +293,8 @@ class PredictiveInformation(_InformationAtPoints):
 def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int = 1) -> tuple[Tensor, Tensor]:
     r"""Choose entries of a pool greedily, one after the other, as a batch.
 
-    Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points. For
-    information this is the greedy choice of the batch ([Kirsch2019batchbald]_), and an entry next to a chosen one has
-    little left to tell.
+    Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points; for
+    information the greedy choice of the batch ([Kirsch2019batchbald]_).
 
     Example:
         >>> acq = SkewBayesianActiveLearningByDisagreement(SkewGP(train_X, Binary(labels)))

@@ -1,8 +1,7 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-Kind and judge are those whose answer has the most information about which point is best for its price. The points are
-those with the largest expected rise of the posterior mean of the recommended point (the knowledge gradient), which
-alone would favour kinds that change the recommendation now, such as duels, over those that tell more for later answers.
+The knowledge gradient chooses the points. Alone it would favour kinds that change the recommendation now, such as
+duels, over those that tell more for later answers.
 """
 
 from __future__ import annotations
@@ -54,9 +53,10 @@ class Question:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
         least, more = self.kind.points_per_observation, self.kind.takes_more_points
-        if self.num_points is not None:
-            as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
-        if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
+        if self.num_points is None:
+            return
+        num_points = as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
+        if num_points < least or (num_points > least and not more):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
                 f"num_points={self.num_points}. A Choice or a Ranking is about any number of points from 2 on."
@@ -134,8 +134,8 @@ def next_question(
         method: What chooses the points: `"knowledge_gradient"`, the expected gain of the recommended point (where no
             single answer would change it, as `"information"`), or `"information"` about which point is best, which
             chooses the kind and the judge in either case.
-        discrete_dims: The values that inputs may take, by their number, where their order matters.
-        cat_dims: Likewise where it does not.
+        discrete_dims: As in `next_pair`.
+        cat_dims: As in `next_pair`.
         seed: The seed of the pool of points.
         num_questions: The number of questions of a page to ask at once, each chosen with the earlier ones pending.
 
@@ -165,8 +165,8 @@ def next_question(
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
-    values = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
-    space = search_space(model, bounds, X_candidates, members[0].datapoints, **values)
+    dims = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
+    space = search_space(model, bounds, X_candidates, members[0].datapoints, **dims)
     X = points_to_ask_about(model, members, space, seed)
     least = max(entry.size for entry in asked)
     if len(X) < least:
@@ -214,19 +214,15 @@ class _Option(NamedTuple):
     items: Tensor
 
 
-def _prices(
-    costs: Sequence[float] | Mapping[Any, float] | None, given: Sequence[Any], asked: Sequence[Question]
-) -> list[float]:
+def _prices(costs: Any, given: Sequence[Any], asked: Sequence[Question]) -> list[float]:
     """The price of each question; raises `InputDataError` if one is missing or not positive."""
     if costs is None:
         return [1.0] * len(asked)
     if isinstance(costs, Mapping):
-        missing = [
-            entry.kind.__name__ for g, entry in zip(given, asked, strict=True) if not {g, entry.kind} & set(costs)
-        ]
+        costs = [costs.get(g, costs.get(entry.kind)) for g, entry in zip(given, asked, strict=True)]
+        missing = [entry.kind.__name__ for price, entry in zip(costs, asked, strict=True) if price is None]
         if missing:
             raise InputDataError(f"costs names no price for questions of kind {', '.join(missing)}.")
-        costs = [costs[g] if g in costs else costs[entry.kind] for g, entry in zip(given, asked, strict=True)]
     prices = as_tensor(costs, "costs").double()
     if prices.shape != (len(asked),):
         raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {prices.tolist()}.")
@@ -243,9 +239,7 @@ def _people(
         return {None: 1.0}
     if isinstance(judges, str) or not isinstance(judges, Sized) or not len(judges):
         raise InputDataError(f"judges must name at least one judge, in a list or a mapping to prices; got {judges!r}.")
-    people: dict[int | str | None, float] = (
-        dict(judges.items()) if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0)
-    )
+    people: dict[Any, float] = dict(judges if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0))
     factors = as_tensor(list(people.values()), "judges").double()
     if not bool((factors.isfinite() & (factors > 0)).all()):
         raise InputDataError(
@@ -281,19 +275,15 @@ def _readings(
     """
     likelihood = members[0].likelihood
     others = [i for i, entry in enumerate(questions) if not likelihood.for_kind(entry.kind).takes_numbers]
-    asked = [(number, judge) for number in others for judge in who]
     found = {
-        (number, judge): [_reading(member, questions[number], like, judge) for member in members]
-        for number, judge in asked
+        (i, judge): [_reading(member, questions[i], like, judge) for member in members] for i in others for judge in who
     }
-    if not asked or len(members) > 1 or not isinstance(members[0], SkewGP):
+    if not found or len(members) > 1 or not isinstance(members[0], SkewGP):
         return found
     model = deepcopy(members[0])
     with torch.enable_grad():
-        cutpoints = [_reading(model, questions[number], like, judge).cutpoints for number, judge in asked]
-        variances = cutpoint_variances(model, cutpoints)
-    for key, variance in zip(asked, variances, strict=True):
-        (reading,) = found[key]
+        variances = cutpoint_variances(model, [_reading(model, questions[i], like, j).cutpoints for i, j in found])
+    for (key, (reading,)), variance in zip(found.items(), variances, strict=True):
         if variance.numel():
             noise = reading.noise + (variance / reading.weight.square().sum(-1, keepdim=True)).mean()
             found[key] = [replace(reading, noise=noise)]
@@ -319,11 +309,11 @@ def _asks(
 
 def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> Belief:
     """The belief about the model's utility, and then about each judge's, at the pool's points."""
-    if who == [None]:
-        posterior = member.latent_posterior(X)
-    else:
-        everyone = [judge for judge in [None, *who] for _ in range(len(X))]
-        posterior = member.latent_posterior(X.repeat(1 + len(who), 1), judges=everyone)
-    if posterior.num_points != len(X) * (1 if who == [None] else 1 + len(who)):
+    judges = None
+    if who != [None]:
+        judges = [judge for judge in [None, *who] for _ in range(len(X))]
+        X = X.repeat(1 + len(who), 1)
+    posterior = member.latent_posterior(X, judges=judges)
+    if posterior.num_points != len(X):
         raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
     return Belief.of(posterior, member.outcome_scale)
