@@ -416,9 +416,8 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None) -> _Drawn:
         return _win(model, like_inputs(reference, model))
     if of in OF_MARGINALS:
         title, function = OF_MARGINALS[of]
-        is_skewness = of == "skewness"  # which has no unit
-        label = of if is_skewness else value_label(model, of)
-        return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=is_skewness)
+        label = of if of == "skewness" else value_label(model, of)  # a skewness has no unit
+        return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=of == "skewness")
     log_probability = LogProbabilityOfValidity(model)
     told = {mark.label for entry in known_data(model)[1] for mark in entry.marks() if mark.symbol == "yes"}
     what = f"probability of {told.pop() if len(told) == 1 and told != {'valid'} else 'validity'}"
