@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from gradients import assert_gradient
@@ -38,6 +40,21 @@ def make_model(
 def points(generator: torch.Generator, *batch_shape: int, q: int = 1) -> Tensor:
     """Candidates `batch_shape x q x 2` in the unit square."""
     return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
+
+
+def finite_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:
+    """The values at points and the gradient of their sum, all of them finite."""
+    X = X.detach().clone().requires_grad_()
+    values = function(X)
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+    return values.detach(), gradient
+
+
+def assert_average(values: Tensor, draws: Tensor, slack: Tensor | float = 0.0) -> None:
+    """Values are the means of independent draws, the first dimension, within 4.5 standard errors and a slack."""
+    assert ((values - draws.mean(0)).abs() < 4.5 * draws.std(0) / len(draws) ** 0.5 + slack).all()
 
 
 def samples(posterior: SkewGPPosterior, N: int, generator: torch.Generator) -> Tensor:
