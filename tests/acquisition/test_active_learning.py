@@ -232,20 +232,6 @@ def test_information_at_points_by_monte_carlo(target, name, generator):
     assert max(found) > 10  # answers tell something
 
 
-def test_predictions_of_certain_answers_are_the_level_set():
-    """Without noise the answer at a point is its side of the level at which a yes has even odds."""
-    model, X = labels(likelihood=ProbitLikelihood(noise=1e-7)), (POINTS[:5] + 0.02).unsqueeze(-2)
-    level = LevelSetInformation(model, 0.5, REFERENCE)(X)
-    torch.testing.assert_close(PredictiveInformation(model, REFERENCE)(X), level, rtol=1e-2, atol=1e-4)
-
-
-def test_predictive_information_is_symmetric_and_less_than_of_the_function(generator):
-    model, x, z, X = model_of("labels"), points(generator), points(generator), points(generator, 6)
-    there, back = (PredictiveInformation(model, b)(a.unsqueeze(0)) for a, b in ((x, z), (z, x)))
-    torch.testing.assert_close(there, back)
-    assert (PredictiveInformation(model, REFERENCE)(X) < information(model, X)).all()
-
-
 def test_few_candidates_at_a_time_and_the_average_over_points(generator, monkeypatch):
     """A joint covariance of all would grow with the square of their number."""
     model, X, sizes = labels(), points(generator, 10, 30), []

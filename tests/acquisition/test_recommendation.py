@@ -97,9 +97,6 @@ def test_recommendation_with_constraints_and_candidates(model):
     torch.testing.assert_close(value, model.posterior(candidates).mean.max(), rtol=1e-12, atol=0)  # of other batches
     point, _ = recommend(model, BOUNDS, fixed_features={0: 2.5}, **SMALL)
     assert point[0, 0] == 2.5
-    half = torch.tensor([[0.0, -10.0], [2.5, 10.0]], dtype=DOUBLE)
-    point, _ = recommend(model, half, **SMALL)
-    assert point[0, 0] <= 2.5
 
 
 @pytest.mark.filterwarnings("ignore:Data .input features. is not contained to the unit cube")  # one on purpose
