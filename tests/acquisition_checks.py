@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -40,6 +41,18 @@ def make_model(
 def points(generator: torch.Generator, *batch_shape: int, q: int = 1) -> Tensor:
     """Candidates `batch_shape x q x 2` in the unit square."""
     return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
+
+
+def assert_allowed(X: Tensor, bounds: Tensor, options: Mapping[str, Any]) -> None:
+    """Points, `... x d`, are within bounds, and take the values and satisfy the linear constraints of a search."""
+    assert ((bounds[0] <= X) & (bounds[1] >= X)).all()
+    values = [options.get(name, {}) for name in ("discrete_dims", "cat_dims")]
+    values.append({dim: [value] for dim, value in options.get("fixed_features", {}).items()})
+    for dim, allowed in [entry for named in values for entry in named.items()]:
+        assert torch.isin(X[..., dim], torch.tensor([*allowed]).to(X)).all()
+    for name, sign in (("inequality_constraints", 1), ("equality_constraints", 1), ("equality_constraints", -1)):
+        for columns, weights, bound in options.get(name, []):
+            assert (sign * (X[..., columns] @ weights.to(X) - bound) >= -1e-6).all()
 
 
 def finite_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:

@@ -181,7 +181,7 @@ def next_question(
     min_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num):
-        options = []
+        best_key: tuple[Any, ...] = ()
         for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
             items = sets_to_ask_about(beliefs, entry.size, recommended, seed)
             for place, judge in enumerate(who):
@@ -196,22 +196,13 @@ def next_question(
                 chosen = values.argmax()
                 value = max(float(gains[chosen]), 0.0)
                 stop = worth is not None and value * worth < cost
-                question = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
-                options.append(_Option(question, rate, asks, shifted[chosen]))
-        best = max(options, key=lambda o: (not o.found.stop, o.rate, o.found.value / o.found.cost))
-        found.append(best.found)
+                if (key := (not stop, rate, value / cost)) > best_key:
+                    best_key, pending = key, (asks, shifted[chosen])
+                    best = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
+        found.append(best)
         if len(found) < num:
-            beliefs = after(beliefs, best.asks, best.items, seed)
+            beliefs = after(beliefs, *pending, seed)
     return found[0] if num_questions is None else found
-
-
-class _Option(NamedTuple):
-    """A kind's best question to a judge, the largest information per price, the reading, and the points' numbers."""
-
-    found: NextQuestion
-    rate: float
-    asks: list[Asked]
-    items: Tensor
 
 
 def _prices(costs: Any, given: Sequence[Any], asked: Sequence[Question]) -> list[float]:
