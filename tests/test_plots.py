@@ -187,6 +187,7 @@ def test_ensemble_is_the_mixture_of_its_members():
     below = [m.posterior(X).cdf(tensor(lower).reshape(-1, 1)).detach() for m in members]
     np.testing.assert_allclose(torch.stack(below).mean(0).flatten(), 0.25, rtol=1e-6)
     assert abs(float((below[0] - below[1]).abs().max())) > 0.05
+    assert plot_marginal(FullyBayesianSkewGP(members), POINTS[0]).get_title() == ""  # a mixture tells no skewness
 
 
 def test_each_kind_has_its_mark():
@@ -470,6 +471,7 @@ UNSUPPORTED = [
     (lambda: plot_posterior(of("batch"), LINE), "draw one of its members"),
     (lambda: plot_map(of("square"), SQUARE, "valid"), "takes Validity or Binary"),
     (lambda: plot_map(of("numbers"), LINE, "skewness"), "GPyTorchPosterior has no skewness"),
+    (lambda: plot_map(of("ensemble"), SQUARE, "skewness"), "SkewGPEnsemblePosterior has no skewness"),
     (lambda: plot_map(of("three inputs"), CUBE), r"got 3\. Hold others fixed by equal bounds; plot_slices"),
     (lambda: plot_threshold(of("labels"), LINE, 0.6), "two inputs"),
 ]

@@ -27,34 +27,23 @@ MIN_SHARE = 1e-4  # of the interquartile range, of functions that are no logarit
 CHANCE_OF_ANOTHER_VALUE = 0.3
 FAR, NEAR = -1.0, -4.0  # powers of ten, of the bounds' distance
 
-Constraints = list[tuple[Tensor, Tensor, float]]
-
 
 class Factor(NamedTuple):
-    """Columns that together take one of a list of values, `v x len(columns)`: a number's, or a category's, which may be
-    one-hot.
-    """
+    """Columns that together take one of a list of values, `v x len(columns)`: a number's, or a one-hot category's."""
 
     columns: list[int]
     values: Tensor
     is_category: bool
 
-    @property
-    def has_few(self) -> bool:
-        """Whether each value is searched by itself; numbers of many values are climbed as free ones, and rounded."""
-        return self.is_category or len(self.values) <= MAX_DISCRETE_VALUES
-
 
 @dataclass(frozen=True, eq=False)
 class MixedDomain:
-    """A box, `2 x d`, some of whose columns belong to factors; with linear constraints, `sum_i a_i x_i >= b`, and what
-    a host does to points before it tries them.
-    """
+    """A box, some of whose columns belong to factors, with linear constraints."""
 
-    bounds: Tensor
+    bounds: Tensor  # 2 x d
     factors: tuple[Factor, ...] = ()
-    constraints: Constraints | None = None
-    process: Callable[[Tensor], Tensor] | None = None
+    constraints: list[tuple[Tensor, Tensor, float]] | None = None  # `i, a, b` for `sum_i a_i x_i >= b`
+    process: Callable[[Tensor], Tensor] | None = None  # what a host does to points before it tries them
 
     def with_fixed(self, fixed: Mapping[int, float]) -> MixedDomain:
         """The part of the domain in which some columns have given values."""
@@ -70,8 +59,8 @@ class MixedDomain:
 
     @property
     def few(self) -> list[Factor]:
-        """The factors whose values are searched each by itself."""
-        return [factor for factor in self.factors if factor.has_few]
+        """The factors whose values are searched each by itself; other numbers are climbed as free ones, and rounded."""
+        return [factor for factor in self.factors if factor.is_category or len(factor.values) <= MAX_DISCRETE_VALUES]
 
     @property
     def columns_of_few(self) -> list[int]:

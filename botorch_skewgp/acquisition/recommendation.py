@@ -27,7 +27,7 @@ from botorch_skewgp.acquisition.dueling import (
     qExpectedUtilityAfterDuels,
 )
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
-from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points, search_space
+from botorch_skewgp.acquisition.search_domain import CONSTRAINTS, OPTIONS, SearchDomain, Values, as_points, search_space
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_seed
 from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels, members_of
@@ -36,6 +36,8 @@ from botorch_skewgp.rows import first_of_equal
 PairMethod = Literal["expected_improvement", "information"]
 ROUNDING = 1e-10  # of a posterior mean
 MAX_PAIRS = MAX_PENDING + 1  # at once
+# with these options the best candidate need not be a valid start
+_STARTS_ARE_CHECKED = {*CONSTRAINTS, "batch_initial_conditions", "fixed_features", "ic_generator"}
 
 
 def next_pair(
@@ -432,17 +434,6 @@ def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | No
     """The posterior means of `n x d` points."""
     with torch.no_grad():
         return PosteriorMean(model, posterior_transform=posterior_transform)(X.unsqueeze(-2))
-
-
-# with these options the best candidate need not be a valid start
-_STARTS_ARE_CHECKED = {
-    "batch_initial_conditions",
-    "equality_constraints",
-    "fixed_features",
-    "ic_generator",
-    "inequality_constraints",
-    "nonlinear_inequality_constraints",
-}
 
 
 def _check_one_output(model: Model) -> None:

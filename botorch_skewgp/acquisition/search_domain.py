@@ -41,18 +41,8 @@ OPTIONS = {
 # those of them where inputs have a list of values
 MIXED_OPTIONS = {"num_restarts", "raw_samples", "fixed_features", "inequality_constraints", "post_processing_func"}
 CONSTRAINTS = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
-# options of optimisers in units of the inputs
-OPTIONS_IN_UNITS_OF_INPUTS = {
-    "equality_constraints",
-    "fixed_features",
-    "fixed_features_list",
-    "gen_candidates",
-    "ic_gen_kwargs",
-    "ic_generator",
-    "inequality_constraints",
-    "nonlinear_inequality_constraints",
-    "post_processing_func",
-}
+FUNCTIONS = ("gen_candidates", "ic_gen_kwargs", "ic_generator", "post_processing_func")
+OPTIONS_IN_UNITS_OF_INPUTS = {*CONSTRAINTS, *FUNCTIONS, "fixed_features", "fixed_features_list"}
 
 
 @dataclass(frozen=True)
