@@ -50,15 +50,13 @@ class ValidityConstraint(Module):
     smoothing. Give the acquisition function the same `eta` (BoTorch's default is the default here too) and leave `fat`
     off; or pass `probability` with `fat=[None]`.
 
-    BoTorch's noisy improvement warns if all training points are infeasible in one of its samples, and improves on a
-    bound of the objective there. With few valid trials ignore the warning; without any, maximise
-    `LogProbabilityOfValidity`.
+    BoTorch's noisy improvement warns if all training points are infeasible in one of its samples. With few valid trials
+    ignore that; without any, maximise `LogProbabilityOfValidity`.
 
     Example:
         >>> validity = SkewGP(train_X, Validity(worked))
-        >>> model = ModelList(objective, validity)
         >>> acq = qLogExpectedImprovement(
-        ...     model,
+        ...     ModelList(objective, validity),
         ...     best_f=0.0,
         ...     objective=GenericMCObjective(lambda Y, X=None: Y[..., 0]),
         ...     constraints=[ValidityConstraint(validity, output=1)],
@@ -109,8 +107,7 @@ class ValidityConstraint(Module):
 class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
     r"""An acquisition function times the probability of validity ([Gelbart2014unknown]_); their sum in logarithms.
 
-    The expected value of a non-negative utility of valid experiments alone, if validity and the objective are
-    independent given the data.
+    The expected utility of valid experiments alone, if validity and the objective are independent given the data.
 
     Example:
         >>> ei = SkewLogExpectedImprovement(objective, best_f=0.0)
@@ -187,8 +184,7 @@ def next_safe(
 ) -> tuple[Tensor, Tensor]:
     r"""The best experiment of those that work with at least a given probability, each by itself.
 
-    BoTorch's `optimize_acqf` with a `ValidityInequality`, starts that satisfy it, and searches whose ends are kept only
-    where they satisfy it too.
+    BoTorch's `optimize_acqf` with a `ValidityInequality`, which starts and ends of searches satisfy.
 
     Example:
         >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
@@ -208,8 +204,7 @@ def next_safe(
         The experiments, `q x d`, and their acquisition value.
 
     Raises:
-        InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is one that this
-            function sets itself.
+        InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is set here.
         UnsupportedError: If the likelihood takes neither kind, or a non-linear constraint is on several points.
         CandidateGenerationError: If no point with the wanted probability of validity was found.
     """

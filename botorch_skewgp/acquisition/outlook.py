@@ -66,11 +66,8 @@ class Belief:
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
-        """The belief of a posterior of one output, with at most `num_draws` of its draws.
-
-        A single Gaussian stands for as many equal draws: joint outcomes are averages over values drawn for each.
-        """
-        if posterior.mixture.num_draws == 1:
+        """The belief of a posterior of one output, with at most `num_draws` of its draws."""
+        if posterior.mixture.num_draws == 1:  # joint outcomes are averages over values drawn for each draw
             posterior = posterior.with_draws_repeated(num_draws)
         means, weights = posterior.component_means, posterior.probabilities.expand(posterior.component_means.shape[-1])
         total = means.shape[-1]
@@ -95,10 +92,7 @@ class Belief:
         return weight @ self.means[items], (crossed.gather(-1, items) @ weight).maximum(least), crossed
 
     def standardised(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Cut-points of a single reading at `B x k` points in standard deviations from its means, `B x C x S`.
-
-        And the standard deviations, `B`, and the covariance with the function at all points, `B x N`.
-        """
+        """Cut-points of a reading in standard deviations, `B`, from its means, `B x C x S`; its covariance, `B x N`."""
         means, variance, crossed = self.read(reading.weight[0], items)
         sd = (variance + reading.variance).sqrt()
         return (reading.cutpoints[0].unsqueeze(-1) - means.unsqueeze(-2)) / sd[:, None, None], sd, crossed
@@ -110,10 +104,7 @@ class Belief:
         return every[:, first:].mT
 
     def at(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Values at `B x k` points drawn in mirrored pairs, `B x k x 2S`.
-
-        And their white numbers, `k x 2S`, and the covariance of all points with these, `B x N x k`.
-        """
+        """Values at `B x k` points in mirrored pairs, `B x k x 2S`; white numbers, `k x 2S`, and gains, `B x N x k`."""
         white = self.white_numbers(items.shape[-1])
         white = torch.cat([white, -white], dim=-1)
         block = self.covariance[items.unsqueeze(-1), items.unsqueeze(-2)]
@@ -181,10 +172,7 @@ def after(
 
 
 def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list[Tensor]:
-    """Cut-points of numbers at all points between cells of about equal probability, `N x (NUM_CELLS - 1)` a member.
-
-    Each is in units of the member's latent function, as is its noise variance; equal in units of the outcome.
-    """
+    """Cut-points of numbers between cells of about equal probability, `N x (NUM_CELLS - 1)` in each member's units."""
     means, variances = [], []
     for belief, variance in zip(beliefs, noise, strict=True):
         weights = belief.weights.sum(0) / belief.weights.sum()
@@ -212,10 +200,7 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 
 def gain(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
-    """The expected rise of the best posterior mean of some points by questions at `B x k` points, `B`.
-
-    In units of the outcome; not negative, up to rounding. Differentiable for single readings.
-    """
+    """The expected rise of the best posterior mean of some points by questions at `B x k` points, `B`; in outcomes."""
     first, is_single = beliefs[0], asks[0].reading.is_single
     draws = first.means.shape[-1] * first.weights.shape[0] * (1 if is_single else 2 * items.shape[-1])
     of_outcomes = _single_outcome_means if is_single else _joint_outcome_means

@@ -288,11 +288,8 @@ class SearchDomain:
         asked: Tensor | None,
         options: Mapping[str, Any],
     ) -> tuple[Tensor, Tensor]:
-        """Points that were found, `q x d`, and their value, the best others in place of those that repeat one.
-
-        Where two points are one, both maximise the mean, and gradients do not part them: as in a corner. Pairs that are
-        asked about already, `m x 2 x d`, are not repeated either.
-        """
+        """Points found, `q x d`, and their value, the best others in place of those that repeat one or an asked pair."""
+        # where two points are one, as in a corner, both maximise the mean, and gradients do not part them
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
             if asked is not None:

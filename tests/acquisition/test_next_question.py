@@ -422,7 +422,6 @@ POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
         ("costs names no price for questions of kind Preference", {"costs": {Numeric: 1.0}}),
         ("takes Binary observations", {"questions": [Binary]}),
         ("Give either bounds", {"bounds": None}),
-        ("Give either bounds", {"X_candidates": Z}),
         ("The bounds leave one point", {"bounds": POINT}),
         ("about 2 points, but there is 1", {"bounds": None, "X_candidates": Z[:1]}),
         ("X_candidates must be finite and n x 2", {"bounds": None, "X_candidates": Z[:, :1]}),
