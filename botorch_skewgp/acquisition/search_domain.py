@@ -288,7 +288,7 @@ class SearchDomain:
         asked: Tensor | None,
         options: Mapping[str, Any],
     ) -> tuple[Tensor, Tensor]:
-        """Points found, `q x d`, and their value, the best others in place of those that repeat one or an asked pair."""
+        """The points found, `q x d`, and their value, others in place of those that repeat one or an asked pair."""
         # where two points are one, as in a corner, both maximise the mean, and gradients do not part them
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])

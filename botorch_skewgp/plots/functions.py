@@ -180,14 +180,11 @@ def plot_marginal(
         UnsupportedError: If a posterior has no densities.
     """
     check_class(model, "model", Model)
-    point = as_tensor(point, "point")
-    point = as_point(point, "point", getattr(model, "dim", point.numel()))
     check_parts(others=(others, Mapping))
-    X = like_inputs(point.reshape(1, -1), model)
-    distributions = {name: Marginals(model, X)}
-    distributions.update({other: Marginals(entry, X) for other, entry in (others or {}).items()})
-    if len(distributions) != 1 + len(others or {}):
+    if name in (others or {}):
         raise InputDataError(f"others must not use the model's own name {name!r}.")
+    X = like_inputs(as_point(point, "point", getattr(model, "dim", None)).unsqueeze(0), model)
+    distributions = {label: Marginals(entry, X) for label, entry in {name: model, **(others or {})}.items()}
     ends = torch.cat([distribution.quantile([1e-3, 1 - 1e-3]) for distribution in distributions.values()])
     values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, 401)
     ax = new_axes(ax, (4.5, 3.0))
@@ -280,7 +277,7 @@ def plot_map(
     z = array(values.reshape([num] * len(free)))
     ax = new_axes(ax, (5.0, 3.2) if len(free) == 1 else (4.6, 3.8))
     (_line if len(free) == 1 else _surface)(ax, [array(grid) for grid in grids], z, drawn)
-    if model is not None and _is_nearly_constant(values) and _extent(model, bounds) > MAX_EXTENT:
+    if model is not None and _is_unscaled(model, bounds, values):
         looks = {"ha": "center", "fontsize": SMALL, "bbox": {"color": "white"}, "zorder": 6}
         ax.text(0.5, 0.5, NOT_SCALED, transform=ax.transAxes, **looks)
     if data and model is not None:
@@ -380,16 +377,12 @@ def _band_edges(marginals: Marginals, probabilities: Sequence[float], gaussian: 
     return list(marginals.quantile(levels, gaussian).unflatten(0, (-1, 2))) if levels else []
 
 
-def _is_nearly_constant(values: Tensor) -> bool:
-    """Whether four fifths of the values lie within a fiftieth of their range from the median."""
+def _is_unscaled(model: Model, bounds: Tensor, values: Tensor) -> bool:
+    """Whether a domain is long in the kernel's space, and most values are close to the median."""
     near = (values - values.median()).abs() <= 0.02 * (values.max() - values.min())
-    return bool(near.double().mean() > 0.8)
-
-
-def _extent(model: Model, bounds: Tensor) -> float:
-    """The longest side of a domain in the kernel's space; a transform that learns its bounds learns none of these."""
-    transform = deepcopy(getattr(model, "input_transform", None))
-    return float((bounds if transform is None else transform.eval()(bounds)).diff(dim=0).max())
+    transform = deepcopy(getattr(model, "input_transform", None))  # one that learns its bounds learns none of these
+    extent = (bounds if transform is None else transform.eval()(bounds)).diff(dim=0).max()
+    return bool(near.double().mean() > 0.8 and extent > MAX_EXTENT)
 
 
 class _Drawn(NamedTuple):

@@ -120,10 +120,10 @@ def are_between(points: Tensor, bounds: Tensor) -> Tensor:
     return is_near[:, bounds[0] == bounds[1]].all(-1).cpu()
 
 
-def as_point(point: Any, name: str, dim: int) -> Tensor:
+def as_point(point: Any, name: str, dim: int | None) -> Tensor:
     """Check one finite point and return it as a `dim`-dim floating point tensor; raises `InputDataError`."""
     values = as_tensor(point, name)
-    if values.numel() != dim:
+    if dim is not None and values.numel() != dim:
         raise InputDataError(f"{name} must have {dim} elements, one for each input; got {values.numel()}.")
     if values.is_complex() or not values.isfinite().all():
         raise InputDataError(f"{name} must hold finite numbers; got {values.tolist()}.")
