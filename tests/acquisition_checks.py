@@ -49,7 +49,7 @@ def assert_allowed(X: Tensor, bounds: Tensor, options: Mapping[str, Any]) -> Non
     values = [options.get(name, {}) for name in ("discrete_dims", "cat_dims")]
     values.append({dim: [value] for dim, value in options.get("fixed_features", {}).items()})
     for dim, allowed in [entry for named in values for entry in named.items()]:
-        assert torch.isin(X[..., dim], torch.tensor([*allowed]).to(X)).all()
+        assert torch.isin(X[..., dim], torch.tensor([*allowed], dtype=X.dtype)).all()
     for name, sign in (("inequality_constraints", 1), ("equality_constraints", 1), ("equality_constraints", -1)):
         for columns, weights, bound in options.get(name, []):
             assert (sign * (X[..., columns] @ weights.to(X) - bound) >= -1e-6).all()

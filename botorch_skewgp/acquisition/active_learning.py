@@ -194,10 +194,11 @@ class _InformationAtPoints(_Information):
 
     X_reference: Tensor
 
-    def __init__(self, model: Model, X_reference: Tensor, points_each: int, kind: type[Observation] | None) -> None:
+    def __init__(self, model: Model, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
         super().__init__(model, kind)
         check_class(X_reference, "X_reference", Tensor)
-        shape = (self.members[0].dim,) if points_each == 1 else (points_each, self.members[0].dim)
+        k, dim = self.kind.points_per_observation, self.members[0].dim
+        shape = (dim,) if k == 1 else (k, dim)
         if X_reference.ndim != 1 + len(shape) or X_reference.shape[0] == 0 or X_reference.shape[1:] != shape:
             raise BotorchTensorDimensionError(
                 f"X_reference must be n x {' x '.join(map(str, shape))} with n of at least 1; got shape "
@@ -252,7 +253,7 @@ class LevelSetInformation(_InformationAtPoints):
         kind = kind_of_yes(members[0], kind)
         for member in members:
             PsychometricFunction.of(member, kind).latent_level(level)
-        super().__init__(model, X_reference, 1, kind)
+        super().__init__(model, X_reference, kind)
         self.level = level
 
     def _told(self, member: LatentModel) -> Reading:
@@ -281,10 +282,6 @@ class PredictiveInformation(_InformationAtPoints):
         UnsupportedError: As that does, and `InputDataError`.
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
-
-    def __init__(self, model: Model, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
-        kind = self.kind_of(model, kind)
-        super().__init__(model, X_reference, kind.points_per_observation, kind)
 
     def _told(self, member: LatentModel) -> Reading:
         return self.reading(member, self.X_reference)

@@ -235,10 +235,13 @@ def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkey
 
     def search(initial_conditions, acquisition_function, **kwargs):
         warnings.warn("Optimization failed within `scipy.optimize.minimize`", OptimizationWarning, stacklevel=2)
+        warnings.warn("what a user has to know", UserWarning, stacklevel=2)
         return ends, acquisition_function(ends)
 
     monkeypatch.setattr("botorch_skewgp.acquisition.constraints.gen_candidates_scipy", search)
-    found, values = gen_valid_candidates(starts, acquisition, nonlinear_inequality_constraints=[(safe, True)])
+    with pytest.warns(UserWarning, match="what a user has to know") as caught:
+        found, values = gen_valid_candidates(starts, acquisition, nonlinear_inequality_constraints=[(safe, True)])
+    assert len(caught) == 1
     assert (safe(found) >= -1e-8).all()
     assert torch.equal(found[[0, 2]], starts[[0, 2]])
     assert (values >= acquisition(starts)).all()
@@ -305,11 +308,13 @@ ACROSS = [(torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)]
             UnsupportedError,
             "single value",
         ),
-        (
-            lambda v: next_safe(growing(), BOUNDS, v, 0.5, 2, inequality_constraints=ACROSS),
-            UnsupportedError,
-            "single points",
-        ),
+        *[
+            (lambda v, options=options: next_safe(growing(), BOUNDS, v, 0.5, 2, **options), UnsupportedError, message)
+            for options, message in (
+                ({"inequality_constraints": ACROSS}, "linear constraints on single points"),
+                ({"nonlinear_inequality_constraints": [(torch.sum, False)]}, "non-linear constraints on single points"),
+            )
+        ],
     ],
 )
 def test_what_is_refused(validity, act, error, message):

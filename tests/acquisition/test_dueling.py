@@ -21,7 +21,7 @@ from botorch_skewgp.acquisition import DuelingLogExpectedImprovement, next_pair
 from botorch_skewgp.acquisition.dueling import qExpectedUtilityAfterDuels
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
-from botorch_skewgp.observations import Preference
+from botorch_skewgp.observations import Numeric, Preference
 
 SMALL = {"num_restarts": 2, "raw_samples": 16}
 APART = torch.tensor(  # where nearly nothing is known, answers to all of these tell
@@ -147,7 +147,7 @@ def test_all_pairs_of_a_pool(model):
     assert found == {frozenset((i, j)) for i in range(4) for j in range(i)}
 
 
-@pytest.mark.parametrize("kind", ["pairwise", "ensemble", "judge"])
+@pytest.mark.parametrize("kind", ["pairwise", "ensemble", "judge", "numbers"])
 def test_other_models(kind):
     duels = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 6]])
     options = {"judge": 1} if kind == "judge" else {}
@@ -155,6 +155,7 @@ def test_other_models(kind):
         "pairwise": lambda: PairwiseGP(POINTS, duels),
         "ensemble": ensemble,
         "judge": lambda: SkewGP(POINTS, Preference(duels, judge=[0, 1, 0, 1])),
+        "numbers": lambda: SkewGP(POINTS, Numeric(POINTS[:, 0])),
     }[kind]()
     pairs, values = next_pair(model.eval(), BOUNDS, num_pairs=2, num_restarts=1, raw_samples=8, **options)
     assert pairs.shape == (2, 2, 2)

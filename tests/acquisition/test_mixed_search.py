@@ -135,8 +135,9 @@ def test_a_fixed_category():
     assert best(Function(lambda X: X[:, 2] + X[:, 1], [0.5, 0, 1, 0, 0]), space)[1:] == [2, 0, 1, 0]
 
 
-def test_constraints_that_leave_no_value():
-    space = domain(2, num_free=1, constraints=[(torch.tensor([1]), torch.ones(1).double(), 0.4)])
-    space = space.with_fixed({1: 0.0})
-    with pytest.raises(CandidateGenerationError, match="No point was found that satisfies the constraints"):
-        best(Function(lambda X: X[:, 0], [0.5, 0]), space)
+@pytest.mark.parametrize("num_free", [0, 1])
+def test_constraints_that_leave_no_value(num_free):
+    space = domain(2, num_free=num_free, constraints=[(torch.tensor([num_free]), torch.ones(1).double(), 0.4)])
+    space = space.with_fixed({num_free: 0.0})
+    with pytest.raises(CandidateGenerationError, match=r"No point (was found that )?satisfies the constraints"):
+        best(Function(lambda X: X[:, 0], [0.5, 0][1 - num_free :]), space)

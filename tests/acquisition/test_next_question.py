@@ -337,6 +337,10 @@ def test_inputs_of_few_values(model):
     assert torch.isin(asked.X[:, 0], torch.tensor(values).double()).all()
 
 
+def test_a_choice_among_nearly_all_points(model):
+    assert len(next_question(model, questions=[Question(Choice, 21)], X_candidates=Z).X.unique(dim=0)) == 21
+
+
 def test_who_slips_less_is_asked():
     """Of two judges of whom the same is known but their rates of slips."""
     said, likelihood = [[0, 1], [2, 3], [4, 5]], PreferenceLikelihood(slip=torch.tensor([0.01, 0.6]).double())
