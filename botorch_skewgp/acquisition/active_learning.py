@@ -279,7 +279,8 @@ class PredictiveInformation(_InformationAtPoints):
         kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions.
 
     Raises:
-        UnsupportedError: As that does, and `InputDataError`.
+        UnsupportedError: If the model is another, or its likelihood takes no supported kind.
+        InputDataError: If the likelihood does not take observations of the wanted kind.
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 

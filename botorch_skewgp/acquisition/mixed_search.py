@@ -29,7 +29,7 @@ FAR, NEAR = -1.0, -4.0  # powers of ten, of the bounds' distance
 
 
 class Factor(NamedTuple):
-    """Columns that together take one of a list of values, `v x len(columns)`: a number's, or a one-hot category's."""
+    """Columns that together take one of a list of values, `v x len(columns)`; a category's may be one-hot."""
 
     columns: list[int]
     values: Tensor

@@ -200,7 +200,7 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 
 def gain(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
-    """The expected rise of the best posterior mean of some points by questions at `B x k` points, `B`; in outcomes."""
+    """The expected rise of the best posterior mean of points by `B x k` questions, in units of the outcome; `B`."""
     first, is_single = beliefs[0], asks[0].reading.is_single
     draws = first.means.shape[-1] * first.weights.shape[0] * (1 if is_single else 2 * items.shape[-1])
     of_outcomes = _single_outcome_means if is_single else _joint_outcome_means

@@ -347,8 +347,8 @@ def _search(
     box = replace(box, constraints=constraints, process=process).with_fixed(options.get("fixed_features") or {})
     X_seen = get_X_baseline(acquisition)
     generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
-    effort = options["raw_samples"], options["num_restarts"]
-    search = MixedSearch(acquisition, box, generator, True, *effort)
+    effort = {"num_spread": options["raw_samples"], "num_climbs": options["num_restarts"]}
+    search = MixedSearch(acquisition, box, generator, may_repeat=True, **effort)
     points = search.best_points(q, box.bounds[:0] if X_seen is None else X_seen)
     return points, _value(acquisition, points)
 
