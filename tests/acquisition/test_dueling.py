@@ -155,7 +155,7 @@ def test_other_models(kind):
         "pairwise": lambda: PairwiseGP(POINTS, duels),
         "ensemble": ensemble,
         "judge": lambda: SkewGP(POINTS, Preference(duels, judge=[0, 1, 0, 1])),
-        "numbers": lambda: SkewGP(POINTS, Numeric(POINTS[:, 0])),
+        "numbers": lambda: SkewGP(POINTS, Numeric([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 0.0])),
     }[kind]()
     pairs, values = next_pair(model.eval(), BOUNDS, num_pairs=2, num_restarts=1, raw_samples=8, **options)
     assert pairs.shape == (2, 2, 2)

@@ -511,12 +511,13 @@ def test_value_by_monte_carlo(generator):
 
 
 def test_never_negative_zero_for_nothing_and_in_either_order(generator):
-    model, X, candidates = make_model(), points(generator, 100, q=2), points(generator, q=6)
-    found = gain(model, X, candidates, Preference)
-    assert (found >= -1e-12).all()
-    torch.testing.assert_close(found, gain(model, X.flip(-2), candidates, Preference))
-    same = gain(model, X[:5, :1].expand(5, 2, 2), candidates, Preference)
-    torch.testing.assert_close(same, torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
+    X, candidates = points(generator, 100, q=2), points(generator, q=6)
+    for model in (make_model(), make_model(likelihood=PreferenceLikelihood(slip=0.1))):
+        found = gain(model, X, candidates, Preference)
+        assert (found >= -1e-12).all()
+        torch.testing.assert_close(found, gain(model, X.flip(-2), candidates, Preference))
+        same = gain(model, X[:5, :1].expand(5, 2, 2), candidates, Preference)
+        torch.testing.assert_close(same, torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
     noisy = made(SEEN[1], PreferenceLikelihood(noise=1e4))  # choices, whose outcomes are averaged over draws
     items = torch.combinations(torch.arange(6), 3)
     assert (value_of(outlook.gain, noisy, Question(Choice, 3), items) > -1e-9).all()
