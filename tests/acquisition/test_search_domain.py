@@ -112,7 +112,7 @@ def test_raw_samples_see_all_orders_of_magnitude(model):
 
 
 def test_pending_points_are_left_as_they_were(model):
-    pending = model.datapoints[:1] / 3 + BOUNDS[0]
+    pending = model.datapoints[:8] / 3 + BOUNDS[0]
     acquisition = qExpectedUtilityOfBestOption(model, X_pending=pending)
     domain = SearchDomain.build(model, BOUNDS, {1: BATCHES}, None, model.datapoints)
     domain.optimize(acquisition, 2, num_restarts=1, raw_samples=8)
