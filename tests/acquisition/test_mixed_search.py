@@ -78,6 +78,13 @@ def test_a_narrow_peak_beside_a_point_seen_is_found():
     assert best(function, domain(num_free=3)) == pytest.approx(top.tolist(), abs=1e-4)
 
 
+def test_single_values_are_changed_as_long_as_that_gains():
+    """On a narrow ridge, where few of the combinations are seen."""
+    function = Function(lambda X: X[:, 1:].sum(-1) - ((X[:, 0] - 0.37) / 0.01).square(), [0.5, 1, 1, 1])
+    search = MixedSearch(function, domain(15, 15, 15), torch.Generator(), num_climbs=1)
+    assert search.best_point(function.X_baseline).tolist() == [pytest.approx(0.37, abs=1e-3), 14, 14, 14]
+
+
 def test_categories_are_never_searched_between():
     function = Function(lambda X: X[:, 1:].amin(-1) + X[:, 0], [0.2, 1, 0, 0])
     best(function, domain(-3))
