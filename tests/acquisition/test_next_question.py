@@ -359,6 +359,19 @@ def test_judges_are_chosen_by_their_price():
     assert own.judge == 0  # his own utility
 
 
+def test_a_page_for_a_judge_by_simulation(generator):
+    """Two answers to the only question, of the judge's own utility, about the shared one."""
+    model, pair, N = made(PANEL), Z[[4, 10]], 100_000
+    page = next_question(model, questions=[Preference], judges=[1], X_candidates=pair, num_questions=2)
+    f = samples(model.latent_posterior(pair.repeat(2, 1), judges=[None, None, 1, 1]), N, generator)
+    noise = 2**0.5 * noise_of(model, Preference) * torch.randn(2, N, dtype=f.dtype, generator=generator)
+    first, second = (f[:, 2] - f[:, 3] + noise > 0).long()
+    cells = [f[2 * first + second == k, :2].sum(0).max() / N for k in range(4)]
+    total = sum(cells) - f[:, :2].mean(0).max()
+    assert page[0].value + page[1].value == pytest.approx(float(total), abs=0.003)
+    assert page[1].value > 0.01
+
+
 @dataclass(frozen=True, eq=False)
 class Taste(Binary):
     """A kind of one's own: whether a person likes a point."""
