@@ -279,9 +279,9 @@ class MixedSearch:
 
     def _starts(self, X: Tensor, values: Tensor, count: int) -> Tensor:
         """The best point of each of the best combinations of values, and others by chance where these are few."""
-        first: dict[tuple[float, ...], int] = {}
+        fixed, first = X[:, self.domain.columns_of_few].tolist(), dict[tuple[float, ...], int]()
         for row in values.argsort(descending=True).tolist():
-            first.setdefault(tuple(X[row, self.domain.columns_of_few].tolist()), row)
+            first.setdefault(tuple(fixed[row]), row)
         starts = X[list(first.values())[:count]]
         if len(starts) < count < len(X):
             others, _ = initialize_q_batch(X.unsqueeze(1), values, count - len(starts))
