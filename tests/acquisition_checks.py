@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from gradients import assert_gradient
@@ -38,6 +41,33 @@ def make_model(
 def points(generator: torch.Generator, *batch_shape: int, q: int = 1) -> Tensor:
     """Candidates `batch_shape x q x 2` in the unit square."""
     return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
+
+
+def assert_allowed(X: Tensor, bounds: Tensor, options: Mapping[str, Any]) -> None:
+    """Points, `... x d`, are within bounds, and take the values and satisfy the linear constraints of a search."""
+    assert ((bounds[0] <= X) & (bounds[1] >= X)).all()
+    values = [options.get(name, {}) for name in ("discrete_dims", "cat_dims")]
+    values.append({dim: [value] for dim, value in options.get("fixed_features", {}).items()})
+    for dim, allowed in [entry for named in values for entry in named.items()]:
+        assert torch.isin(X[..., dim], torch.tensor([*allowed], dtype=X.dtype)).all()
+    for name, sign in (("inequality_constraints", 1), ("equality_constraints", 1), ("equality_constraints", -1)):
+        for columns, weights, bound in options.get(name, []):
+            assert (sign * (X[..., columns] @ weights.to(X) - bound) >= -1e-6).all()
+
+
+def finite_gradient(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:
+    """The values at points and the gradient of their sum, all of them finite."""
+    X = X.detach().clone().requires_grad_()
+    values = function(X)
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+    return values.detach(), gradient
+
+
+def assert_average(values: Tensor, draws: Tensor, slack: Tensor | float = 0.0) -> None:
+    """Values are the means of independent draws, the first dimension, within 4.5 standard errors and a slack."""
+    assert ((values - draws.mean(0)).abs() < 4.5 * draws.std(0) / len(draws) ** 0.5 + slack).all()
 
 
 def samples(posterior: SkewGPPosterior, N: int, generator: torch.Generator) -> Tensor:

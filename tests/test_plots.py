@@ -141,11 +141,11 @@ def shown(ax):
     return tensor(mesh.get_coordinates().reshape(-1, 2)), tensor(np.asarray(mesh.get_array())).flatten()
 
 
-def test_mean_and_bands_are_the_posteriors():
-    line = of("line")
-    ax = plot_posterior(line, LINE, probabilities=(0.9, 0.5), resolution=31)
+@pytest.mark.parametrize("name", ["line", "numbers"])
+def test_mean_and_bands_are_the_posteriors(name):
+    ax = plot_posterior(of(name), LINE.float(), probabilities=(0.9, 0.5), resolution=31)
     x, mean = labelled(ax, "mean").get_data()
-    posterior = line.posterior(tensor(x).unsqueeze(-1))
+    posterior = of(name).posterior(tensor(x).unsqueeze(-1))
     assert x[0] == -1
     assert x[-1] == 2
     assert len(x) == 31
@@ -170,17 +170,6 @@ def test_gaussian_has_the_matched_moments():
     assert np.abs(skewed - lower).max() > 0.01  # else the two could be mistaken for each other
 
 
-def test_botorch_model_has_gaussian_bands():
-    numbers = of("numbers")
-    ax = plot_posterior(numbers, LINE.float(), probabilities=(0.95,), resolution=11)
-    x, mean = labelled(ax, "mean").get_data()
-    posterior = numbers.posterior(tensor(x).unsqueeze(-1))
-    lower, upper = edges(labelled(ax, "95 %"), x)
-    sd = posterior.variance.sqrt().squeeze(-1).detach().numpy()
-    np.testing.assert_allclose(lower, mean + stats.norm.ppf(0.025) * sd, rtol=1e-6)
-    np.testing.assert_allclose(upper, mean + stats.norm.ppf(0.975) * sd, rtol=1e-6)
-
-
 def test_a_second_model_on_the_same_axes():
     ax = plot_posterior(of("line"), LINE)
     plot_posterior(of("numbers"), LINE, ax=ax, probabilities=(), color=COLORS[1])
@@ -198,6 +187,7 @@ def test_ensemble_is_the_mixture_of_its_members():
     below = [m.posterior(X).cdf(tensor(lower).reshape(-1, 1)).detach() for m in members]
     np.testing.assert_allclose(torch.stack(below).mean(0).flatten(), 0.25, rtol=1e-6)
     assert abs(float((below[0] - below[1]).abs().max())) > 0.05
+    assert plot_marginal(FullyBayesianSkewGP(members), POINTS[0]).get_title() == ""  # a mixture tells no skewness
 
 
 def test_each_kind_has_its_mark():
@@ -481,6 +471,7 @@ UNSUPPORTED = [
     (lambda: plot_posterior(of("batch"), LINE), "draw one of its members"),
     (lambda: plot_map(of("square"), SQUARE, "valid"), "takes Validity or Binary"),
     (lambda: plot_map(of("numbers"), LINE, "skewness"), "GPyTorchPosterior has no skewness"),
+    (lambda: plot_map(of("ensemble"), SQUARE, "skewness"), "SkewGPEnsemblePosterior has no skewness"),
     (lambda: plot_map(of("three inputs"), CUBE), r"got 3\. Hold others fixed by equal bounds; plot_slices"),
     (lambda: plot_threshold(of("labels"), LINE, 0.6), "two inputs"),
 ]

@@ -76,11 +76,6 @@ class _Information(AcquisitionFunction):
         """The members of an ensemble, or the only model."""
         return members_of(self.model, type(self).__name__)
 
-    @property
-    def points_per_observation(self) -> int:
-        """The number of points of one observation."""
-        return self.kind.points_per_observation
-
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: the value of an observation is that of this one alone."""
         if X_pending is not None:
@@ -89,7 +84,7 @@ class _Information(AcquisitionFunction):
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`."""
-        k = self.points_per_observation
+        k = self.kind.points_per_observation
         if X.shape[-2] != k:
             raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
         # candidates are independent of each other: a few of them at a time, for memory linear in their number
@@ -131,14 +126,11 @@ class _Information(AcquisitionFunction):
 class SkewBayesianActiveLearningByDisagreement(_Information):
     r"""The expected information about the latent function from one observation of a given kind, in nats.
 
-    A function of single points for labels and grades, of pairs for duels, which have three outcomes where ties are
-    allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With pending points it is the
-    information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that
-    choosing one after the other is greedy batch selection ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint
-    outcomes are replaced by a sample.
-
-    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and uses one item's noise for
-    that of a duel.
+    A function of single points for labels and grades, of pairs for duels, exact given the model's draws and smooth.
+    With pending points it is the information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) =
+    E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
+    ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint outcomes are replaced by a sample. BoTorch's
+    `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and one item's noise for a duel's.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -173,13 +165,9 @@ class SkewBayesianActiveLearningByDisagreement(_Information):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Condition on the unknown outcomes of pending observations at `m x d` points, pairs one after the other.
-
-        Raises:
-            BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
-        """
+        """Condition on the unknown outcomes at `X_pending`; a `BotorchTensorDimensionError` as when built."""
         check_parts(X_pending=(X_pending, Tensor))
-        k = self.points_per_observation
+        k = self.kind.points_per_observation
         if X_pending is not None and (X_pending.ndim != 2 or X_pending.shape[0] % k):
             raise BotorchTensorDimensionError(
                 f"X_pending must be m x d with {k} point(s) per observation; got shape {tuple(X_pending.shape)}."
@@ -196,7 +184,7 @@ class SkewBayesianActiveLearningByDisagreement(_Information):
         return Belief.of(posterior, member.outcome_scale, num_draws)
 
     def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
-        for number, pending in enumerate(places.view(-1, self.points_per_observation)):
+        for number, pending in enumerate(places.view(-1, self.kind.points_per_observation)):
             beliefs = outlook.after(beliefs, asks, pending, self.seed + number, MAX_OUTCOMES)
         return outlook.information_about_function(beliefs, asks, items)
 
@@ -206,10 +194,11 @@ class _InformationAtPoints(_Information):
 
     X_reference: Tensor
 
-    def __init__(self, model: Model, X_reference: Tensor, points_each: int, kind: type[Observation] | None) -> None:
+    def __init__(self, model: Model, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
         super().__init__(model, kind)
         check_class(X_reference, "X_reference", Tensor)
-        shape = (self.members[0].dim,) if points_each == 1 else (points_each, self.members[0].dim)
+        k, dim = self.kind.points_per_observation, self.members[0].dim
+        shape = (dim,) if k == 1 else (k, dim)
         if X_reference.ndim != 1 + len(shape) or X_reference.shape[0] == 0 or X_reference.shape[1:] != shape:
             raise BotorchTensorDimensionError(
                 f"X_reference must be n x {' x '.join(map(str, shape))} with n of at least 1; got shape "
@@ -264,7 +253,7 @@ class LevelSetInformation(_InformationAtPoints):
         kind = kind_of_yes(members[0], kind)
         for member in members:
             PsychometricFunction.of(member, kind).latent_level(level)
-        super().__init__(model, X_reference, 1, kind)
+        super().__init__(model, X_reference, kind)
         self.level = level
 
     def _told(self, member: LatentModel) -> Reading:
@@ -295,10 +284,6 @@ class PredictiveInformation(_InformationAtPoints):
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 
-    def __init__(self, model: Model, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
-        kind = self.kind_of(model, kind)
-        super().__init__(model, X_reference, kind.points_per_observation, kind)
-
     def _told(self, member: LatentModel) -> Reading:
         return self.reading(member, self.X_reference)
 
@@ -306,9 +291,8 @@ class PredictiveInformation(_InformationAtPoints):
 def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int = 1) -> tuple[Tensor, Tensor]:
     r"""Choose entries of a pool greedily, one after the other, as a batch.
 
-    Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points. For
-    information this is the greedy choice of the batch ([Kirsch2019batchbald]_), and an entry next to a chosen one has
-    little left to tell.
+    Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points; for
+    information the greedy choice of the batch ([Kirsch2019batchbald]_).
 
     Example:
         >>> acq = SkewBayesianActiveLearningByDisagreement(SkewGP(train_X, Binary(labels)))

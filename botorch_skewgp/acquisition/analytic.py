@@ -1,11 +1,8 @@
 r"""Closed-form acquisition functions of a skewed posterior, a mixture of normal distributions.
 
 Given draw `s` the value at a point is normal with mean `m_s(x)` and a variance `v(x)` that all draws share. An
-expectation with a closed form for normal variables is the average of that form over draws. Logarithms of averages are
-computed by `logsumexp`: they stay finite, with gradients, where improvement is all but impossible ([Ament2023logei]_).
-BoTorch's functions of the same names without `Skew` assume a normal distribution.
-
-All are deterministic functions of the candidate.
+expectation with a closed form for normal variables is the average of that form over draws, by `logsumexp`, which stays
+finite, with gradients, where improvement is all but impossible ([Ament2023logei]_).
 
 .. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
    improvement for Bayesian optimization. NeurIPS 2023.
@@ -46,12 +43,9 @@ class _SkewImprovement(ComponentAcquisitionFunction):
         r"""
         Args:
             model: A model with skewed posteriors and one output (or several, with a posterior transform to one).
-            best_f: The best value so far, a number or a `batch_shape` tensor.
+            best_f: The best value so far, a number or a `batch_shape` tensor; an `InputDataError` if it is none.
             posterior_transform: A posterior transform; affine ones keep the skewness.
             maximize: Whether large values are good.
-
-        Raises:
-            InputDataError: If `best_f` is not a number.
         """
         check_flags(maximize=maximize)
         if as_tensor(best_f, "best_f").isnan().any():
@@ -102,10 +96,8 @@ class SkewLogProbabilityOfImprovement(_SkewImprovement):
 class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
     r"""The logarithm of the expected improvement over the unknown best of a set of points ([Letham2019noisyei]_).
 
-    `log E[max(f(x) - max f(X_baseline), 0)]`. Each draw `s` of the rows is completed by normal draws of the values at
-    the baseline. Given both, `f(x)` is normal and the improvement has a closed form, which is averaged. Any kind of
-    observations will do. Pending points join the baseline, which gives noisy expected improvement of all of them up to
-    a constant.
+    `log E[max(f(x) - max f(X_baseline), 0)]`: the closed form is averaged over draws of the rows, each completed by
+    normal draws of the values at the baseline, which pending points join. Any kind of observations will do.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))

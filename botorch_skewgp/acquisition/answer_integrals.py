@@ -41,11 +41,7 @@ MIN_SAVING = 4  # draws for each node, below which the function itself is cheape
 
 
 def expected_entropy(means: Tensor, variance: Tensor, weights: Tensor, reading: Reading) -> Tensor:
-    """`E[H(y | f)]` of a single reading over mixtures of normal components, `B`.
-
-    Given what is read by its `B x S` means, the variance that a mixture's components share, `B`, and their
-    probabilities, `S`.
-    """
+    """`E[H(y | f)]` of a single reading of `B` mixtures: `B x S` means, `B` variances, `S` probabilities; `B`."""
     variance = variance.unsqueeze(-1)
     wide = (variance + _width(reading)).sqrt().detach()
     nodes_per_width = NODES_PER_WIDTH
@@ -61,10 +57,8 @@ def expected_entropy(means: Tensor, variance: Tensor, weights: Tensor, reading: 
 
 
 def _interpolated(function: Callable[[Tensor], Tensor], x: Tensor, width: Tensor, nodes_per_width: float) -> Tensor:
-    """An analytic function that changes over a width, at `... x S` arguments from its values at few Chebyshev nodes.
-
-    The error falls geometrically in the number of nodes ([Trefethen2019approximation]_, chapter 8).
-    """
+    """An analytic function that changes over a width, at `... x S` arguments, from its values at Chebyshev nodes."""
+    # the error falls geometrically in their number ([Trefethen2019approximation]_, chapter 8)
     low, high = x.detach().aminmax(dim=-1, keepdim=True)
     middle, half = 0.5 * (low + high), torch.maximum(0.5 * (high - low), MIN_REACH * width)
     num_nodes = MIN_NODES + nodes_per_width * float((2 * half / width).max())
@@ -110,12 +104,8 @@ def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tens
 
 
 def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
-    """The log of the entropy of an outcome given `f`, finite far from all cut-points.
-
-    Where the answer may be a slip, the log of its excess over the average of `_entropies_of_slips`: the information
-    about the attentive answer, which vanishes far from cut-points.
-    """
-    if reading.slips is not None:
+    """The log of the entropy of an outcome given `f`, less that of slips alone; finite far from all cut-points."""
+    if reading.slips is not None:  # the information about the attentive answer, which vanishes there
         attentive = replace(reading, slips=None).log_outcome_probabilities(f).exp()
         entropy = torch.special.entr(reading.with_slips(attentive)).sum(-1)
         information = entropy - (attentive * _entropies_of_slips(reading)).sum(-1)
@@ -128,12 +118,10 @@ def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
 
 
 def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
-    r"""`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast.
+    """`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast.
 
-    The derivative in the correlation is the density: the cdf is that of independent variables plus the integral of the
-    density, here by Gauss-Legendre quadrature in the angle whose sine is the correlation ([Drezner1990bivariate]_).
-    BoTorch's slower `bvnu` computes correlations near 1 or -1. Derivatives have closed forms. The number of nodes grows
-    with the largest correlation ([Genz2004bivariate]_): separate calls for small ones are faster.
+    The cdf of independent variables plus the integral of the density over the correlation, by Gauss-Legendre quadrature
+    in its angle ([Drezner1990bivariate]_), with more nodes for larger correlations ([Genz2004bivariate]_).
     """
     return _BivariateNormalCDF.apply(h, k, correlation)
 
@@ -154,7 +142,7 @@ class _BivariateNormalCDF(torch.autograd.Function):
             exponent = torch.addcmul(product * (at.sin() * precision), squares, precision, value=-1.0)
             total = torch.addcmul(total, weight, exponent.exp_())
         value = normal_cdf(h) * normal_cdf(k) + angle * total / (2 * math.pi)
-        if bool(far.any()):
+        if bool(far.any()):  # BoTorch's is slower
             where = far.expand(value.shape)
             value[where] = bvnu(*(x.expand(value.shape)[where] for x in (correlation, -h, -k)))
         return value

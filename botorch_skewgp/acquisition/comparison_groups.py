@@ -43,20 +43,17 @@ def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
 
 
 def warn_if_undecided(model: Model, means: Tensor) -> None:
-    r"""Warn if no comparison links the best point of a model to another that is about as likely to be better.
-
-    Only for models of comparisons alone, as numbers and labels measure each point. One of the two groups must have
-    three points, so that first duels do not warn.
-    """
+    """Warn if no comparison links the best point of a model to another that is about as likely to be better."""
     if not is_latent_model(model):
         return
     first, *_ = members = members_of(model, "recommend")
     if not all(entry.points_per_observation > 1 for entry in first.observations):
-        return
+        return  # numbers and labels measure each point
     groups = comparison_groups(first.observations, first.datapoints)
     best = means.argmax()
     belongs = groups == groups.unique().unsqueeze(-1)  # groups x points
     sizes = belongs.sum(-1)
+    # one of the two groups has three points, or first duels would warn
     others = (sizes > 1) & ~belongs[:, best] & ((sizes > 2) | (sizes[belongs[:, best]] > 2))
     if not others.any():
         return
@@ -68,13 +65,8 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
             return  # as where inputs are perturbed
         differences = [challenge.difference(member, X) for member in members]
         better = torch.stack([difference.probability_above(0.0).flatten() for difference in differences]).mean(0)
-        telling = (
-            torch.stack(
-                [_signal(member, difference) for member, difference in zip(members, differences, strict=True)]
-            ).mean(0)
-            >= TELLING
-        )
-    chance, rival = torch.where(telling, better, 0.0).max(0)
+        signals = torch.stack([_signal(*entry) for entry in zip(members, differences, strict=True)]).mean(0)
+    chance, rival = torch.where(signals >= TELLING, better, 0.0).max(0)
     if chance >= UNDECIDED:
         warnings.warn(
             f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "

@@ -18,11 +18,6 @@ from botorch_skewgp.posteriors.mixture_posterior import check_one_value
 from botorch_skewgp.protocols import Ensemble, MixturePosterior
 
 
-def log_expected_improvement(gain: Tensor, standard_deviation: Tensor) -> Tensor:
-    """`log E[max(g, 0)]` of normal variables `g`, given their means and standard deviations; elementwise."""
-    return standard_deviation.log() + _log_ei_helper(gain / standard_deviation)
-
-
 class Components(NamedTuple):
     """The normal components of a single value's distribution."""
 
@@ -53,7 +48,8 @@ class Components(NamedTuple):
 
     def log_expected_improvement(self, best_f: Tensor, maximize: bool) -> Tensor:
         """`log E[max(f - best_f, 0)]`, or of `best_f - f`; `batch_shape`."""
-        return self.log_average(log_expected_improvement(self.gain(best_f, maximize), self.standard_deviation))
+        gain, sd = self.gain(best_f, maximize), self.standard_deviation
+        return self.log_average(sd.log() + _log_ei_helper(gain / sd))
 
 
 def components_of(posterior: Posterior, user: str) -> Components:

@@ -37,7 +37,6 @@ from botorch_skewgp.acquisition.validity import (
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
 
-LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
 LINEAR = ("inequality_constraints", "equality_constraints")
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
@@ -46,21 +45,18 @@ NUM_CLIMBS = 16  # points that climb the probability of validity if there are to
 class ValidityConstraint(Module):
     r"""Validity as a constraint on samples, for the `constraints` argument of BoTorch's acquisition functions.
 
-    A sample `f` of the latent function is valid with probability `p(f) = Phi((f - threshold) / sqrt(noise))`. BoTorch
-    computes the feasibility of a constraint's value `c` as `sigmoid(-c / eta)`, so that `c = -eta log(p / (1 - p))`
-    gives that probability exactly, without further smoothing; `c` is negative where a valid outcome is likelier. Give
-    the acquisition function the same `eta` (BoTorch's default is the default here too) and leave `fat` off; or pass
-    `probability` with `fat=[None]`.
+    A sample `f` of the latent function is valid with probability `p(f) = Phi((f - threshold) / sqrt(noise))`, which is
+    BoTorch's feasibility `sigmoid(-c / eta)` of the constraint's value `c = -eta log(p / (1 - p))`, without further
+    smoothing. Give the acquisition function the same `eta` (BoTorch's default is the default here too) and leave `fat`
+    off; or pass `probability` with `fat=[None]`.
 
-    BoTorch's noisy improvement warns if all training points are infeasible in one of its samples, and improves on a
-    bound of the objective there. With few valid trials ignore the warning; without any, maximise
-    `LogProbabilityOfValidity`.
+    BoTorch's noisy improvement warns if all training points are infeasible in one of its samples. With few valid trials
+    ignore that; without any, maximise `LogProbabilityOfValidity`.
 
     Example:
         >>> validity = SkewGP(train_X, Validity(worked))
-        >>> model = ModelList(objective, validity)
         >>> acq = qLogExpectedImprovement(
-        ...     model,
+        ...     ModelList(objective, validity),
         ...     best_f=0.0,
         ...     objective=GenericMCObjective(lambda Y, X=None: Y[..., 0]),
         ...     constraints=[ValidityConstraint(validity, output=1)],
@@ -111,8 +107,7 @@ class ValidityConstraint(Module):
 class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
     r"""An acquisition function times the probability of validity ([Gelbart2014unknown]_); their sum in logarithms.
 
-    The expected value of a non-negative utility of valid experiments alone, if validity and the objective are
-    independent given the data.
+    The expected utility of valid experiments alone, if validity and the objective are independent given the data.
 
     Example:
         >>> ei = SkewLogExpectedImprovement(objective, best_f=0.0)
@@ -149,10 +144,8 @@ class ValidityInequality(Module):
     observations: the page of sharp bits compares claimed and true probabilities. A `FewAnswersWarning` is issued if a
     single model has fewer than 30 (a `OneClassWarning` if all are of one class): fitted hyperparameters claim too much.
 
-    The value is the difference of the log odds: it has the sign of `P - level`, but changes with the latent function
-    even where probabilities are nearly 0 or 1, which SLSQP's linear model of it needs.
-
-    An intra-point constraint: it holds for every point of a batch by itself. `next_safe` searches within it.
+    An intra-point constraint, on every point of a batch by itself; `next_safe` searches within it. The difference of
+    the log odds changes with the latent function even where probabilities are nearly 0 or 1, as SLSQP needs.
 
     Example:
         >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
@@ -191,8 +184,7 @@ def next_safe(
 ) -> tuple[Tensor, Tensor]:
     r"""The best experiment of those that work with at least a given probability, each by itself.
 
-    BoTorch's `optimize_acqf` with a `ValidityInequality`, starts that satisfy it, and searches whose ends are kept only
-    where they satisfy it too.
+    BoTorch's `optimize_acqf` with a `ValidityInequality`, which starts and ends of searches satisfy.
 
     Example:
         >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
@@ -212,8 +204,7 @@ def next_safe(
         The experiments, `q x d`, and their acquisition value.
 
     Raises:
-        InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is one that this
-            function sets itself.
+        InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is set here.
         UnsupportedError: If the likelihood takes neither kind, or a non-linear constraint is on several points.
         CandidateGenerationError: If no point with the wanted probability of validity was found.
     """
@@ -243,11 +234,7 @@ def next_safe(
 def gen_valid_candidates(
     initial_conditions: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    r"""`gen_candidates_scipy` for feasible starts `b x q x d`, which returns feasible candidates only, and values.
-
-    A search that ends outside a constraint, or lower than it began, is replaced by its start; SLSQP's warning of that
-    is suppressed.
-    """
+    """Candidates and values from feasible starts `b x q x d`, which replace ends that are infeasible or lower."""
     candidates, values = _search(initial_conditions, acquisition_function, **kwargs)
     with torch.no_grad():
         before = acquisition_function(initial_conditions)
@@ -281,12 +268,7 @@ def safe_initial_conditions(
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Initial conditions within a `ValidityInequality` and other constraints if there are any, `num_restarts x q x d`.
-
-    Batches of points that satisfy them are chosen by acquisition value as BoTorch does, so that linear constraints,
-    fixed features and options of `gen_batch_initial_conditions` keep their meaning.
-    """
-    seed = (options or {}).get("seed")
+    """Batches of safe points within all constraints, chosen by acquisition value as BoTorch does, `n x q x d`."""
     linear = {name: kwargs.pop(name, None) for name in LINEAR}
     for value in (fixed_features or {}).values():
         if isinstance(value, Tensor) and value.numel() > 1:
@@ -294,15 +276,14 @@ def safe_initial_conditions(
     for indices, _, _ in [entry for constraints in linear.values() for entry in constraints or []]:
         if indices.ndim > 1:
             raise UnsupportedError("A search that is to be safe takes linear constraints on single points only.")
-    points = _safe_points(safe, others, bounds, max(raw_samples, 4 * num_restarts), fixed_features, linear, seed)
+    num_points, seed = max(raw_samples, 4 * num_restarts), (options or {}).get("seed")
+    points = _safe_points(safe, others, bounds, num_points, fixed_features, linear, seed)
 
     def generator(n: int, q: int, seed: int | None) -> Tensor:
         random = torch.Generator().manual_seed(seed) if seed is not None else None
-        order = torch.rand(n, points.shape[0], generator=random)
-        if points.shape[0] >= q:  # no point twice in a batch
-            which = order.topk(q, dim=-1).indices
-        else:
-            which = torch.randint(points.shape[0], (n, q), generator=random)
+        order = torch.rand(n, len(points), generator=random)
+        is_enough = len(points) >= q  # no point twice in a batch
+        which = order.topk(q).indices if is_enough else torch.randint(len(points), (n, q), generator=random)
         return points.cpu()[which]
 
     return gen_batch_initial_conditions(
@@ -324,53 +305,42 @@ def _safe_points(
     bounds: Tensor,
     num_points: int,
     fixed_features: Mapping[int, float | Tensor] | None,
-    linear: dict[str, LinearConstraints],
+    linear: dict[str, Any],
     seed: int | None,
 ) -> Tensor:
-    """Points within all constraints, `n x d`.
+    """Raw points, and the model's own, within all constraints, `n x d`; of too few the best climb the probability."""
 
-    If too few raw ones are, the most probable others, and the validity model's own points, climb the probability.
-    """
-
-    def satisfy(X: Tensor) -> Tensor:
-        return evaluate_feasibility(X.unsqueeze(-2), nonlinear_inequality_constraints=others or None, **linear)  # type: ignore[arg-type]
+    def within_others(X: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of some points that satisfy all other constraints, and their excess."""
+        X = X[evaluate_feasibility(X.unsqueeze(-2), nonlinear_inequality_constraints=others or None, **linear)]
+        with torch.no_grad():
+            return X, safe(X)
 
     if any(linear.values()):
-        X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
+        X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)
     else:
         X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
     seen = validity_functions(safe.model)[0][0].datapoints.to(X)
-    inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
-    X = torch.cat([X, seen[inside]])
+    X = torch.cat([X, seen[((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)]])
     for feature, value in (fixed_features or {}).items():
         X[:, feature] = value
-    X = X[satisfy(X)]
-    with torch.no_grad():
-        excess = safe(X)
-    feasible = X[excess >= 0]
-    if feasible.shape[0] >= NUM_CLIMBS or X.shape[0] == 0:
-        best = feasible
-    else:
-        start = X[excess.topk(min(NUM_CLIMBS, X.shape[0])).indices].unsqueeze(-2)
+    X, excess = within_others(X)
+    if len(X) and (excess >= 0).sum() < NUM_CLIMBS:
         climbed, _ = _search(
-            start,
+            X[excess.topk(min(NUM_CLIMBS, len(X))).indices].unsqueeze(-2),
             LogProbabilityOfValidity(safe.model),
             lower_bounds=bounds[0],
             upper_bounds=bounds[1],
             fixed_features=fixed_features,
             **linear,
         )
-        climbed = climbed.detach().squeeze(-2)
-        climbed = climbed[satisfy(climbed)]
-        with torch.no_grad():
-            reached = safe(climbed)
-        excess = torch.cat([excess, reached])
-        best = torch.cat([feasible, climbed[reached >= 0]])
-    if best.shape[0] == 0:
+        climbed, reached = within_others(climbed.detach().squeeze(-2))
+        X, excess = torch.cat([X, climbed]), torch.cat([excess, reached])
+    if not (excess >= 0).any():
         odds = excess + math.log(safe.level / (1 - safe.level))
-        found = f"{float(odds.max().sigmoid()):.3g}" if excess.numel() else "none"
+        found = f"{float(odds.max().sigmoid()):.3g}" if len(odds) else "none"
         raise CandidateGenerationError(
             f"No point was found whose probability of validity is at least {safe.level}; the largest "
             f"found is {found}. Lower the level, or gather valid outcomes first."
         )
-    return best
+    return X[excess >= 0]

@@ -1,11 +1,7 @@
-r"""How well cut-points are known: their variances under the posterior of the likelihood's parameters.
+r"""How well cut-points are known: an answer whose cut-points have a variance is worth one with that much more noise.
 
-With few answers of a kind, learned cut-points are uncertain: the levels of grades, the width of ties. An answer whose
-cut-points have a variance is worth as much as one with that much more noise.
-
-The posterior is that of the Laplace approximation at the fitted parameters ([Tierney1986accurate]_), with the kernel's
-parameters and noises at their fitted values: its precision is the negative Hessian of the objective. Variances of
-cut-points are those of their linear expansion.
+Variances are those of a linear expansion under the Laplace approximation at the fitted parameters of the likelihood
+([Tierney1986accurate]_), whose precision is the negative Hessian of the objective, with a fixed kernel and noises.
 
 .. [Tierney1986accurate] L. Tierney, J. B. Kadane. Accurate approximations for posterior moments and marginal densities.
    Journal of the American Statistical Association 81, 1986.
@@ -28,10 +24,9 @@ MIN_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the fi
 
 
 def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tensor]:
-    """The posterior variances of cut-points made from the parameters of a fitted model's likelihood, of their shapes.
+    """The posterior variances of cut-points of a fitted model's likelihood, whose parameters are moved and put back.
 
-    The parameters are moved and put back, so pass a copy. Those of more than 16 entries, such as the gaps of a scale of
-    100 points, count as known: each entry costs a gradient of the evidence.
+    Those of more than 16 entries, such as the gaps of a scale of 100 points, count as known: each costs a gradient.
     """
     ends = torch.cat([cuts.flatten() for cuts in cutpoints])
     variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()

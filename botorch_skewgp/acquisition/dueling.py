@@ -18,7 +18,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import concatenate_pending_points, is_ensemble, t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import Components
+from botorch_skewgp.acquisition.components import Components, components_of
 from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
@@ -66,13 +66,8 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
 
     def _components(self, X: Tensor) -> Components:
         """The components of `f(x) - f(x_r)` of all members."""
-        differences = (self.difference(member, X) for member in self.members)
-        return Components.of_members(
-            Components(
-                posterior.component_means[..., 0, :], posterior.gaussian_variance.sqrt(), posterior.log_probabilities
-            )
-            for posterior in differences
-        )
+        name = type(self).__name__
+        return Components.of_members(components_of(self.difference(member, X), name) for member in self.members)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: every candidate duels with the reference, one at a time."""

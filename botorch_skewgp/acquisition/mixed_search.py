@@ -27,34 +27,23 @@ MIN_SHARE = 1e-4  # of the interquartile range, of functions that are no logarit
 CHANCE_OF_ANOTHER_VALUE = 0.3
 FAR, NEAR = -1.0, -4.0  # powers of ten, of the bounds' distance
 
-Constraints = list[tuple[Tensor, Tensor, float]]
-
 
 class Factor(NamedTuple):
-    """Columns that together take one of a list of values, `v x len(columns)`: a number's, or a category's, which may be
-    one-hot.
-    """
+    """Columns that together take one of a list of values, `v x len(columns)`; a category's may be one-hot."""
 
     columns: list[int]
     values: Tensor
     is_category: bool
 
-    @property
-    def has_few(self) -> bool:
-        """Whether each value is searched by itself; numbers of many values are climbed as free ones, and rounded."""
-        return self.is_category or len(self.values) <= MAX_DISCRETE_VALUES
-
 
 @dataclass(frozen=True, eq=False)
 class MixedDomain:
-    """A box, `2 x d`, some of whose columns belong to factors; with linear constraints, `sum_i a_i x_i >= b`, and what
-    a host does to points before it tries them.
-    """
+    """A box, some of whose columns belong to factors, with linear constraints."""
 
-    bounds: Tensor
+    bounds: Tensor  # 2 x d
     factors: tuple[Factor, ...] = ()
-    constraints: Constraints | None = None
-    process: Callable[[Tensor], Tensor] | None = None
+    constraints: list[tuple[Tensor, Tensor, float]] | None = None  # `i, a, b` for `sum_i a_i x_i >= b`
+    process: Callable[[Tensor], Tensor] | None = None  # what a host does to points before it tries them
 
     def with_fixed(self, fixed: Mapping[int, float]) -> MixedDomain:
         """The part of the domain in which some columns have given values."""
@@ -70,22 +59,25 @@ class MixedDomain:
 
     @property
     def few(self) -> list[Factor]:
-        """The factors whose values are searched each by itself."""
-        return [factor for factor in self.factors if factor.has_few]
+        """The factors whose values are searched each by itself; other numbers are climbed as free ones, and rounded."""
+        return [factor for factor in self.factors if factor.is_category or len(factor.values) <= MAX_DISCRETE_VALUES]
 
     @property
-    def num_points(self) -> int | None:
-        """The number of points, `None` if some column is free."""
-        in_factors = {column for factor in self.factors for column in factor.columns}
-        is_fixed = (self.bounds[0] == self.bounds[1]).tolist()
-        if not all(fixed or column in in_factors for column, fixed in enumerate(is_fixed)):
-            return None
-        return math.prod(len(factor.values) for factor in self.factors)
+    def columns_of_few(self) -> list[int]:
+        """The columns that are not climbed."""
+        return [column for factor in self.few for column in factor.columns]
+
+    @property
+    def num_points(self) -> float:
+        """The number of points, infinite if some column is free."""
+        is_free = self.bounds[0] < self.bounds[1]
+        for factor in self.factors:
+            is_free[factor.columns] = False
+        return math.inf if is_free.any() else math.prod(len(factor.values) for factor in self.factors)
 
     def all_points(self) -> Tensor:
         """All points of a domain without free columns, `num_points x d`."""
-        count = self.num_points
-        assert count is not None
+        count = int(self.num_points)
         return self._of_numbers(torch.arange(count), self.bounds[0].repeat(count, 1), self.factors)
 
     def _of_numbers(self, number: Tensor, X: Tensor, factors: Iterable[Factor]) -> Tensor:
@@ -179,151 +171,132 @@ class MixedDomain:
         return moved[self.are_feasible(moved)]
 
 
-class Effort(NamedTuple):
-    """The numbers of points that are looked at first, and of climbs."""
-
-    num_spread: int = NUM_SPREAD
-    num_climbs: int = NUM_CLIMBS
-
-
-def best_points(
-    acquisition: AcquisitionFunction,
-    domain: MixedDomain,
-    q: int,
-    X_seen: Tensor,
-    generator: torch.Generator,
-    may_repeat: bool = False,
-    effort: Effort | None = None,
-) -> Tensor:
-    """The best `q` points one after another, each pending for those that follow, `q x d`; see `best_point`."""
-    found, pending = X_seen[:0], getattr(acquisition, "X_pending", None)
-    try:
-        for number in range(q):
-            if number:
-                acquisition.set_X_pending(found if pending is None else torch.cat([pending, found]))
-            point = best_point(acquisition, domain, torch.cat([X_seen, found]), generator, may_repeat, effort)
-            found = torch.cat([found, point.unsqueeze(0)])
-    finally:
-        if q > 1:
-            acquisition.set_X_pending(pending)
-    return found
-
-
-def best_point(
-    acquisition: AcquisitionFunction,
-    domain: MixedDomain,
-    X_seen: Tensor,
-    generator: torch.Generator,
-    may_repeat: bool = False,
-    effort: Effort | None = None,
-) -> Tensor:
-    """The point at which an acquisition function of single points is largest, `d`.
-
-    Points of a discrete domain that were seen, `n x d`, come again only if it has no others or they may.
-    """
-    num_points = domain.num_points
-    avoided = X_seen[:0] if may_repeat else X_seen
-    if num_points is not None and num_points <= MAX_POINTS:
-        return _best_new(acquisition, domain, domain.all_points(), avoided)
-    point = _climb(acquisition, domain, X_seen, generator, effort or Effort())
-    if num_points is not None and _are_among(point.unsqueeze(0), avoided).any():
-        choices = torch.cat([domain.beside(point), domain.spread(NUM_SPREAD)])
-        return _best_new(acquisition, domain, choices, avoided)
-    return point
-
-
-def _climb(
-    acquisition: AcquisitionFunction,
-    domain: MixedDomain,
-    X_seen: Tensor,
-    generator: torch.Generator,
-    effort: Effort,
-) -> Tensor:
-    """The best point found by climbing in the free columns from the best values of the others, `d`.
-
-    All combinations of values are evaluated equally often, as far as points suffice, and so are points near those seen
-    with the same or other values. The search climbs from the best point of each of the best combinations. Then it
-    changes single values of the best point and climbs from there, as long as that gains anything.
-
-    BoTorch's `optimize_acqf_mixed_alternating` starts from points of the whole space and, near those seen, of other
-    categories only, and misses small regions, such as the end of a free column at one combination of fifty.
-    """
-    X = torch.cat([domain.spread_evenly(effort.num_spread, generator), domain.near(X_seen, generator)])
-    if not len(X):
-        raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
-    values = _values(acquisition, X)
-    beside = domain.near(X[values.argmax()].unsqueeze(0), generator)
-    X, values = torch.cat([X, beside]), torch.cat([values, _values(acquisition, beside)])
-    least = MIN_GAIN if acquisition._log else _little(values)
-    best, value, num_climbs = X[0], -math.inf, effort.num_climbs
-    for _ in range(MAX_ROUNDS):
-        found, reached = _climbed(acquisition, domain, _starts(X, values, domain, num_climbs), least)
-        if not len(found):
-            break
-        place = reached.argmax()
-        gain = float(reached[place]) - value
-        if gain > 0:
-            best, value = found[place], float(reached[place])
-        if gain < least:
-            break
-        X, num_climbs = domain.beside(best), NUM_LATER_CLIMBS
-        X = X[domain.are_feasible(X)]
-        if not len(X):
-            break
-        values = _values(acquisition, X)
-    return best
-
-
-@torch.no_grad()
-def _values(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
-    """The values at `n x d` points, each by itself; `n`, also of none."""
-    return acquisition(X.unsqueeze(1)) if len(X) else X[:, 0]
-
-
-def _climbed(
-    acquisition: AcquisitionFunction, domain: MixedDomain, starts: Tensor, least: float
-) -> tuple[Tensor, Tensor]:
-    """Points of the domain and their values, of climbing in all but the columns of few values, in units of the box."""
-    fixed = [column for factor in domain.few for column in factor.columns]
-    found = starts
-    if len(fixed) < starts.shape[-1]:
-        low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
-        width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
-        options = {
-            "maxiter": MAX_STEPS,
-            **EACH_START_ALONE,
-            **(_stop(least) if not domain.constraints else {"ftol": least / 10}),
-        }
-        climbed, values = gen_candidates_scipy(
-            ((starts - low) / width).unsqueeze(1),
-            lambda U: acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
-            (domain.bounds[0] - low) / width,
-            (domain.bounds[1] - low) / width,
-            inequality_constraints=[
-                (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
-            ],
-            options=options,
-            fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
-        )
-        climbed = low + width * climbed.detach().squeeze(1)
-        found = domain.rounded(climbed)
-        if domain.process is None and not domain.constraints and torch.equal(found, climbed):
-            return found, values
-    if domain.process is not None:
-        found = domain.process(found.unsqueeze(1)).squeeze(1)
-    found = found[domain.are_feasible(found)]
-    return found, _values(acquisition, found)
-
-
 # From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
 # a good start beside one of a much lower value.
 EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
 
 
-def _stop(least: float) -> dict[str, float | None]:
-    """BoTorch climbs from all starts in parallel, or with versions of scipy that it was not tested with one by one."""
-    in_parallel = not get_reasons_against_fast_path("L-BFGS-B", with_grad=True, minimize_options={}, timeout_sec=None)
-    return {"ftol": least / 10} | ({"factr": None} if in_parallel else {})
+@dataclass(frozen=True, eq=False)
+class MixedSearch:
+    """A search for the points of a domain at which an acquisition function of single points is largest.
+
+    Points of a discrete domain that were seen come again only if it has no others or they may.
+    """
+
+    acquisition: AcquisitionFunction
+    domain: MixedDomain
+    generator: torch.Generator
+    may_repeat: bool = False
+    num_spread: int = NUM_SPREAD  # points that are looked at first
+    num_climbs: int = NUM_CLIMBS
+
+    def best_points(self, q: int, X_seen: Tensor) -> Tensor:
+        """The best points one after another, each pending for those that follow, `q x d`; `n x d` were seen."""
+        found, pending = X_seen[:0], getattr(self.acquisition, "X_pending", None)
+        try:
+            for number in range(q):
+                if number:
+                    self.acquisition.set_X_pending(found if pending is None else torch.cat([pending, found]))
+                found = torch.cat([found, self.best_point(torch.cat([X_seen, found])).unsqueeze(0)])
+        finally:
+            if q > 1:
+                self.acquisition.set_X_pending(pending)
+        return found
+
+    def best_point(self, X_seen: Tensor) -> Tensor:
+        """The best point, `d`."""
+        avoided = X_seen[:0] if self.may_repeat else X_seen
+        if self.domain.num_points <= MAX_POINTS:
+            return self._best_new(self.domain.all_points(), avoided)
+        point = self._climb(X_seen)
+        if self.domain.num_points < math.inf and _are_among(point.unsqueeze(0), avoided).any():
+            return self._best_new(torch.cat([self.domain.beside(point), self.domain.spread(NUM_SPREAD)]), avoided)
+        return point
+
+    def _climb(self, X_seen: Tensor) -> Tensor:
+        """The best point found by climbing in the free columns from the best values of the others, `d`."""
+        # From the best point of each of the best combinations of values, all of which are looked at equally often; then
+        # from the best point with single values changed, as long as that gains anything. BoTorch's
+        # `optimize_acqf_mixed_alternating` misses small regions, such as the end of a free column at one combination of
+        # fifty: near points seen it starts with other categories only.
+        domain = self.domain
+        X = torch.cat([domain.spread_evenly(self.num_spread, self.generator), domain.near(X_seen, self.generator)])
+        if not len(X):
+            raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
+        values = self._values(X)
+        beside = domain.near(X[values.argmax()].unsqueeze(0), self.generator)
+        X, values = torch.cat([X, beside]), torch.cat([values, self._values(beside)])
+        least = MIN_GAIN if self.acquisition._log else _little(values)
+        best, value, num_climbs = X[0], -math.inf, self.num_climbs
+        for _ in range(MAX_ROUNDS):
+            found, reached = self._climbed(self._starts(X, values, num_climbs), least)
+            if not len(found):
+                break
+            place = reached.argmax()
+            gain = float(reached[place]) - value
+            if gain > 0:
+                best, value = found[place], float(reached[place])
+            X, num_climbs = domain.beside(best), NUM_LATER_CLIMBS
+            X = X[domain.are_feasible(X)]
+            if gain < least or not len(X):
+                break
+            values = self._values(X)
+        return best
+
+    @torch.no_grad()
+    def _values(self, X: Tensor) -> Tensor:
+        """The values at `n x d` points, each by itself; `n`, also of none."""
+        return self.acquisition(X.unsqueeze(1)) if len(X) else X[:, 0]
+
+    def _climbed(self, starts: Tensor, least: float) -> tuple[Tensor, Tensor]:
+        """Points and their values, of climbing in all but the columns of few values, in units of the box."""
+        domain, fixed, found = self.domain, self.domain.columns_of_few, starts
+        if len(fixed) < starts.shape[-1]:
+            low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
+            width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
+            options: dict[str, Any] = {"maxiter": MAX_STEPS, "ftol": least / 10, **EACH_START_ALONE}
+            if not domain.constraints and not get_reasons_against_fast_path("L-BFGS-B", True, {}, None):
+                options["factr"] = None  # BoTorch climbs from all starts in parallel, with versions of scipy it knows
+            climbed, values = gen_candidates_scipy(
+                ((starts - low) / width).unsqueeze(1),
+                lambda U: self.acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
+                (domain.bounds[0] - low) / width,
+                (domain.bounds[1] - low) / width,
+                inequality_constraints=[
+                    (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
+                ],
+                options=options,
+                fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
+            )
+            climbed = low + width * climbed.detach().squeeze(1)
+            found = domain.rounded(climbed)
+            if domain.process is None and not domain.constraints and torch.equal(found, climbed):
+                return found, values
+        if domain.process is not None:
+            found = domain.process(found.unsqueeze(1)).squeeze(1)
+        found = found[domain.are_feasible(found)]
+        return found, self._values(found)
+
+    def _starts(self, X: Tensor, values: Tensor, count: int) -> Tensor:
+        """The best point of each of the best combinations of values, and others by chance where these are few."""
+        fixed, first = X[:, self.domain.columns_of_few].tolist(), dict[tuple[float, ...], int]()
+        for row in values.argsort(descending=True).tolist():
+            first.setdefault(tuple(fixed[row]), row)
+        starts = X[list(first.values())[:count]]
+        if len(starts) < count < len(X):
+            others, _ = initialize_q_batch(X.unsqueeze(1), values, count - len(starts))
+            starts = torch.cat([starts, others.squeeze(1)])
+        return starts
+
+    def _best_new(self, choices: Tensor, X_avoid: Tensor) -> Tensor:
+        """The best of some points within the constraints, of those that were not seen as long as there are any."""
+        choices = choices[self.domain.are_feasible(choices)]
+        if not len(choices):
+            raise CandidateGenerationError("No point satisfies the constraints; widen them.")
+        new = ~_are_among(choices, X_avoid)
+        choices = choices[new] if new.any() else choices
+        point, _ = optimize_acqf_discrete(self.acquisition, q=1, choices=choices, max_batch_size=512)
+        return point[0]
 
 
 def _little(values: Tensor) -> float:
@@ -331,30 +304,6 @@ def _little(values: Tensor) -> float:
     finite = values[values.isfinite()]
     spread = float(finite.quantile(0.75) - finite.quantile(0.25)) if len(finite) else 0.0
     return MIN_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)
-
-
-def _starts(X: Tensor, values: Tensor, domain: MixedDomain, count: int) -> Tensor:
-    """The best point of each of the best combinations of values, and others by chance where there are few of them."""
-    fixed = [column for factor in domain.few for column in factor.columns]
-    first: dict[tuple[float, ...], int] = {}
-    for row in values.argsort(descending=True).tolist():
-        first.setdefault(tuple(X[row, fixed].tolist()), row)
-    starts = X[list(first.values())[:count]]
-    if len(starts) < count < len(X):
-        others, _ = initialize_q_batch(X.unsqueeze(1), values, count - len(starts))
-        starts = torch.cat([starts, others.squeeze(1)])
-    return starts
-
-
-def _best_new(acquisition: AcquisitionFunction, domain: MixedDomain, choices: Tensor, X_avoid: Tensor) -> Tensor:
-    """The best of some points within the constraints, of those that were not seen as long as there are any."""
-    choices = choices[domain.are_feasible(choices)]
-    if not len(choices):
-        raise CandidateGenerationError("No point satisfies the constraints; widen them.")
-    new = ~_are_among(choices, X_avoid)
-    choices = choices[new] if new.any() else choices
-    point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
-    return point[0]
 
 
 def _are_among(X: Tensor, others: Tensor) -> Tensor:

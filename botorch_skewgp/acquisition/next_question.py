@@ -1,8 +1,7 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-Kind and judge are those whose answer has the most information about which point is best for its price. The points are
-those with the largest expected rise of the posterior mean of the recommended point (the knowledge gradient), which
-alone would favour kinds that change the recommendation now, such as duels, over those that tell more for later answers.
+The knowledge gradient chooses the points. Alone it would favour kinds that change the recommendation now, such as
+duels, over those that tell more for later answers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
 from botorch_skewgp.acquisition.outlook import Asked, Belief, after, cells_of_numbers, gain, information_about_best
 from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets_to_ask_about
-from botorch_skewgp.acquisition.search_domain import Values
+from botorch_skewgp.acquisition.search_domain import Values, search_space
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
@@ -54,9 +53,10 @@ class Question:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
         least, more = self.kind.points_per_observation, self.kind.takes_more_points
-        if self.num_points is not None:
-            as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
-        if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
+        if self.num_points is None:
+            return
+        num_points = as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
+        if num_points < least or (num_points > least and not more):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
                 f"num_points={self.num_points}. A Choice or a Ranking is about any number of points from 2 on."
@@ -134,8 +134,8 @@ def next_question(
         method: What chooses the points: `"knowledge_gradient"`, the expected gain of the recommended point (where no
             single answer would change it, as `"information"`), or `"information"` about which point is best, which
             chooses the kind and the judge in either case.
-        discrete_dims: The values that inputs may take, by their number, where their order matters.
-        cat_dims: Likewise where it does not.
+        discrete_dims: As in `next_pair`.
+        cat_dims: As in `next_pair`.
         seed: The seed of the pool of points.
         num_questions: The number of questions of a page to ask at once, each chosen with the earlier ones pending.
 
@@ -165,7 +165,9 @@ def next_question(
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
-    X = points_to_ask_about(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
+    dims = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
+    space = search_space(model, bounds, X_candidates, members[0].datapoints, **dims)
+    X = points_to_ask_about(model, members, space, seed)
     least = max(entry.size for entry in asked)
     if len(X) < least:
         raise InputDataError(
@@ -179,7 +181,7 @@ def next_question(
     min_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num):
-        options = []
+        best_key: tuple[Any, ...] = ()
         for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
             items = sets_to_ask_about(beliefs, entry.size, recommended, seed)
             for place, judge in enumerate(who):
@@ -194,37 +196,24 @@ def next_question(
                 chosen = values.argmax()
                 value = max(float(gains[chosen]), 0.0)
                 stop = worth is not None and value * worth < cost
-                question = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
-                options.append(_Option(question, rate, asks, shifted[chosen]))
-        best = max(options, key=lambda o: (not o.found.stop, o.rate, o.found.value / o.found.cost))
-        found.append(best.found)
+                if (key := (not stop, rate, value / cost)) > best_key:
+                    best_key, pending = key, (asks, shifted[chosen])
+                    best = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
+        found.append(best)
         if len(found) < num:
-            beliefs = after(beliefs, best.asks, best.items, seed)
+            beliefs = after(beliefs, *pending, seed)
     return found[0] if num_questions is None else found
 
 
-class _Option(NamedTuple):
-    """A kind's best question to a judge, the largest information per price, the reading, and the points' numbers."""
-
-    found: NextQuestion
-    rate: float
-    asks: list[Asked]
-    items: Tensor
-
-
-def _prices(
-    costs: Sequence[float] | Mapping[Any, float] | None, given: Sequence[Any], asked: Sequence[Question]
-) -> list[float]:
+def _prices(costs: Any, given: Sequence[Any], asked: Sequence[Question]) -> list[float]:
     """The price of each question; raises `InputDataError` if one is missing or not positive."""
     if costs is None:
         return [1.0] * len(asked)
     if isinstance(costs, Mapping):
-        missing = [
-            entry.kind.__name__ for g, entry in zip(given, asked, strict=True) if not {g, entry.kind} & set(costs)
-        ]
+        costs = [costs.get(g, costs.get(entry.kind)) for g, entry in zip(given, asked, strict=True)]
+        missing = [entry.kind.__name__ for price, entry in zip(costs, asked, strict=True) if price is None]
         if missing:
             raise InputDataError(f"costs names no price for questions of kind {', '.join(missing)}.")
-        costs = [costs[g] if g in costs else costs[entry.kind] for g, entry in zip(given, asked, strict=True)]
     prices = as_tensor(costs, "costs").double()
     if prices.shape != (len(asked),):
         raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {prices.tolist()}.")
@@ -241,9 +230,7 @@ def _people(
         return {None: 1.0}
     if isinstance(judges, str) or not isinstance(judges, Sized) or not len(judges):
         raise InputDataError(f"judges must name at least one judge, in a list or a mapping to prices; got {judges!r}.")
-    people: dict[int | str | None, float] = (
-        dict(judges.items()) if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0)
-    )
+    people: dict[Any, float] = dict(judges if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0))
     factors = as_tensor(list(people.values()), "judges").double()
     if not bool((factors.isfinite() & (factors > 0)).all()):
         raise InputDataError(
@@ -279,19 +266,15 @@ def _readings(
     """
     likelihood = members[0].likelihood
     others = [i for i, entry in enumerate(questions) if not likelihood.for_kind(entry.kind).takes_numbers]
-    asked = [(number, judge) for number in others for judge in who]
     found = {
-        (number, judge): [_reading(member, questions[number], like, judge) for member in members]
-        for number, judge in asked
+        (i, judge): [_reading(member, questions[i], like, judge) for member in members] for i in others for judge in who
     }
-    if not asked or len(members) > 1 or not isinstance(members[0], SkewGP):
+    if not found or len(members) > 1 or not isinstance(members[0], SkewGP):
         return found
     model = deepcopy(members[0])
     with torch.enable_grad():
-        cutpoints = [_reading(model, questions[number], like, judge).cutpoints for number, judge in asked]
-        variances = cutpoint_variances(model, cutpoints)
-    for key, variance in zip(asked, variances, strict=True):
-        (reading,) = found[key]
+        variances = cutpoint_variances(model, [_reading(model, questions[i], like, j).cutpoints for i, j in found])
+    for (key, (reading,)), variance in zip(found.items(), variances, strict=True):
         if variance.numel():
             noise = reading.noise + (variance / reading.weight.square().sum(-1, keepdim=True)).mean()
             found[key] = [replace(reading, noise=noise)]
@@ -317,11 +300,11 @@ def _asks(
 
 def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> Belief:
     """The belief about the model's utility, and then about each judge's, at the pool's points."""
-    if who == [None]:
-        posterior = member.latent_posterior(X)
-    else:
-        everyone = [judge for judge in [None, *who] for _ in range(len(X))]
-        posterior = member.latent_posterior(X.repeat(1 + len(who), 1), judges=everyone)
-    if posterior.num_points != len(X) * (1 if who == [None] else 1 + len(who)):
+    judges = None
+    if who != [None]:
+        judges = [judge for judge in [None, *who] for _ in range(len(X))]
+        X = X.repeat(1 + len(who), 1)
+    posterior = member.latent_posterior(X, judges=judges)
+    if posterior.num_points != len(X):
         raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
     return Belief.of(posterior, member.outcome_scale)

@@ -66,11 +66,8 @@ class Belief:
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
-        """The belief of a posterior of one output, with at most `num_draws` of its draws.
-
-        A single Gaussian stands for as many equal draws: joint outcomes are averages over values drawn for each.
-        """
-        if posterior.mixture.num_draws == 1:
+        """The belief of a posterior of one output, with at most `num_draws` of its draws."""
+        if posterior.mixture.num_draws == 1:  # joint outcomes are averages over values drawn for each draw
             posterior = posterior.with_draws_repeated(num_draws)
         means, weights = posterior.component_means, posterior.probabilities.expand(posterior.component_means.shape[-1])
         total = means.shape[-1]
@@ -79,8 +76,7 @@ class Belief:
             first = torch.arange(0, total, step)
             size = (total - first).clamp(max=step)
             kept = first + (torch.rand(len(first), generator=torch.Generator().manual_seed(0)) * size).long()
-            kept, size = kept.to(means.device), size.to(weights)
-            means, weights = means[:, kept], weights[kept] * size
+            means, weights = means[:, kept.to(means.device)], weights[kept.to(means.device)] * size.to(weights)
         weights = (weights / weights.sum()).unsqueeze(0)
         return cls(means, posterior.gaussian_covariance, weights, posterior.prior_variance, scale)
 
@@ -96,10 +92,7 @@ class Belief:
         return weight @ self.means[items], (crossed.gather(-1, items) @ weight).maximum(least), crossed
 
     def standardised(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Cut-points of a single reading at `B x k` points in standard deviations from its means, `B x C x S`.
-
-        And the standard deviations, `B`, and the covariance with the function at all points, `B x N`.
-        """
+        """Cut-points of a reading in standard deviations, `B`, from its means, `B x C x S`; its covariance, `B x N`."""
         means, variance, crossed = self.read(reading.weight[0], items)
         sd = (variance + reading.variance).sqrt()
         return (reading.cutpoints[0].unsqueeze(-1) - means.unsqueeze(-2)) / sd[:, None, None], sd, crossed
@@ -111,10 +104,7 @@ class Belief:
         return every[:, first:].mT
 
     def at(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Values at `B x k` points drawn in mirrored pairs, `B x k x 2S`.
-
-        And their white numbers, `k x 2S`, and the covariance of all points with these, `B x N x k`.
-        """
+        """Values at `B x k` points in mirrored pairs, `B x k x 2S`; white numbers, `k x 2S`, and gains, `B x N x k`."""
         white = self.white_numbers(items.shape[-1])
         white = torch.cat([white, -white], dim=-1)
         block = self.covariance[items.unsqueeze(-1), items.unsqueeze(-2)]
@@ -135,12 +125,6 @@ class Asked:
     def num_outcomes(self) -> int:
         """The number of outcomes."""
         return self.reading.num_outcomes if self.cutpoints is None else self.cutpoints.shape[-1] + 1
-
-    @property
-    def slip_of_outcomes(self) -> Tensor:
-        """The probability of each outcome as a slip, `O`."""
-        outcome = torch.arange(self.num_outcomes, device=self.reading.weight.device)
-        return self.reading.slip_of(outcome) if self.cutpoints is None else self.reading.weight.new_zeros(len(outcome))
 
     def bounds(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the outcomes of a single reading, `1 x O` or for numbers `B x O`."""
@@ -188,10 +172,7 @@ def after(
 
 
 def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list[Tensor]:
-    """Cut-points of numbers at all points between cells of about equal probability, `N x (NUM_CELLS - 1)` a member.
-
-    Each is in units of the member's latent function, as is its noise variance; equal in units of the outcome.
-    """
+    """Cut-points of numbers between cells of about equal probability, `N x (NUM_CELLS - 1)` in each member's units."""
     means, variances = [], []
     for belief, variance in zip(beliefs, noise, strict=True):
         weights = belief.weights.sum(0) / belief.weights.sum()
@@ -219,10 +200,7 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
 
 
 def gain(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items: Tensor) -> Tensor:
-    """The expected rise of the best posterior mean of some points by questions at `B x k` points, `B`.
-
-    In units of the outcome; not negative, up to rounding. Differentiable for single readings.
-    """
+    """The expected rise of the best posterior mean of points by `B x k` questions, in units of the outcome; `B`."""
     first, is_single = beliefs[0], asks[0].reading.is_single
     draws = first.means.shape[-1] * first.weights.shape[0] * (1 if is_single else 2 * items.shape[-1])
     of_outcomes = _single_outcome_means if is_single else _joint_outcome_means
@@ -237,14 +215,13 @@ def gain(beliefs: Sequence[Belief], asks: Sequence[Asked], points: Tensor, items
 def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, points: Tensor) -> Tensor:
     """Means joint with scenarios and outcomes, `B x M x O x C`, in units of the outcome."""
     read, variance, crossed = belief.read(ask.reading.weight[0], items)
-    scale = (variance + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
-    bounds = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
-    lower, upper = bounds  # B x O x S
-    attention, slip = ask.reading.attention, ask.slip_of_outcomes.unsqueeze(-1)
-    inside = attention * (normal_cdf(upper) - normal_cdf(lower)) + slip
+    scale = (variance + ask.reading.variance).sqrt()[:, None, None]  # B x 1 x 1
+    lower, upper = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale) for b in ask.bounds(items))  # B x O x S
+    attention, slip = ask.reading.attention, ask.reading.slip_of(torch.arange(ask.num_outcomes, device=items.device))
+    inside = attention * (normal_cdf(upper) - normal_cdf(lower)) + slip.unsqueeze(-1)
     mass = inside.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
     rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
-    shift = attention * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
+    shift = attention * (rise @ belief.weights.mT).mT / scale  # B x M x O
     latent = mass @ belief.means[points].mT + shift.unsqueeze(-1) * crossed[:, None, None, points]
     return belief.scale.location * mass.sum(-1, keepdim=True) + belief.scale.scale * latent
 
@@ -303,10 +280,9 @@ def _information_in_scenario(beliefs: Sequence[Belief], asks: Sequence[Asked], p
 def information_about_cells(
     beliefs: Sequence[Belief], asks: Sequence[Asked], told: Sequence[Reading], places: Tensor, items: Tensor
 ) -> Tensor:
-    """The expected information about the cells in which members' readings lie, in nats, `B`; smooth.
+    """The expected information of answers at `B x k` points about the cell of a reading, in nats, `B`; smooth.
 
-    Of answers at `B x k` points about readings at `R x j` places, of which it is the average. A reading without noise
-    is the function itself.
+    The average over readings at `R x j` places, of each member its own; one without noise is the function itself.
     """
     values = []
     for part in items.split(max(1, MAX_ENTRIES // (2 * len(places) * beliefs[0].means.shape[-1]))):
@@ -320,9 +296,8 @@ def information_about_cells(
 def _joint(belief: Belief, asked: Reading, items: Tensor, told: Reading, places: Tensor) -> Tensor:
     """The probabilities of outcomes (first) and cells (last), each from the lowest, `B x R x O x T`."""
     weights = belief.weights[0]
-    (h, sd, crossed), (k, sd_told, _) = (
-        belief.standardised(reading, points) for reading, points in ((asked, items), (told, places))
-    )
+    h, sd, crossed = belief.standardised(asked, items)
+    k, sd_told, _ = belief.standardised(told, places)
     covariance = crossed[:, places] @ told.weight[0]  # B x R
     correlation = (covariance / (sd.unsqueeze(-1) * sd_told)).clamp(-1, 1)  # rounding only
     # the cdf at all pairs of cut-points, with those at -inf and inf around
@@ -361,9 +336,6 @@ def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> 
 
 
 def _unbiased_entropy(mean: Tensor, square: Tensor, share: Tensor, num: int) -> Tensor:
-    """`-m log(m)` of averages `m` over `num` draws, of which a share counts, without its bias of first order.
-
-    The variance of `m` given the share is `(square - m^2 / share) / num`; `-m log(m)` bends by `-1 / m`.
-    """
-    variance = (square - mean.square() / share.clamp(min=TINY)).clamp(min=0)
-    return torch.special.entr(mean) + variance / (2 * num * mean.clamp(min=TINY))
+    """`-m log(m)` of averages `m` over `num` draws, of which a share counts, without its bias of first order."""
+    variance = (square - mean.square() / share.clamp(min=TINY)).clamp(min=0)  # of `m` given the share, times `num`
+    return torch.special.entr(mean) + variance / (2 * num * mean.clamp(min=TINY))  # -m log(m) bends by -1 / m

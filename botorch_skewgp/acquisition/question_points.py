@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
+from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.protocols import LatentModel, input_transform_of
 from botorch_skewgp.rows import first_of_equal
@@ -33,25 +33,14 @@ CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
 
 
 def points_to_ask_about(
-    model: Model,
-    members: Sequence[LatentModel],
-    bounds: Tensor | None,
-    X_candidates: Tensor | None,
-    discrete_dims: Values | None,
-    cat_dims: Values | None,
-    seed: int,
+    model: Model, members: Sequence[LatentModel], domain: SearchDomain | Tensor, seed: int
 ) -> Tensor:
     """The points of a domain or of a list that questions may be about, `N x d`, all different."""
-    if (bounds is None) == (X_candidates is None):
-        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-    own = rounded_inputs(input_transform_of(model), members[0].datapoints)
-    if bounds is None:
-        if discrete_dims is not None or cat_dims is not None:
-            raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
-        return as_points(X_candidates, own, "X_candidates").unique(dim=0)
-    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
+    if isinstance(domain, Tensor):
+        return domain.unique(dim=0)
     if not bool((domain.bounds[0] < domain.bounds[1]).any()):
         raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
+    own = rounded_inputs(input_transform_of(model), members[0].datapoints)
     own = domain.rounded(own[domain.contains(own)])
     own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
     generator = torch.Generator(own.device).manual_seed(seed)

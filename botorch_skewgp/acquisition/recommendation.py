@@ -27,7 +27,7 @@ from botorch_skewgp.acquisition.dueling import (
     qExpectedUtilityAfterDuels,
 )
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
-from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
+from botorch_skewgp.acquisition.search_domain import CONSTRAINTS, OPTIONS, SearchDomain, Values, as_points, search_space
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_seed
 from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels, members_of
@@ -36,6 +36,8 @@ from botorch_skewgp.rows import first_of_equal
 PairMethod = Literal["expected_improvement", "information"]
 ROUNDING = 1e-10  # of a posterior mean
 MAX_PAIRS = MAX_PENDING + 1  # at once
+# with these options the best candidate need not be a valid start
+_STARTS_ARE_CHECKED = {*CONSTRAINTS, "batch_initial_conditions", "fixed_features", "ic_generator"}
 
 
 def next_pair(
@@ -104,14 +106,19 @@ def next_pair(
     num = 1 if num_pairs is None else as_count(num_pairs, "num_pairs", least=1, most=MAX_PAIRS)
     if num > 1 and method is not None:
         raise UnsupportedError("Several pairs are chosen by the default method; leave method out, or num_pairs.")
-    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    model, found = for_judge(model, judge), list[tuple[Tensor, Tensor]]()
+    search = _checked(options, num_restarts=num_restarts, raw_samples=raw_samples)
+    options |= {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
+    model, space = _prepared(model, judge, bounds, X_candidates, options)
+    if num_pairs is None or method is not None:
+        pair, value = _next_points(model, space, 2, method, search)
+        return (pair, value) if num_pairs is None else (pair.unsqueeze(0), value.unsqueeze(0))
+    # the first pair of a domain is that of a single one, whose search has better starts
+    asked = space.new_empty(0, 2, space.shape[-1]) if isinstance(space, Tensor) else None
+    pairs, values = list[Tensor](), list[Tensor]()
     for _ in range(num):
-        asked = None if num_pairs is None else [pair.detach() for pair, _ in found]
-        found.append(_next_points(model, 2, bounds, method, search, discrete_dims, cat_dims, X_candidates, asked))
-    if num_pairs is None:
-        return found[0]
-    pairs, values = zip(*found, strict=True)
+        pair, value = _next_points(model, space, 2, None, search, asked)
+        pairs, values = [*pairs, pair.detach()], [*values, value]
+        asked = torch.stack(pairs)
     return torch.stack(pairs), torch.stack(values)
 
 
@@ -140,10 +147,10 @@ def next_choice(
         model: A model of the utility with one output.
         bounds: As for `next_pair`, as are the arguments below.
         num_options: The number of options, 2 to 100.
-        num_restarts: The number of starting points of `optimize_acqf`.
-        raw_samples: The number of raw samples that these are chosen from.
-        discrete_dims: The values that inputs may take where their order matters.
-        cat_dims: Likewise where it does not.
+        num_restarts: The number of starting points.
+        raw_samples: The number of raw samples.
+        discrete_dims: The values of inputs.
+        cat_dims: Likewise.
         X_candidates: Points to choose from instead of a domain, one option after the other.
         judge: The judge to ask.
         options: Further arguments of `optimize_acqf`.
@@ -157,61 +164,15 @@ def next_choice(
         CandidateGenerationError: If too few different points satisfy the constraints.
     """
     as_count(num_options, "num_options", most=MAX_OPTIONS)
-    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    model = for_judge(model, judge)
-    return _next_points(model, num_options, bounds, None, search, discrete_dims, cat_dims, X_candidates)
+    search = _checked(options, num_restarts=num_restarts, raw_samples=raw_samples)
+    options |= {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
+    model, space = _prepared(model, judge, bounds, X_candidates, options)
+    return _next_points(model, space, num_options, None, search)
 
 
-def _next_points(
-    model: Model,
-    num: int,
-    bounds: Any,
-    method: str | AcquisitionFunction | None,
-    search: dict[str, Any],
-    discrete_dims: Values | None,
-    cat_dims: Values | None,
-    X_candidates: Any,
-    pairs: Sequence[Tensor] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """`num` different points to ask about together, `num x d`, beside pairs of a page; and their value."""
-    _check_one_output(model)
-    _check_options(search)
-    if (bounds is None) == (X_candidates is None):
-        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-    domain: SearchDomain | Tensor
-    if bounds is None:
-        given = {name: value for name, value in search.items() if name not in ("num_restarts", "raw_samples")}
-        domain = like = _pool(model, X_candidates, given | {"discrete_dims": discrete_dims, "cat_dims": cat_dims})
-    else:
-        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
-        domain.check_choice(search)
-        like = domain.bounds
-    # the first pair of a domain is that of a single one, whose search has better starts
-    empty = like.new_empty(0, 2, like.shape[-1]) if pairs is not None and bounds is None else None
-    asked = torch.stack([*pairs]) if pairs else empty
-    incumbent = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
-    if isinstance(domain, Tensor):
-        _check_pool(domain, num, incumbent, asked)
-    if method is None and asked is None and num == 2 and is_latent_model(model) and bounds is None:
-        method = "expected_improvement"
-    if method == "expected_improvement" and incumbent is None:
-        incumbent = _best_known(model, domain, search)
-    acquisition = _acquisition(model, method, incumbent, asked)
-    if isinstance(domain, Tensor):
-        if asked is not None:
-            return _next_of_pool(acquisition, domain, asked)
-        return _best_of_pool(acquisition, domain, num, incumbent, in_turn=method is None)
-    if incumbent is None and isinstance(acquisition, qExpectedUtilityOfBestOption):
-        search = search | _starts(acquisition, domain, num, search)
-    points, value = domain.optimize(acquisition, num if incumbent is None else num - 1, **search)
-    points, value = domain.made_different(acquisition, points, value, incumbent, asked, search)
-    return (points if incumbent is None else torch.cat([points, incumbent])), value
-
-
-def _check_options(search: dict[str, Any]) -> None:
-    """Raise for options that BoTorch's own errors do not name."""
-    for name in ("num_restarts", "raw_samples"):
-        as_count(search[name], name, least=1)
+def _checked(options: dict[str, Any], **effort: int) -> dict[str, Any]:
+    """All options of a search; raises for those that BoTorch's own errors do not name."""
+    search = options | {name: as_count(value, name, least=1) for name, value in effort.items()}
     if "X_pending" in search:
         raise InputDataError(
             "X_pending is not supported; for several pairs at once give next_pair num_pairs, for other questions an "
@@ -220,103 +181,122 @@ def _check_options(search: dict[str, Any]) -> None:
     unknown = sorted(search.keys() - OPTIONS)
     if unknown and "ic_generator" not in search:
         raise InputDataError(f"optimize_acqf has no argument {', '.join(unknown)}; leave it out.")
+    return search
 
 
-def _pool(model: Model, X_candidates: Any, options: dict[str, Any]) -> Tensor:
-    """The different candidates in the model's dtype; raises for options that need a domain."""
-    given = sorted(name for name, value in options.items() if value is not None)
-    if given:
-        raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
-    X = as_points(X_candidates, _points_or_none(model), "X_candidates")
-    return X[first_of_equal(X).unique()]
+def _prepared(
+    model: Model, judge: int | str | None, bounds: Any, X_candidates: Any, options: dict[str, Any]
+) -> tuple[Model, SearchDomain | Tensor]:
+    """The model for a judge, and the domain or the different candidates."""
+    model = for_judge(model, judge)
+    _check_one_output(model)
+    space = search_space(model, bounds, X_candidates, _points_or_none(model), **options)
+    if isinstance(space, Tensor):
+        return model, space[first_of_equal(space).unique()]
+    space.check_choice(options)
+    return model, space
 
 
-def _check_pool(pool: Tensor, num: int, incumbent: Tensor | None, asked: Tensor | None) -> None:
-    """Raise if there are fewer than `num` different points, with the incumbent if there is one, or no further pair."""
-    others, counted = (num, "") if incumbent is None else (num - 1, ", the incumbent counted")
-    left = len(_without(pool, incumbent))
-    if left < others:
-        raise InputDataError(f"X_candidates must hold at least {num} different points{counted}; got {pool.tolist()}.")
-    num_pairs = left * (left - 1) // 2
-    if asked is not None and len(asked) >= num_pairs:
-        raise InputDataError(
-            f"There are {num_pairs} different pair(s) of X_candidates; ask for no more of them, or give more points."
-        )
-
-
-def _without(pool: Tensor, others: Tensor | None) -> Tensor:
-    return pool if others is None else pool[(pool.unsqueeze(1) != others).any(-1).all(-1)]
-
-
-def _best_known(model: Model, domain: SearchDomain | Tensor, search: dict[str, Any]) -> Tensor:
-    """The point of largest posterior mean, `1 x d`, of a list or of the model's own in a domain."""
-    if isinstance(domain, Tensor):
-        return domain[_means(model, domain).argmax()].unsqueeze(0)
-    own = _own_points(model).to(domain.bounds)
-    own = own[domain.contains(own)]
-    if not len(own):
-        return _best(model, domain, own, None, search)[0]
-    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()].unsqueeze(0))
-
-
-def _acquisition(model: Model, method: Any, incumbent: Tensor | None, asked: Tensor | None) -> AcquisitionFunction:
-    """The acquisition function of a method, of points beside an incumbent if there is one."""
+def _next_points(
+    model: Model,
+    space: SearchDomain | Tensor,
+    num: int,
+    method: Any,
+    search: dict[str, Any],
+    asked: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`num` different points to ask about together, beside pairs of a page, `m x 2 x d`; `num x d`, and their value."""
+    if method is None and num == 2 and asked is None and isinstance(space, Tensor) and is_latent_model(model):
+        method = "expected_improvement"
+    acquisition: AcquisitionFunction
+    incumbent: Tensor | None = None
     if isinstance(method, AcquisitionFunction):
-        return method
-    if asked is not None:
-        return qExpectedUtilityAfterDuels(model, asked)
-    if method is None:
-        return qExpectedUtilityOfBestOption(model)
-    if method not in ("expected_improvement", "information"):
+        acquisition = method
+        if isinstance(method, DuelingAcquisitionFunction):
+            incumbent = method.X_reference.to(space if isinstance(space, Tensor) else space.bounds)
+    elif method is None and asked is not None:
+        acquisition = qExpectedUtilityAfterDuels(model, asked)
+    elif method is None:
+        acquisition = qExpectedUtilityOfBestOption(model)
+    elif method not in ("expected_improvement", "information"):
         raise InputDataError(
             "method must be 'expected_improvement', 'information', an acquisition function or None; got "
             f"{method!r}. Other challengers are in botorch_skewgp.papers.dueling."
         )
-    if not is_latent_model(model):
+    elif not is_latent_model(model):
         raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Leave it out.")
-    if method == "information":
-        return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
-    assert incumbent is not None
-    return DuelingLogExpectedImprovement(model, incumbent)
+    elif method == "information":
+        acquisition = SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
+    else:
+        incumbent = _best_known(model, space, search)
+        acquisition = DuelingLogExpectedImprovement(model, incumbent)
+    if isinstance(space, Tensor):
+        return _next_of_pool(acquisition, space, num, incumbent, asked, in_turn=method is None)
+    if incumbent is None and isinstance(acquisition, qExpectedUtilityOfBestOption):
+        search = search | _starts(acquisition, space, num, search)
+    points, value = space.optimize(acquisition, num if incumbent is None else num - 1, **search)
+    points, value = space.made_different(acquisition, points, value, incumbent, asked, search)
+    return (points if incumbent is None else torch.cat([points, incumbent])), value
+
+
+def _best_known(model: Model, space: SearchDomain | Tensor, search: dict[str, Any]) -> Tensor:
+    """The point of largest posterior mean, `1 x d`, of a list or of the model's own in a domain."""
+    if isinstance(space, Tensor):
+        return space[_means(model, space).argmax()].unsqueeze(0)
+    own = members_of(model, "next_pair")[0].datapoints.to(space.bounds)
+    own = own[space.contains(own)]
+    if not len(own):
+        return space.optimize(PosteriorMean(model), 1, **search)[0]
+    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()].unsqueeze(0))
 
 
 @torch.no_grad()
-def _best_of_pool(
-    acquisition: AcquisitionFunction, pool: Tensor, num: int, incumbent: Tensor | None, in_turn: bool
+def _next_of_pool(
+    acquisition: AcquisitionFunction,
+    pool: Tensor,
+    num: int,
+    incumbent: Tensor | None,
+    asked: Tensor | None,
+    in_turn: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The best points of a pool: one after the other, beside the incumbent if there is one, or as pairs."""
+    """The best points of a pool: beside an incumbent or pairs that are asked if there are any, in turn, or as pairs."""
+    others, num_others, counted = pool, num, ""
     if incumbent is not None:
-        pool, num = _without(pool, incumbent), num - 1
-    if incumbent is not None or in_turn:
-        chosen, values = select_from_pool(acquisition, pool, num)
-        points = pool[chosen]
-        return (points if incumbent is None else torch.cat([points, incumbent])), values[-1]
-    sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
-    chosen, values = select_from_pool(acquisition, sets)
-    return sets[chosen[0]], values[0]
+        others, num_others, counted = _without(pool, incumbent), num - 1, ", the incumbent counted"
+    if len(others) < num_others:
+        raise InputDataError(f"X_candidates must hold at least {num} different points{counted}; got {pool.tolist()}.")
+    if asked is not None:
+        num_pairs = len(pool) * (len(pool) - 1) // 2
+        if len(asked) >= num_pairs:
+            raise InputDataError(
+                f"There are {num_pairs} different pair(s) of X_candidates; ask for no more of them, or give more "
+                "points."
+            )
+        num_asked = (pool[:, None, None] == asked).all(-1).sum((-1, -2))
+        free = pool[num_asked < len(pool) - 1]
+        incumbent = free[select_from_pool(acquisition, free)[0]]
+        acquisition.set_X_pending(incumbent)
+        others = _without(pool, torch.cat([incumbent, asked.flip(1)[(asked == incumbent).all(-1)]]))
+        num_others = 1
+    if incumbent is None and not in_turn:
+        sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
+        chosen, values = select_from_pool(acquisition, sets)
+        return sets[chosen[0]], values[0]
+    chosen, values = select_from_pool(acquisition, others, num_others)
+    points = others[chosen]
+    return (points if incumbent is None else torch.cat([points, incumbent])), values[-1]
 
 
-@torch.no_grad()
-def _next_of_pool(acquisition: AcquisitionFunction, pool: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
-    """The best pair of a pool that is not yet asked about: the challenger of a point, and this."""
-    num_asked = (pool[:, None, None] == asked).all(-1).sum((-1, -2))
-    free = pool[num_asked < len(pool) - 1]
-    point = free[select_from_pool(acquisition, free)[0]]
-    acquisition.set_X_pending(point)
-    others = _without(pool, torch.cat([point, asked.flip(1)[(asked == point).all(-1)]]))
-    chosen, values = select_from_pool(acquisition, others)
-    return torch.cat([others[chosen], point]), values[0]
+def _without(pool: Tensor, others: Tensor) -> Tensor:
+    return pool[(pool.unsqueeze(1) != others).any(-1).all(-1)]
 
 
 @torch.no_grad()
 def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, search: dict[str, Any]) -> dict[str, Any]:
-    """Options for which half of the searches start from the best known point and others at all distances from it.
-
-    BoTorch's starts are far apart; with several inputs and many answers the pairs worth asking lie together.
-    """
+    """Options for which half of the searches start from the best known point and others at all distances from it."""
+    # BoTorch's starts are far apart; with several inputs and many answers the pairs worth asking lie together
     X = _points_or_none(acquisition.model)
-    is_checked = any(name in search for name in _STARTS_ARE_CHECKED)
-    if is_checked or domain.box.factors or domain.whole or X is None:
+    if X is None or not _STARTS_ARE_CHECKED.isdisjoint(search) or domain.box.factors or domain.whole:
         return {}
     own = domain.rounded(X.to(domain.bounds)[domain.contains(X.to(domain.bounds))])
     means = _means(acquisition.model, own) if len(own) else own[:, 0]
@@ -360,15 +340,12 @@ def recommend(
         bounds: A `2 x d` tensor of lower and upper bounds.
         X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
         posterior_transform: A posterior transform.
-        num_restarts: The number of starting points of `optimize_acqf`.
-        raw_samples: The number of raw samples that these are chosen from.
-        discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
-            The least and the largest must be the bounds.
-        cat_dims: Likewise where it does not.
-        judge: The judge or judges to recommend to, as in `SkewGP.posterior`; `None` for the utility that all share.
-            Several need a posterior transform that weights their utilities.
-        options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
-            discrete or categorical inputs, fixed features, inequality constraints and `post_processing_func` alone.
+        num_restarts: As for `next_pair`, as are the arguments below.
+        raw_samples: The number of raw samples.
+        discrete_dims: The values of inputs.
+        cat_dims: Likewise.
+        judge: The judge or judges to recommend to. Several need a posterior transform that weights their utilities.
+        options: Further arguments of `optimize_acqf`; they need bounds.
 
     Returns:
         The point, `1 x d`, and its posterior mean.
@@ -382,11 +359,13 @@ def recommend(
     model = for_judge(model, judge)
     if posterior_transform is None:
         _check_one_output(model)
+    search = _checked(options, num_restarts=num_restarts, raw_samples=raw_samples)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
-    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    _check_options(search)
-    X = _own_points(model) if X_candidates is None else as_points(X_candidates, _points_or_none(model), "X_candidates")
+    own = _points_or_none(model)
+    X = own if X_candidates is None else as_points(X_candidates, own, "X_candidates")
+    if X is None:
+        raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")
     if bounds is None:
         if not len(X):
             raise InputDataError("The model has no points to recommend from; give bounds or X_candidates.")
@@ -395,8 +374,17 @@ def recommend(
             warn_if_undecided(model, values)
         best = values.argmax()
         return rounded_inputs(input_transform_of(model), X[best].clone().unsqueeze(0)), values[best]
-    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
-    return _best(model, domain, domain.rounded(X[domain.contains(X)]), posterior_transform, search)
+    domain, seen = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X), None
+    known = domain.rounded(X[domain.contains(X)])
+    if len(known) and _STARTS_ARE_CHECKED.isdisjoint(search):
+        values = _means(model, known, posterior_transform)
+        seen = known[values.argmax()].unsqueeze(0), values.max()
+        if not domain.box.factors and num_restarts > 1:
+            search["batch_initial_conditions"] = seen[0].unsqueeze(0)
+    point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **search)
+    if seen is not None and value <= seen[1] + ROUNDING * seen[1].abs():  # the search may end beside it
+        return seen
+    return point, value
 
 
 @torch.no_grad()
@@ -442,41 +430,10 @@ def probability_of_best(
     return (share / share.sum() / repeats)[place]
 
 
-def _best(
-    model: Model,
-    domain: SearchDomain,
-    known: Tensor,
-    posterior_transform: PosteriorTransform | None,
-    search: dict[str, Any],
-) -> tuple[Tensor, Tensor]:
-    """The point of largest posterior mean in a domain, at least as good as the known points; and its mean."""
-    found = []
-    if len(known) and not any(name in search for name in _STARTS_ARE_CHECKED):
-        values = _means(model, known, posterior_transform)
-        found = [(known[values.argmax()].unsqueeze(0), values.max())]
-        if not domain.box.factors and search["num_restarts"] > 1:
-            search = search | {"batch_initial_conditions": found[0][0].unsqueeze(0)}
-    point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **search)
-    if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # the search may end beside it
-        return found[0]
-    return point, value
-
-
 def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | None = None) -> Tensor:
     """The posterior means of `n x d` points."""
     with torch.no_grad():
         return PosteriorMean(model, posterior_transform=posterior_transform)(X.unsqueeze(-2))
-
-
-# with these options the best candidate need not be a valid start
-_STARTS_ARE_CHECKED = (
-    "batch_initial_conditions",
-    "equality_constraints",
-    "fixed_features",
-    "ic_generator",
-    "inequality_constraints",
-    "nonlinear_inequality_constraints",
-)
 
 
 def _check_one_output(model: Model) -> None:
@@ -487,15 +444,8 @@ def _check_one_output(model: Model) -> None:
         )
 
 
-def _own_points(model: Model) -> Tensor:
-    """The model's points before any input transform."""
-    points = _points_or_none(model)
-    if points is None:
-        raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")
-    return points
-
-
 def _points_or_none(model: Model) -> Tensor | None:
+    """The model's points before any input transform."""
     if has_transformed_inputs(model):
         return untransformed_inputs(model)
     points = getattr(model, "datapoints", None)

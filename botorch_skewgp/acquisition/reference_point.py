@@ -12,12 +12,11 @@ from torch import Tensor
 def plausible_reference_point(
     model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    r"""A reference point for hypervolumes: the nadir of the plausible Pareto front; `o` values.
+    """A reference point for hypervolumes: the nadir of the plausible Pareto front; `o` values.
 
-    A point may be on the front if no other dominates it where each objective is one posterior standard deviation above
-    its mean. Only points that are predicted to meet the constraints `A f(x) <= b` count, or all if none is. The `o x m`
-    rows of `objective_weights` make objectives of outcomes, which count as independent. Ax uses observed points alone:
-    as long as these lie close together, no point far from them adds to the hypervolume.
+    That front is of points that no other dominates where each objective, a row of the `o x m` weights, is a posterior
+    standard deviation above its mean, of those predicted to meet the constraints `A f(x) <= b` if there are any. Ax
+    uses observed points alone: as long as these lie close together, no point far from them adds to the hypervolume.
     """
     with torch.no_grad():
         posterior = model.posterior(X)

@@ -21,7 +21,7 @@ from botorch.optim.utils import get_X_baseline
 from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Effort, Factor, MixedDomain, best_points
+from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
 from botorch_skewgp.observations.checks import as_position, as_tensor
@@ -41,32 +41,17 @@ OPTIONS = {
 # those of them where inputs have a list of values
 MIXED_OPTIONS = {"num_restarts", "raw_samples", "fixed_features", "inequality_constraints", "post_processing_func"}
 CONSTRAINTS = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
-# options of optimisers in units of the inputs
-OPTIONS_IN_UNITS_OF_INPUTS = {
-    "equality_constraints",
-    "fixed_features",
-    "fixed_features_list",
-    "gen_candidates",
-    "ic_gen_kwargs",
-    "ic_generator",
-    "inequality_constraints",
-    "nonlinear_inequality_constraints",
-    "post_processing_func",
-}
+FUNCTIONS = ("gen_candidates", "ic_gen_kwargs", "ic_generator", "post_processing_func")
+OPTIONS_IN_UNITS_OF_INPUTS = {*CONSTRAINTS, *FUNCTIONS, "fixed_features", "fixed_features_list"}
 
 
 @dataclass(frozen=True)
 class SearchCoordinates:
-    r"""A map between a box and the unit cube, linear or in logarithms.
+    """A map between a box and the unit cube, linear or in logarithms, for steps, gradients and starts of optimisers."""
 
-    Optimisers of acquisition functions take steps of one length in all inputs, stop at gradients of one size, and start
-    from evenly spread points: in units of the inputs none suits a learning rate between 1e-5 and 0.1 beside a batch
-    size between 16 and 512. Bounds are `d`-dim, and so is whether an input is searched by its logarithm.
-    """
-
-    low: Tensor
-    high: Tensor
-    logarithmic: Tensor
+    low: Tensor  # d
+    high: Tensor  # d
+    logarithmic: Tensor  # d: whether an input is searched by its logarithm
 
     @classmethod
     def of(cls, model: Model, bounds: Tensor) -> SearchCoordinates:
@@ -74,11 +59,6 @@ class SearchCoordinates:
         logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
         logarithmic[logarithmic_inputs(input_transform_of(model))] = True
         return cls(bounds[0], bounds[1], logarithmic)
-
-    @property
-    def are_inputs(self) -> bool:
-        """Whether they are the inputs themselves."""
-        return bool((self.low == 0).all() and (self.high == 1).all())
 
     @property
     def bounds(self) -> Tensor:
@@ -97,11 +77,14 @@ class SearchCoordinates:
         exact = X.clamp(self.low, self.high).where(U > 0, self.low).where(U < 1, self.high)
         return X + (exact - X).detach()  # at a bound, the gradient is that of the inside
 
-    def of_factor(self, factor: Factor) -> Factor:
-        """A factor of inputs in coordinates."""
-        X = self.low.repeat(len(factor.values), 1)
-        X[:, factor.columns] = factor.values
-        return factor._replace(values=self.from_inputs(X)[:, factor.columns])
+    def of_box(self, box: MixedDomain) -> MixedDomain:
+        """A box with values of inputs, in coordinates."""
+        factors = []
+        for factor in box.factors:
+            X = self.low.repeat(len(factor.values), 1)
+            X[:, factor.columns] = factor.values
+            factors.append(factor._replace(values=self.from_inputs(X)[:, factor.columns]))
+        return MixedDomain(self.bounds, tuple(factors))
 
     def _scale(self, X: Tensor) -> Tensor:
         return X.where(~self.logarithmic, X.where(self.logarithmic, 1).log())
@@ -257,26 +240,44 @@ class SearchDomain:
         if options.get("sequential"):
             raise UnsupportedError("The points of a question are chosen together; leave sequential out.")
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
-        if self.box.factors and not is_chosen_in_turn:
+        others, box = sorted(options.keys() - MIXED_OPTIONS), self.box
+        if box.factors and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Leave the method out, or let it choose a challenger of an incumbent."
             )
-        others, domain = sorted(options.keys() - MIXED_OPTIONS), self
-        if self.box.factors and others:
+        if box.factors and others:
             raise UnsupportedError(f"Where inputs have a list of values, leave out {', '.join(others)}.")
         if is_chosen_in_turn and not others:
-            domain = replace(self, box=replace(self.box, factors=self.whole + self.box.factors))
+            box = replace(box, factors=self.whole + box.factors)
         rounds = _rounded(self.model, self.bounds) is not self.bounds
+        in_inputs = not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options)
+        in_inputs |= bool((options.get("options") or {}).get("sample_around_best"))
         with warnings.catch_warnings():
             if rounds:  # line searches end at steps; the best of their ends is kept
                 warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            if self.coordinates.are_inputs or _has_units_of_inputs(options):
+            if in_inputs or torch.equal(self.bounds, self.coordinates.bounds):
                 if rounds:
                     options = {"post_processing_func": self.rounded} | options
-                return _search(domain, acquisition, q, options)
-            points = _search_coordinates(domain, acquisition, q, options)
+                return _search(box, acquisition, q, options)
+            points = self._search_coordinates(box, acquisition, q, options)
         return points, _value(acquisition, points)
+
+    def _search_coordinates(
+        self, box: MixedDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
+    ) -> Tensor:
+        """The points found by a search in coordinates, in units of the inputs."""
+        coordinates, pending = self.coordinates, getattr(acquisition, "X_pending", None)
+        starts = options.get("batch_initial_conditions")
+        options = options | {
+            "post_processing_func": lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U))),
+            "batch_initial_conditions": None if starts is None else coordinates.from_inputs(starts),
+        }
+        in_coordinates = AcquisitionFunctionOfCoordinates(acquisition, coordinates)
+        found, _ = _search(coordinates.of_box(box), in_coordinates, q, options)
+        if pending is not None:
+            acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
+        return box.rounded(self.rounded(coordinates.to_inputs(found)))
 
     def made_different(
         self,
@@ -287,11 +288,8 @@ class SearchDomain:
         asked: Tensor | None,
         options: Mapping[str, Any],
     ) -> tuple[Tensor, Tensor]:
-        """Points that were found, `q x d`, and their value, the best others in place of those that repeat one.
-
-        Where two points are one, both maximise the mean, and gradients do not part them: as in a corner. Pairs that are
-        asked about already, `m x 2 x d`, are not repeated either.
-        """
+        """The points found, `q x d`, and their value, others in place of those that repeat one or an asked pair."""
+        # where two points are one, as in a corner, both maximise the mean, and gradients do not part them
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
             if asked is not None:
@@ -335,45 +333,23 @@ class SearchDomain:
         return X if process is None else process(X.unsqueeze(-2)).squeeze(-2)
 
 
-def _search_coordinates(
-    domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
-) -> Tensor:
-    """The points found by a search in coordinates, in units of the inputs."""
-    coordinates, pending = domain.coordinates, getattr(acquisition, "X_pending", None)
-    options = options | {
-        "post_processing_func": lambda U: coordinates.from_inputs(domain.rounded(coordinates.to_inputs(U)))
-    }
-    starts = options.get("batch_initial_conditions")
-    if starts is not None:
-        options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
-    factors = tuple(coordinates.of_factor(factor) for factor in domain.box.factors)
-    unit = replace(domain, box=MixedDomain(coordinates.bounds, factors))
-    found, _ = _search(unit, AcquisitionFunctionOfCoordinates(acquisition, coordinates), q, options)
-    if pending is not None:
-        acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
-    return domain.nearest(coordinates.to_inputs(found))
-
-
 def _search(
-    domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
+    box: MixedDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """BoTorch's search; the mixed one if some inputs have a list of values."""
-    if not domain.box.factors:
+    if not box.factors:
         if "gen_candidates" not in options:
             options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
         # from a maximum only rounding is left to climb: a line search without progress is no reason to begin again
         options = {"retry_on_optimization_warning": False} | options
-        points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
-        assert value is not None
-        return points, value
+        return optimize_acqf(acquisition, bounds=box.bounds, q=q, **options)  # type: ignore[return-value]
     constraints, process = options.get("inequality_constraints"), options.get("post_processing_func")
-    mixed = replace(domain.box, constraints=constraints, process=process)
-    mixed = mixed.with_fixed(options.get("fixed_features") or {})
+    box = replace(box, constraints=constraints, process=process).with_fixed(options.get("fixed_features") or {})
     X_seen = get_X_baseline(acquisition)
-    X_seen = domain.bounds[:0] if X_seen is None else X_seen
     generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
-    effort = Effort(options["raw_samples"], options["num_restarts"])
-    points = best_points(acquisition, mixed, q, X_seen, generator, may_repeat=True, effort=effort)
+    effort = {"num_spread": options["raw_samples"], "num_climbs": options["num_restarts"]}
+    search = MixedSearch(acquisition, box, generator, may_repeat=True, **effort)
+    points = search.best_points(q, box.bounds[:0] if X_seen is None else X_seen)
     return points, _value(acquisition, points)
 
 
@@ -382,14 +358,23 @@ def _value(acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
     return acquisition(points).squeeze()
 
 
-def _has_units_of_inputs(options: dict[str, Any]) -> bool:
-    nested = options.get("options") or {}
-    return not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options) or bool(nested.get("sample_around_best"))
-
-
 def _rounded(model: Model, X: Tensor) -> Tensor:
     """Points rounded by the model's input transform; the same tensor if it does not round."""
     return rounded_inputs(input_transform_of(model), X)
+
+
+def search_space(
+    model: Model, bounds: Any, X_candidates: Any, like: Tensor | None, **options: Any
+) -> SearchDomain | Tensor:
+    """A domain, with `discrete_dims` and `cat_dims` among the options, or candidates, `n x d`, without options."""
+    if (bounds is None) == (X_candidates is None):
+        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
+    if bounds is not None:
+        return SearchDomain.build(model, bounds, options["discrete_dims"], options["cat_dims"], like)
+    given = sorted(name for name, value in options.items() if value is not None)
+    if given:
+        raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
+    return as_points(X_candidates, like, "X_candidates")
 
 
 def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:

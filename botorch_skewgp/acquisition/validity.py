@@ -20,7 +20,6 @@ from torch import Tensor
 from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.models.few_answers import warn_of_few_answers
-from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.thresholds import PsychometricFunction
 
@@ -62,8 +61,12 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
 def validity_functions(model: Model) -> list[tuple[LatentModel, PsychometricFunction]]:
     """The probability of a valid outcome given the latent function, for each member of a model."""
     with suppress(UnsupportedError):  # of other models, whose message is below
-        members = members_of(model, "The probability of validity")
-        return [(member, PsychometricFunction.of(member, _kind_of_validity(member))) for member in members]
+        found = []
+        for member in members_of(model, "The probability of validity"):
+            kinds = member.likelihood.kinds_of_outcomes
+            told = [kind for kind in kinds if kind.tells_validity and kind.points_per_observation == 1]
+            found.append((member, PsychometricFunction.of(member, told[0] if told else None)))
+        return found
     likelihood = type(getattr(model, "likelihood", None)).__name__
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
@@ -71,21 +74,11 @@ def validity_functions(model: Model) -> list[tuple[LatentModel, PsychometricFunc
     )
 
 
-def _kind_of_validity(model: LatentModel) -> type[Observation] | None:
-    kinds = model.likelihood.kinds_of_outcomes
-    return next((kind for kind in kinds if kind.tells_validity and kind.points_per_observation == 1), None)
-
-
 def warn_of_few_outcomes(model: Model) -> None:
-    r"""Issue a `OneClassWarning` for a single model of outcomes of one class, a `FewAnswersWarning` for one of few.
-
-    Fitted hyperparameters put the function too far on one side of the limit, and probabilities are too near 1. Those of
-    ensembles, averages over sampled hyperparameters, are not.
-    """
-    functions = validity_functions(model)
-    if len(functions) > 1:
-        return
-    member, function = functions[0]
+    """Issue a `OneClassWarning` for a single model of outcomes of one class, a `FewAnswersWarning` for one of few."""
+    (member, function), *others = validity_functions(model)
+    if others:
+        return  # an average over sampled hyperparameters; fitted ones put the function too far on one side of the limit
     answers = []
     for entry in member.observations:
         if entry.points_per_observation > 1 or entry.anchors_scale:

@@ -25,10 +25,9 @@ from botorch_skewgp.acquisition import SkewLogProbabilityOfImprovement
 from botorch_skewgp.acquisition.mixed_search import (
     NUM_CLIMBS,
     NUM_SPREAD,
-    Effort,
     Factor,
     MixedDomain,
-    best_points,
+    MixedSearch,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
@@ -172,13 +171,13 @@ class SkewGPAcquisition(Acquisition):
 
     def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise by the search of all hosts, of whose options there are `raw_samples` and `num_restarts`."""
-        effort = Effort(options.pop("raw_samples", NUM_SPREAD), options.pop("num_restarts", NUM_CLIMBS))
+        effort = options.pop("raw_samples", NUM_SPREAD), options.pop("num_restarts", NUM_CLIMBS)
         if options:
             raise UnsupportedError(f"Where a parameter has a list of values, leave out {', '.join(options)}.")
         known = [X for X in (self.X_observed, self.X_pending) if X is not None]
         X_seen = torch.cat(known) if known else domain.bounds[:0]
         generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
-        found = best_points(self.acqf, domain, n, X_seen, generator, may_repeat=self._asks_for_pair, effort=effort)
+        found = MixedSearch(self.acqf, domain, generator, self._asks_for_pair, *effort).best_points(n, X_seen)
         with torch.no_grad():
             values = self.acqf(found.unsqueeze(1))
         return found, values, torch.ones(n, dtype=self.dtype)

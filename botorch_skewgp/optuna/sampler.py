@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from botorch_skewgp.acquisition.mixed_search import best_point
+from botorch_skewgp.acquisition.mixed_search import MixedSearch
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna import internals
@@ -136,7 +136,7 @@ class SkewGPSampler(BaseSampler):
                 acquisition = model.acquisition(seed, data.X[data.pending])
                 if acquisition is None:
                     return {}
-                point = best_point(acquisition, space.domain, data.X, torch.Generator().manual_seed(seed))
+                point = MixedSearch(acquisition, space.domain, torch.Generator().manual_seed(seed)).best_point(data.X)
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if (data.X.unsqueeze(1) == seen).all(-1).any(-1).all():

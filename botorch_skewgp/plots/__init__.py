@@ -1,12 +1,11 @@
 """Plots of models and of optimisations. Needs matplotlib, the extra `plot`.
 
-`functions` draws functions with their bands, densities, thresholds, and quantities over one or two inputs, `tables` the
-tastes of a panel and items with intervals of their ranks; `marginals` computes what they draw, `data` marks
-observations, and `style` has colours and axes.
+`functions` draws functions, densities, thresholds and quantities over inputs, `tables` the tastes of a panel and items
+with their ranks; `marginals` computes what they draw, `data` marks observations, and `style` has colours and axes.
 
-Every function draws on the axes given as `ax`, or on a new pyplot figure, and returns the axes (an array for several
-panels); `plt.show()`, `plt.savefig(...)` and `plt.close()` then apply to that figure. `rcParams` do not change. Points
-are in the units of `train_X`, functions in those of the model's posterior.
+Every function draws on the axes given as `ax`, or on a new pyplot figure, to which `plt.show()`, `plt.savefig(...)` and
+`plt.close()` then apply, and returns the axes (an array for several panels). `rcParams` do not change. Points are in
+the units of `train_X`, functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_map, plot_marginal, plot_posterior, plot_slices, plot_threshold

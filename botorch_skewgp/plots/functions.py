@@ -102,9 +102,9 @@ def plot_posterior(
     line.draw(ax, color)
     if gaussian:
         widest = max(probabilities, default=0.95)
-        for i, edge in enumerate(_band_edges(line.marginals, [widest], gaussian=True)[0]):
-            name = f"{100 * widest:g} %, Gaussian" if i == 0 else None
-            ax.plot(array(line.x), array(edge), color=BLACK, linestyle="--", linewidth=1, label=name, zorder=2)
+        (edges,) = _band_edges(line.marginals, [widest], gaussian=True)
+        names = [f"{100 * widest:g} %, Gaussian", None]
+        ax.plot(array(line.x), array(edges.mT), color=BLACK, linestyle="--", linewidth=1, label=names, zorder=2)
     if data:
         values = torch.cat([line.marginals.mean.unsqueeze(0), *line.bands])
         draw_data(ax, model, bounds, float(values.min()), float(values.max()))
@@ -180,14 +180,11 @@ def plot_marginal(
         UnsupportedError: If a posterior has no densities.
     """
     check_class(model, "model", Model)
-    point = as_tensor(point, "point")
-    point = as_point(point, "point", getattr(model, "dim", point.numel()))
     check_parts(others=(others, Mapping))
-    X = like_inputs(point.reshape(1, -1), model)
-    distributions = {name: Marginals(model, X)}
-    distributions.update({other: Marginals(entry, X) for other, entry in (others or {}).items()})
-    if len(distributions) != 1 + len(others or {}):
+    if name in (others or {}):
         raise InputDataError(f"others must not use the model's own name {name!r}.")
+    X = like_inputs(as_point(point, "point", getattr(model, "dim", None)).unsqueeze(0), model)
+    distributions = {label: Marginals(entry, X) for label, entry in {name: model, **(others or {})}.items()}
     ends = torch.cat([distribution.quantile([1e-3, 1 - 1e-3]) for distribution in distributions.values()])
     values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, 401)
     ax = new_axes(ax, (4.5, 3.0))
@@ -201,9 +198,8 @@ def plot_marginal(
                 density = array(distribution.density(values, gaussian=True).squeeze(-1))
                 label = "Gaussian, same mean and variance"
                 ax.plot(array(values), density, color=BLACK, linewidth=1.2, linestyle="--", label=label)
-    first = distributions[name]
-    title = ""
-    if hasattr(first.posterior, "skewness"):
+    first, title = distributions[name], ""
+    if first.has_skewness:
         title = f"skewness {float(first.skewness):.2f}".replace("-", "\N{MINUS SIGN}")
     ax.set_xlim(float(values[0]), float(values[-1]))
     ax.set_ylim(0, ax.dataLim.y1 * (1.05 + 0.09 * len(ax.get_legend_handles_labels()[0])))
@@ -260,15 +256,11 @@ def plot_map(
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_map")
     free, names = free_inputs(bounds), input_labels(bounds, inputs)
-    named = {"reference": reference, "recommended": best}
-    places = {
-        name: as_point(place, "best" if name == "recommended" else name, bounds.shape[1]).to(bounds)
-        for name, place in named.items()
-        if place is not None
-    }
+    given = {"reference": reference, "best": best}
+    places = {name: as_point(X, name, bounds.shape[1]).to(bounds) for name, X in given.items() if X is not None}
     drawn = _drawn(model, of, places.get("reference"))
-    given: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
-    drawn = drawn._replace(**{name: value for name, value in given.items() if value is not None})
+    looks: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
+    drawn = drawn._replace(**{name: value for name, value in looks.items() if value is not None})
     num = (ONE if len(free) == 1 else TWO) if resolution is None else resolution
     grids = [linspace(bounds, i, num) for i in free]
     X = points_between(bounds, *(grid.flatten() for grid in torch.meshgrid(*grids, indexing="xy")))
@@ -280,24 +272,21 @@ def plot_map(
         )
     if drawn.level is not None:
         as_number(drawn.level, "level")
-    ends = None if drawn.limits is None else tuple(as_number(end, "limits") for end in drawn.limits)
-    if len(free) == 1:
-        ax = _line(new_axes(ax), array(grids[0]), array(values.flatten()), drawn, ends)
-    else:
-        z = array(values.reshape(num, num))
-        ax = _surface(new_axes(ax, (4.6, 3.8)), [array(grid) for grid in grids], z, drawn, ends)
-    if model is not None and _is_nearly_constant(values) and _extent(model, bounds) > MAX_EXTENT:
-        looks: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "bbox": {"color": "white"}, "zorder": 6}
+    if drawn.limits is not None:
+        drawn = drawn._replace(limits=tuple(as_number(end, "limits") for end in drawn.limits))
+    z = array(values.reshape([num] * len(free)))
+    ax = new_axes(ax, (5.0, 3.2) if len(free) == 1 else (4.6, 3.8))
+    (_line if len(free) == 1 else _surface)(ax, [array(grid) for grid in grids], z, drawn)
+    if model is not None and _is_unscaled(model, bounds, values):
+        looks = {"ha": "center", "fontsize": SMALL, "bbox": {"color": "white"}, "zorder": 6}
         ax.text(0.5, 0.5, NOT_SCALED, transform=ax.transAxes, **looks)
     if data and model is not None:
         mark_points(ax, model, bounds, free, of == "valid")
     for name, place in places.items():
         at = place[free].tolist()
         height = [float(as_tensor(drawn.function(place.unsqueeze(0)), "of").detach())] if len(free) == 1 else []
-        ax.plot(
-            *at, *height, linestyle="", marker="*", markersize=14, color=VERMILLION, markeredgecolor="white",
-            label=name, zorder=5,
-        )  # fmt: skip
+        looks = {"linestyle": "", "marker": "*", "markersize": 14, "color": VERMILLION, "markeredgecolor": "white"}
+        ax.plot(*at, *height, label="recommended" if name == "best" else name, zorder=5, **looks)
     finish(ax, names[0], names[1] if len(free) == 2 else drawn.label, drawn.title, legend="none")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, framealpha=0.85)  # legible on a map
@@ -388,16 +377,12 @@ def _band_edges(marginals: Marginals, probabilities: Sequence[float], gaussian: 
     return list(marginals.quantile(levels, gaussian).unflatten(0, (-1, 2))) if levels else []
 
 
-def _is_nearly_constant(values: Tensor) -> bool:
-    """Whether four fifths of the values lie within a fiftieth of their range from the median."""
+def _is_unscaled(model: Model, bounds: Tensor, values: Tensor) -> bool:
+    """Whether a domain is long in the kernel's space, and most values are close to the median."""
     near = (values - values.median()).abs() <= 0.02 * (values.max() - values.min())
-    return bool(near.double().mean() > 0.8)
-
-
-def _extent(model: Model, bounds: Tensor) -> float:
-    """The longest side of a domain in the kernel's space; a transform that learns its bounds learns none of these."""
-    transform = deepcopy(getattr(model, "input_transform", None))
-    return float((bounds if transform is None else transform.eval()(bounds)).diff(dim=0).max())
+    transform = deepcopy(getattr(model, "input_transform", None))  # one that learns its bounds learns none of these
+    extent = (bounds if transform is None else transform.eval()(bounds)).diff(dim=0).max()
+    return bool(near.double().mean() > 0.8 and extent > MAX_EXTENT)
 
 
 class _Drawn(NamedTuple):
@@ -424,9 +409,8 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None) -> _Drawn:
         return _win(model, like_inputs(reference, model))
     if of in OF_MARGINALS:
         title, function = OF_MARGINALS[of]
-        is_skewness = of == "skewness"  # which has no unit
-        label = of if is_skewness else value_label(model, of)
-        return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=is_skewness)
+        label = of if of == "skewness" else value_label(model, of)  # a skewness has no unit
+        return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=of == "skewness")
     log_probability = LogProbabilityOfValidity(model)
     told = {mark.label for entry in known_data(model)[1] for mark in entry.marks() if mark.symbol == "yes"}
     what = f"probability of {told.pop() if len(told) == 1 and told != {'valid'} else 'validity'}"
@@ -447,22 +431,22 @@ def _win(model: Model, reference: Tensor) -> _Drawn:
     return _Drawn(win_probability, "probability of being preferred", "Against the reference", (0.0, 1.0), 0.5)
 
 
-def _line(ax: Axes, x: Any, z: Any, drawn: _Drawn, limits: Any) -> Axes:
-    ax.plot(x, z, color=BLUE, linewidth=1.8)
+def _line(ax: Axes, axes: Sequence[Any], z: Any, drawn: _Drawn) -> None:
+    ax.plot(*axes, z, color=BLUE, linewidth=1.8)
     if drawn.diverging:
         ax.axhline(0, color=BLACK, linewidth=0.8, linestyle=":")
     if drawn.level is not None:
         ax.axhline(drawn.level, color=VERMILLION, linewidth=1, linestyle="--", label=f"level {drawn.level:g}")
-    if limits is not None:
-        margin = 0.04 * (limits[1] - limits[0])
-        ax.set_ylim(limits[0] - margin, limits[1] + margin)
-    ax.set_xlim(x[0], x[-1])
-    return ax
+    if drawn.limits is not None:
+        low, high = drawn.limits
+        margin = 0.04 * (high - low)
+        ax.set_ylim(low - margin, high + margin)
+    ax.set_xlim(axes[0][0], axes[0][-1])
 
 
-def _surface(ax: Axes, axes: Sequence[Any], z: Any, drawn: _Drawn, limits: Any) -> Axes:
+def _surface(ax: Axes, axes: Sequence[Any], z: Any, drawn: _Drawn) -> None:
     largest = float(abs(z).max()) or 1.0
-    low, high = limits or ((-largest, largest) if drawn.diverging else (float(z.min()), float(z.max())))
+    low, high = drawn.limits or ((-largest, largest) if drawn.diverging else (float(z.min()), float(z.max())))
     colors = DIVERGING if drawn.diverging else SEQUENTIAL
     mesh = ax.pcolormesh(*axes, z, shading="gouraud", cmap=colors, vmin=low, vmax=high, rasterized=True)
     # no level set at zero: the sign of a skewness near zero is Monte Carlo error
@@ -476,4 +460,3 @@ def _surface(ax: Axes, axes: Sequence[Any], z: Any, drawn: _Drawn, limits: Any) 
         ax.contour(*axes, z, levels=[level], colors=VERMILLION, linewidths=1.6, linestyles="dashed")
         ax.plot([], [], color=VERMILLION, linewidth=1.6, linestyle="--", label=f"level {level:g}")
     ax.figure.colorbar(mesh, ax=ax, label=drawn.label)
-    return ax

@@ -48,18 +48,16 @@ class Marginals:
 
     def quantile(self, levels: Sequence[float], gaussian: bool = False) -> Tensor:
         """Quantiles at several levels, `k x n`; those of Gaussians of the same moments if wanted."""
-        values = self.mean.new_tensor(levels)
-        if self.is_gaussian or gaussian:
-            return Normal(self.mean, self.variance.sqrt()).icdf(values.unsqueeze(-1))
-        return self._evaluate("quantile", values)
+        return self._evaluate("quantile", self.mean.new_tensor(levels), gaussian)
 
     def density(self, values: Tensor, gaussian: bool = False) -> Tensor:
         """Densities at several values, `k x n`; those of Gaussians of the same moments if wanted."""
-        if self.is_gaussian or gaussian:
-            return Normal(self.mean, self.variance.sqrt()).log_prob(values.unsqueeze(-1)).exp()
-        return self._evaluate("density", values)
+        return self._evaluate("density", values, gaussian)
 
-    def _evaluate(self, name: str, values: Tensor) -> Tensor:
+    def _evaluate(self, name: str, values: Tensor, gaussian: bool) -> Tensor:
+        if self.is_gaussian or gaussian:
+            normal, at = Normal(self.mean, self.variance.sqrt()), values.unsqueeze(-1)
+            return normal.icdf(at) if name == "quantile" else normal.log_prob(at).exp()
         try:
             with torch.no_grad():
                 result: Tensor = getattr(self.posterior, self.of_mixture + name)(values)
@@ -68,9 +66,14 @@ class Marginals:
         return result.reshape(len(values), len(self.mean))
 
     @property
+    def has_skewness(self) -> bool:
+        """Whether the posterior tells its skewness, which mixtures of members do not."""
+        return hasattr(self.posterior, self.of_mixture + "skewness")
+
+    @property
     def skewness(self) -> Tensor:
-        """The skewness, `n`; raises `UnsupportedError` for posteriors without."""
-        if not hasattr(self.posterior, "skewness"):
+        """The skewness, `n`."""
+        if not self.has_skewness:
             raise UnsupportedError(f"The model's {type(self.posterior).__name__} has no skewness.")
         with torch.no_grad():
             return self._moment("skewness")
@@ -82,8 +85,7 @@ def check_bounds(
     """Check that bounds fit a model and can be drawn, and return them in the model's dtype and on its device."""
     check_parts(model=(model, Model))
     bounds = as_bounds(bounds)
-    free = free_inputs(bounds)
-    d = bounds.shape[1]
+    free, d = free_inputs(bounds), bounds.shape[1]
     if len(free) < d and (dims is None or not free):
         raise InputDataError(f"bounds must have lower ones below upper ones; got {bounds.tolist()}.")
     if model is not None:
@@ -114,15 +116,14 @@ def points_between(bounds: Tensor, *values: Tensor) -> Tensor:
 
 def are_between(points: Tensor, bounds: Tensor) -> Tensor:
     """Whether each of some points has the values of fixed inputs; up to rounding of single precision."""
-    fixed = bounds[0] == bounds[1]
-    gap = (points.to(bounds) - bounds[0]).abs()
-    return (gap <= 1e-6 * (1 + bounds[0].abs()))[:, fixed].all(-1).cpu()
+    is_near = (points.to(bounds) - bounds[0]).abs() <= 1e-6 * (1 + bounds[0].abs())
+    return is_near[:, bounds[0] == bounds[1]].all(-1).cpu()
 
 
-def as_point(point: Any, name: str, dim: int) -> Tensor:
+def as_point(point: Any, name: str, dim: int | None) -> Tensor:
     """Check one finite point and return it as a `dim`-dim floating point tensor; raises `InputDataError`."""
     values = as_tensor(point, name)
-    if values.numel() != dim:
+    if dim is not None and values.numel() != dim:
         raise InputDataError(f"{name} must have {dim} elements, one for each input; got {values.numel()}.")
     if values.is_complex() or not values.isfinite().all():
         raise InputDataError(f"{name} must hold finite numbers; got {values.tolist()}.")

@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import pytest
 import torch
-from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points, samples
+from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, finite_gradient, make_model, points, samples
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -94,9 +94,7 @@ def test_conformance(kind, generator):
         pending = questions(generator, kind, 2).flatten(0, 1)
         acquisition = SkewBayesianActiveLearningByDisagreement(KINDS[kind](num_draws=64), X_pending=pending)
         check_acquisition(acquisition, X, atol=1e-12)
-        values = acquisition.to(torch.float32)(X[0].float())
-        assert values.dtype == torch.float32
-        assert values.isfinite().all()
+        assert acquisition.to(torch.float32)(X[0].float()).dtype == torch.float32
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "slips"])
@@ -114,10 +112,8 @@ def test_information_by_monte_carlo(kind, generator):
 
 @pytest.mark.parametrize("noise", [1e-6, 1e4])
 def test_extreme_noise(noise, generator):
-    X = points(generator, 20).requires_grad_()
-    values = information(labels(likelihood=ProbitLikelihood(noise=noise)), X)
-    (gradient,) = torch.autograd.grad(values.sum(), X)
-    assert gradient.isfinite().all()
+    acquisition = SkewBayesianActiveLearningByDisagreement(labels(likelihood=ProbitLikelihood(noise=noise)))
+    values, _ = finite_gradient(acquisition, points(generator, 20))
     assert (values > -1e-9).all()
     assert (values < (math.log(2) if noise < 1 else 1e-2)).all()
 
@@ -234,20 +230,6 @@ def test_information_at_points_by_monte_carlo(target, name, generator):
         assert abs(value - expected) < 4.5 * error + 2e-5
         found.append(value / error)
     assert max(found) > 10  # answers tell something
-
-
-def test_predictions_of_certain_answers_are_the_level_set():
-    """Without noise the answer at a point is its side of the level at which a yes has even odds."""
-    model, X = labels(likelihood=ProbitLikelihood(noise=1e-7)), (POINTS[:5] + 0.02).unsqueeze(-2)
-    level = LevelSetInformation(model, 0.5, REFERENCE)(X)
-    torch.testing.assert_close(PredictiveInformation(model, REFERENCE)(X), level, rtol=1e-2, atol=1e-4)
-
-
-def test_predictive_information_is_symmetric_and_less_than_of_the_function(generator):
-    model, x, z, X = model_of("labels"), points(generator), points(generator), points(generator, 6)
-    there, back = (PredictiveInformation(model, b)(a.unsqueeze(0)) for a, b in ((x, z), (z, x)))
-    torch.testing.assert_close(there, back)
-    assert (PredictiveInformation(model, REFERENCE)(X) < information(model, X)).all()
 
 
 def test_few_candidates_at_a_time_and_the_average_over_points(generator, monkeypatch):

@@ -1,6 +1,7 @@
 """Acquisition functions of ensembles: averages over members where the mathematics says so, by another computation."""
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
@@ -61,10 +62,6 @@ def over_members(ensemble, make, X):
     return torch.stack([make(model)(X) for model in ensemble.members])
 
 
-def log_mean_exp(values):
-    return values.logsumexp(0) - math.log(len(values))
-
-
 REFERENCE = POINTS[0]
 OF_DUELS = {
     "expected improvement": lambda m: SkewLogExpectedImprovement(m, best_f=0.3),
@@ -96,25 +93,24 @@ NUM_POINTS = {"information": 2, "information about other duels": 2}
 @pytest.mark.parametrize("name", [*OF_DUELS, *OF_VALIDITY])
 def test_conformance(duels, validity, name, generator):
     make, ensemble = (OF_DUELS[name], duels) if name in OF_DUELS else (OF_VALIDITY[name], validity)
-    X = points(generator, 3, 2, q=NUM_POINTS.get(name, 1))
+    q = NUM_POINTS.get(name, 1)
+    X = points(generator, 3, 2, q=q)
     check_acquisition(make(ensemble), X, atol=1e-9, least_gradient=1e-5, everywhere=False, step=1e-6)
     first = ensemble.members[0]
     torch.testing.assert_close(make(FullyBayesianSkewGP([first]))(X), make(first)(X), rtol=1e-9, atol=1e-11)
     assert (make(ensemble)(X) - make(first)(X)).abs().max() > 1e-3 or name == "thompson"
+    with pytest.raises(AssertionError, match=f"q={q}"):
+        make(first)(points(generator, 3, q=q + 1))
+    if name != "thompson":  # whose path is drawn when built
+        values = deepcopy(make(first)).to(torch.float32)(X[0].float())
+        assert values.dtype == torch.float32
+        assert values.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "expected improvement",
-        "probability of improvement",
-        "noisy expected improvement",
-        "dueling expected improvement",
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in OF_DUELS if name.endswith("improvement")])
 def test_logarithms_of_averages(duels, name, generator):
     X = points(generator, 5)
-    expected = log_mean_exp(over_members(duels, OF_DUELS[name], X))
+    expected = over_members(duels, OF_DUELS[name], X).logsumexp(0) - math.log(len(duels.members))
     torch.testing.assert_close(OF_DUELS[name](duels)(X), expected, rtol=1e-9, atol=1e-11)
 
 
@@ -230,15 +226,10 @@ def test_constraint_uses_every_members_threshold(validity, generator):
         torch.testing.assert_close((-constraint(samples)[:, :, i] / constraint.eta).sigmoid(), expected)
 
 
-@pytest.mark.parametrize("method", ["expected_improvement", "information", None])
-def test_next_pair(duels, method):
-    pair, value = next_pair(duels, BOUNDS, method, num_restarts=1, raw_samples=8, options={"maxiter": 3})
-    assert pair.shape == (2, 2)
-    assert value.isfinite()
-
-
 def test_recommendation_is_the_best_of_the_average_means(duels):
     best, value = recommend(duels)
     means = torch.stack([m.posterior(POINTS).mean.squeeze(-1) for m in duels.members]).mean(0)
     assert torch.equal(best[0], POINTS[means.argmax()])
     torch.testing.assert_close(value, means.max())
+    few = {"num_restarts": 1, "raw_samples": 8, "options": {"maxiter": 3}}
+    assert torch.equal(next_pair(duels, BOUNDS, "expected_improvement", **few)[0][1], best[0])

@@ -77,3 +77,5 @@ def test_options_reach_the_function(models):
         model=duels, kind=Preference
     )
     assert inputs["kind"] is Preference
+    inputs = get_acqf_input_constructor(acquisition.PredictiveInformation)(model=duels)  # without bounds
+    assert torch.equal(inputs["X_reference"], duels.datapoints.view(2, 2, 2))

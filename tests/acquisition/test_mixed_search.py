@@ -4,7 +4,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import CandidateGenerationError
 
-from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, best_point, best_points
+from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain, MixedSearch
 
 
 def domain(*factors, num_free=1, constraints=None):
@@ -40,8 +40,8 @@ class Function(torch.nn.Module):
         return values - 5 * (-((X.unsqueeze(1) - self.X_pending).square().sum(-1)) / 0.02).exp().sum(-1)
 
 
-def best(function, space, **options):
-    return best_point(function, space, function.X_baseline, torch.Generator(), **options).tolist()
+def best(function, space):
+    return MixedSearch(function, space, torch.Generator()).best_point(function.X_baseline).tolist()
 
 
 def test_a_corner_of_one_combination_of_values_is_found():
@@ -78,6 +78,13 @@ def test_a_narrow_peak_beside_a_point_seen_is_found():
     assert best(function, domain(num_free=3)) == pytest.approx(top.tolist(), abs=1e-4)
 
 
+def test_single_values_are_changed_as_long_as_that_gains():
+    """On a narrow ridge, where few of the combinations are seen."""
+    function = Function(lambda X: X[:, 1:].sum(-1) - ((X[:, 0] - 0.37) / 0.01).square(), [0.5, 1, 1, 1])
+    search = MixedSearch(function, domain(15, 15, 15), torch.Generator(), num_climbs=1)
+    assert search.best_point(function.X_baseline).tolist() == [pytest.approx(0.37, abs=1e-3), 14, 14, 14]
+
+
 def test_categories_are_never_searched_between():
     function = Function(lambda X: X[:, 1:].amin(-1) + X[:, 0], [0.2, 1, 0, 0])
     best(function, domain(-3))
@@ -96,17 +103,18 @@ def test_the_best_point_is_on_the_grid(log):
 def test_no_point_of_a_discrete_space_comes_twice_unless_it_may(count):
     space, target = domain(count, count, num_free=0), torch.tensor([0.3 * count, 0.7 * count]).double()
     function = Function(lambda X: 10 - (X - target).square().sum(-1), [1, 1])
-    first = best_point(function, space, function.X_baseline, torch.Generator())
+    first = MixedSearch(function, space, torch.Generator()).best_point(function.X_baseline)
     assert first.tolist() == target.tolist()
-    second = best_point(function, space, first.unsqueeze(0), torch.Generator())
+    second = MixedSearch(function, space, torch.Generator()).best_point(first.unsqueeze(0))
     assert (second - first).abs().sum() == 1
-    assert torch.equal(best_point(function, space, first.unsqueeze(0), torch.Generator(), may_repeat=True), first)
+    again = MixedSearch(function, space, torch.Generator(), may_repeat=True).best_point(first.unsqueeze(0))
+    assert torch.equal(again, first)
 
 
 def test_points_of_a_batch_avoid_each_other_and_pending_ones_come_back():
     function = Function(lambda X: -(X[:, 0] - 0.5).square() + 0.1 * X[:, 2], [0.5, 1, 0])
     function.X_pending = torch.tensor([[0.5, 0.0, 1.0]]).double()
-    found = best_points(function, domain(-2), 3, function.X_baseline, torch.Generator())
+    found = MixedSearch(function, domain(-2), torch.Generator()).best_points(3, function.X_baseline)
     assert function.X_pending.tolist() == [[0.5, 0.0, 1.0]]
     apart = torch.cdist(torch.cat([found, function.X_pending]), torch.cat([found, function.X_pending]))
     assert apart[~torch.eye(4, dtype=torch.bool)].min() > 0.1
@@ -134,8 +142,9 @@ def test_a_fixed_category():
     assert best(Function(lambda X: X[:, 2] + X[:, 1], [0.5, 0, 1, 0, 0]), space)[1:] == [2, 0, 1, 0]
 
 
-def test_constraints_that_leave_no_value():
-    space = domain(2, num_free=1, constraints=[(torch.tensor([1]), torch.ones(1).double(), 0.4)])
-    space = space.with_fixed({1: 0.0})
-    with pytest.raises(CandidateGenerationError, match="No point was found that satisfies the constraints"):
-        best(Function(lambda X: X[:, 0], [0.5, 0]), space)
+@pytest.mark.parametrize("num_free", [0, 1])
+def test_constraints_that_leave_no_value(num_free):
+    space = domain(2, num_free=num_free, constraints=[(torch.tensor([num_free]), torch.ones(1).double(), 0.4)])
+    space = space.with_fixed({num_free: 0.0})
+    with pytest.raises(CandidateGenerationError, match=r"No point (was found that )?satisfies the constraints"):
+        best(Function(lambda X: X[:, 0], [0.5, 0][1 - num_free :]), space)
