@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,28 +32,24 @@ class JointScale(NamedTuple):
     prior: Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class WarpingNodes:
+class WarpingNodes(NamedTuple):
     """A warping at the nodes of its parameters, raw ones by name, each of shape `S`; others keep their values."""
 
     warping: Warping
     raw: Mapping[str, Tensor]
 
-    @cached_property
+    @property
     def everywhere(self) -> Warping:
         """The warping with parameters of shape `S`, or 1 for those not named."""
         return with_parameters(self.warping, self.raw)
 
     def to(self, dtype: torch.dtype) -> WarpingNodes:
-        """The nodes in a precision; itself if it has it."""
-        if all(value.dtype == dtype for value in self.raw.values()):
-            return self
-        return WarpingNodes(self.warping, {name: value.to(dtype) for name, value in self.raw.items()})
+        """The nodes in a precision."""
+        return self._replace(raw={name: value.to(dtype) for name, value in self.raw.items()})
 
     def at(self, node: Tensor) -> Warping:
         """The warping with the parameters of chosen nodes, of shape `node.shape x 1`."""
-        raw = {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()}
-        return with_parameters(self.warping, raw)
+        return with_parameters(self.warping, {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()})
 
 
 class TransformedTPosterior(MixturePosterior):
@@ -125,15 +120,8 @@ class TransformedTPosterior(MixturePosterior):
     @cached_property
     def marginals(self) -> TransformedTMarginals:
         """The laws of single values without `offset` and `weight`, a batch of shape `batch_shape x q`."""
-        return TransformedTMarginals(
-            self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere
-        )
-
-    @property
-    def _node_probabilities(self) -> Tensor:
-        """The nodes' probabilities, in a shape that broadcasts with `batch_shape x q x S`."""
-        probabilities = self._probabilities
-        return probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2)
+        probabilities = self._probabilities if self._probabilities.ndim == 1 else self._probabilities.unsqueeze(-2)
+        return TransformedTMarginals(self._location, self._scale, probabilities, self.df, self._warping.everywhere)
 
     # Marginal distribution functions, beside those of all mixtures
 
@@ -147,7 +135,7 @@ class TransformedTPosterior(MixturePosterior):
             x = function(z.unsqueeze(-1))
             largest = x.detach().amax(-1, keepdim=True)
             largest = torch.where(largest.isfinite(), largest, 0.0)
-            return ((x - largest).exp() * self._node_probabilities).sum(-1).log() + largest.squeeze(-1)
+            return self.marginals.average((x - largest).exp()).log() + largest.squeeze(-1)
 
         return self._at_outcomes(log_average, value)
 
@@ -226,18 +214,15 @@ class TransformedTPosterior(MixturePosterior):
         the second is the level of the chi-square number.
         """
         self._check_base_samples(sample_shape, base_samples)
-        q = self._location.shape[-2]
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
-        choices = base_samples[..., :2]
+        choices, normal = base_samples[..., :2], base_samples[..., 2:]
         if self._probabilities.ndim == 1:
             choices = without_repetition(choices, len(sample_shape))  # as of acquisition functions
         node = self._pick(choices[..., 0])
         stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
-        node, stretch = (x.expand(base_samples.shape[:-1]) for x in (node, stretch))  # sample_shape x batch_shape
-        stretch = stretch.unsqueeze(-1)
+        node, stretch = node.expand(normal.shape[:-1]), stretch.unsqueeze(-1)  # sample_shape x batch_shape
         location, scale = self._chosen(self._location.mT, node), self._chosen(self._scale.mT, node)
-        normal = base_samples[..., 2:]
-        deviation = scale * normal if q == 1 else self._correlated(node, normal)
+        deviation = scale * normal if normal.shape[-1] == 1 else self._correlated(node, normal)
         z = location + stretch * deviation
         warping = self._warping.at(node)
         lowest = warping.range[0]
