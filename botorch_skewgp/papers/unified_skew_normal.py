@@ -118,12 +118,5 @@ def _joint_normal(model: SkewGP, X: Tensor) -> _JointNormal:
     gain = torch.cholesky_solve(covariance[seen][:, free], L).mT
     mean = mean[free] + gain @ (rows.lower[numbers] - mean[seen])
     covariance = covariance[free][:, free] - gain @ covariance[seen][:, free]
-    return _JointNormal(
-        mean[:e],
-        covariance[:e, :e],
-        covariance[:e, e:],
-        mean[e:],
-        covariance[e:, e:],
-        rows.lower[~numbers],
-        rows.upper[~numbers],
-    )
+    bounds = rows.lower[~numbers], rows.upper[~numbers]
+    return _JointNormal(mean[:e], covariance[:e, :e], covariance[:e, e:], mean[e:], covariance[e:, e:], *bounds)

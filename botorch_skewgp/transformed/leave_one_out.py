@@ -34,17 +34,8 @@ class LeaveOneOut(NamedTuple):
     standard_error: float
 
 
-class LeaveOneOutLaws(NamedTuple):
-    """The Student t distributions of warped outcomes, each from all others, at nodes, `n x S`."""
-
-    location: Tensor
-    scale: Tensor
-    log_weight: Tensor
-    df: int
-
-
-def leave_one_out_laws(nodes: WeightedNodes) -> LeaveOneOutLaws:
-    """All outcomes left out, one at a time, for the cost of one factorisation of every kernel.
+def leave_one_out_laws(nodes: WeightedNodes) -> tuple[Tensor, Tensor, Tensor]:
+    """Locations and scales of the warped outcomes' Student t laws, each from all others, and log weights, `n x S`.
 
     With `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, leaving out point `i` takes `(Q z)_i^2 / Q_ii` from `q` and
     `(Q z)_i / Q_ii` from `z_i`, and multiplies the determinants by `Q_ii`.
@@ -69,20 +60,20 @@ def leave_one_out_laws(nodes: WeightedNodes) -> LeaveOneOutLaws:
     log_weight = torch.where(nodes.log_weight == -math.inf, -math.inf, nodes.log_weight - nodes.log_likelihood)
     log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
     scale = (square / (diagonal * df)).sqrt()
-    return LeaveOneOutLaws(nodes.warped.mT - shrink, scale, log_weight, df)
+    return nodes.warped.mT - shrink, scale, log_weight
 
 
 def leave_one_out(process: IntegratedProcess, nodes: WeightedNodes) -> LeaveOneOut:
     """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
-    laws, units = leave_one_out_laws(nodes), process.units
-    probabilities = normalised(laws.log_weight, nodes.sign)
+    (location, scale, log_weight), units = leave_one_out_laws(nodes), process.units
+    probabilities = normalised(log_weight, nodes.sign)
     used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
     probabilities = probabilities[:, used]
     posterior = TransformedTPosterior(
-        laws.location[:, used].unsqueeze(-2),
-        laws.scale[:, used].unsqueeze(-2),
+        location[:, used].unsqueeze(-2),
+        scale[:, used].unsqueeze(-2),
         probabilities,
-        laws.df,
+        nodes.regression.df - 1,
         process.warping(nodes.u[used]),
         offset=units.center,
         weight=units.scale,

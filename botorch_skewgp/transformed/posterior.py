@@ -20,9 +20,8 @@ from botorch_skewgp.warpings.parameters import with_parameters
 
 
 class JointScale(NamedTuple):
-    """The scale matrices of the components, which nodes of equal kernel parameters share up to a factor, `S`.
+    """Scale matrices of `T` kernels, `batch_shape x T x q x q`, and of each component its kernel and a factor, `S`.
 
-    `matrix` computes those of the `T` kernels, `batch_shape x T x q x q`; `group` has the kernel of every component.
     Their rounding has the scale of `prior`, `batch_shape x T x q`, by default their diagonals.
     """
 
@@ -147,12 +146,8 @@ class TransformedTPosterior(MixturePosterior):
     def log_expected_gain(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the expected improvements on a value, measured on the warped scale; see `cdf`.
 
-        At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`, in units of the outcome near `value`. Without a
-        warping it is the expected improvement itself. It exists even for heavy-tailed outcomes.
-
-        Raises:
-            UnsupportedError: If there is one degree of freedom only.
-            ValueError: If the value is outside of the warping's domain.
+        See `TransformedLogExpectedImprovement`. Raises `UnsupportedError` if there is one degree of freedom only, and
+        `ValueError` if the value is outside of the warping's domain.
         """
         if not self.df > 1:
             raise UnsupportedError(

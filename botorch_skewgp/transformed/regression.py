@@ -21,19 +21,15 @@ from torch.distributions import Categorical, Gamma, MixtureSameFamily
 
 
 class TransformedRegression(NamedTuple):
-    """Factors of `T` regressions, each of `J` warped outcomes, in the order of the formulas above.
+    """Factors of `T` regressions, each of `J` warped outcomes, in the terms of the formulas above."""
 
-    `root` is `T x n x n`, `basis` (`L^-1 M`) `T x n x p`, `basis_root` that of `A`, `coefficients` `T x p x J`,
-    `residual` `T x n x J`, `square` `T x J`; of covariances without a factor (not `is_valid`, `T`) none counts.
-    """
-
-    root: Tensor
-    basis: Tensor
-    basis_root: Tensor
-    coefficients: Tensor
-    residual: Tensor
-    square: Tensor
-    is_valid: Tensor
+    root: Tensor  # L, `T x n x n`
+    basis: Tensor  # L^-1 M, `T x n x p`
+    basis_root: Tensor  # of A
+    coefficients: Tensor  # b, `T x p x J`
+    residual: Tensor  # r, `T x n x J`
+    square: Tensor  # q, `T x J`
+    is_valid: Tensor  # whether the covariance has a factor, `T`; else no entry counts
 
     @classmethod
     def of(cls, covariance: Tensor, basis: Tensor, outcomes: Tensor) -> TransformedRegression:
@@ -101,22 +97,17 @@ class TransformedRegression(NamedTuple):
 
 
 class WeightedNodes(NamedTuple):
-    """Nodes, `S x D`, with the factors that posteriors need, of `T` kernels and up to `J` warpings each.
-
-    `kernel` and `slot`, `S`, say where a node's warped outcomes are. `log_weight` has logarithms of absolute quadrature
-    weights times posterior densities, `log_likelihood` those of the data alone; `warped` and `log_slope`, `S x n`, are
-    warped outcomes and the log derivatives of the warping.
-    """
+    """Nodes with the factors that posteriors need, of `T` kernels and up to `J` warpings each."""
 
     regression: TransformedRegression
-    kernel: Tensor
-    slot: Tensor
-    u: Tensor
-    log_weight: Tensor
-    log_likelihood: Tensor
-    sign: Tensor
-    warped: Tensor
-    log_slope: Tensor
+    kernel: Tensor  # of every node, `S`
+    slot: Tensor  # of its outcomes among the `J` of the kernel, `S`
+    u: Tensor  # coordinates, `S x D`
+    log_weight: Tensor  # of the size of the quadrature weight times the posterior density, `S`
+    log_likelihood: Tensor  # `S`
+    sign: Tensor  # of the quadrature weight, `S`
+    warped: Tensor  # outcomes, `S x n`
+    log_slope: Tensor  # of the warping at the outcomes, `S x n`
 
     @property
     def probabilities(self) -> Tensor:
@@ -160,11 +151,7 @@ def first_of(kernel: Tensor) -> Tensor:
 
 
 def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
-    """The numbers of the nodes of largest absolute weight that hold all but a share of it, in increasing order.
-
-    Nodes of no weight are never among them. If all weights are positive, cdfs of mixtures with these weights,
-    normalised again, differ by at most `tolerance`.
-    """
+    """The numbers, increasing, of the nodes of largest absolute weight, not zero, that hold all but a share of it."""
     size, order = weights.abs().sort(descending=True, stable=True)
     left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
     return order[left > tolerance * left[0]].sort().values
