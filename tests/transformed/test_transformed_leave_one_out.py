@@ -1,4 +1,4 @@
-"""Leave-one-out in closed form, against models without the point."""
+"""Leave-one-out in closed form, against models without the point, and the comparison of warpings that it serves."""
 
 import copy
 import dataclasses
@@ -6,11 +6,13 @@ import dataclasses
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from transformed_cases import WARPINGS, data, model, shared
+from transformed_cases import FEW, WARPINGS, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
+from botorch_skewgp.transformed import compare_warpings
 from botorch_skewgp.transformed.leave_one_out import leave_one_out_laws
 from botorch_skewgp.transformed.nodes import Nodes
+from botorch_skewgp.warpings import Affine, BoxCox
 
 
 @pytest.mark.parametrize("name", WARPINGS)
@@ -108,3 +110,33 @@ def _of_two_points(transformed):
     process = transformed._process
     two = dataclasses.replace(process, X=process.X[:2], y=process.y[:2])
     return two.weigh(transformed.coordinates().unsqueeze(0))
+
+
+@pytest.fixture(scope="module")
+def scores():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(14, 1, dtype=torch.double, generator=generator)
+    y = (2 * torch.sin(6 * X) + 0.2 * torch.randn(X.shape, dtype=torch.double, generator=generator)).exp()
+    return compare_warpings(X, y, [Affine(), BoxCox()], **FEW)
+
+
+def test_the_warping_of_an_exponential_is_found(scores):
+    best, other = scores
+    assert isinstance(best.model.warping, BoxCox)
+    assert best.behind == best.standard_error == 0
+    assert other.behind > 2 * other.standard_error > 0
+    assert best.log_evidence > other.log_evidence
+
+
+def test_scores_are_those_of_the_models(scores):
+    results = [score.model.leave_one_out() for score in scores]
+    for score, result in zip(scores, results, strict=True):
+        assert score.leave_one_out == pytest.approx(float(result.log_density.sum()))
+        assert score.behind == pytest.approx(scores[0].leave_one_out - score.leave_one_out)
+        assert score.log_evidence == score.model.log_evidence
+        assert score.effective_number == float(result.effective_number.min())
+    best, other = results  # the error of nodes is part of the standard error
+    spread = (best.log_density - other.log_density).std() * len(best.log_density) ** 0.5
+    exact = (spread**2 + best.standard_error**2 + other.standard_error**2).sqrt()
+    assert scores[1].standard_error == pytest.approx(float(exact))
+    assert other.standard_error > 0

@@ -145,13 +145,6 @@ def test_expected_gain(name, weight):
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-7)
 
 
-def test_log_probability_far_out():
-    law = posterior("arcsinh")
-    far = law.log_probability_above(1e200)
-    assert (far.isfinite() & (far < -30)).all()
-    assert law.quantile(0.5).isfinite().all()
-
-
 @pytest.mark.parametrize("name", ["affine", "sinh-arcsinh", "Box-Cox"])
 @pytest.mark.parametrize("df", [6, 60])
 def test_moments(name, df):
@@ -294,13 +287,10 @@ def test_shapes_of_batches():
         batched.rsample()
 
 
-def test_one_degree_of_freedom_has_no_expected_gain():
-    with pytest.raises(UnsupportedError, match="log_probability_above"):
-        posterior("arcsinh", df=1).log_expected_gain(0.5)
-
-
 def test_wrong_arguments():
     law = posterior("affine")
+    with pytest.raises(UnsupportedError, match="log_probability_above"):
+        posterior("arcsinh", df=1).log_expected_gain(0.5)
     with pytest.raises(RuntimeError, match="must have 4 columns"):
         law.rsample_from_base_samples(torch.Size([1]), torch.zeros(1, 5))
     with pytest.raises(RuntimeError, match="disagrees"):
