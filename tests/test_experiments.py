@@ -119,8 +119,8 @@ def test_gaussian_approximations(method):
 
 @pytest.mark.parametrize("name", ["duels", "labels"])  # more rows than points, and as many
 def test_mode_of_laplace_is_stationary(name):
-    X, observations, likelihood, variance, lengthscale, _ = posteriors._data(name, 0)
-    kernel = rbf_kernel(variance, lengthscale)
+    X, observations, likelihood, of_kernel, _ = posteriors._data(name, 0)
+    kernel = rbf_kernel(*of_kernel)
     model = build("Laplace", X, observations, likelihood=likelihood, covar_module=kernel, mean_module=ZeroMean())
     with torch.no_grad():
         f, covariance = model.posterior(X).mean.flatten(), kernel(X).to_dense()
@@ -158,13 +158,8 @@ def test_posteriors_of_pairwise_gp_are_its_own(seen_duels):
     found, expected = Surrogate(model).posterior(X), model.posterior(X)
     torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=1e-9)
     torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-9)
-
-
-def test_pairwise_gp_at_points_that_come_twice(seen_duels):
-    points, seen = seen_duels
-    X = torch.cat([points, points, points + 1e-9])
-    posterior = Surrogate(PairwiseGP(points, seen.pairs).eval()).posterior(X)
-    torch.testing.assert_close(posterior.mean[:12], posterior.mean[12:24])
+    twice = Surrogate(model).posterior(torch.cat([points, points, points + 1e-9])).mean
+    torch.testing.assert_close(twice[:12], twice[12:24])
 
 
 @pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
@@ -189,8 +184,8 @@ def test_a_closer_look_finds_the_best_of_all_points(seen_duels, method, name):
 
 def test_moments_of_a_normal_in_the_place_of_a_posterior(seen_duels):
     points, seen = seen_duels
-    posterior = build("SkewGP", points, [seen], num_draws=64).posterior(points[:3])
-    normal = MomentMatched(build("SkewGP", points, [seen], num_draws=64)).posterior(points[:3])
+    model = build("SkewGP", points, [seen], num_draws=64)
+    posterior, normal = model.posterior(points[:3]), MomentMatched(model).posterior(points[:3])
     torch.testing.assert_close(normal.mean, posterior.mean)
     torch.testing.assert_close(normal.covariance_matrix, posterior.covariance_matrix)
 

@@ -22,7 +22,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import Binary, Observation
+from botorch_skewgp.observations import Binary
 from botorch_skewgp.papers import ArcsineKernel, fit_phases
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
@@ -52,24 +52,33 @@ def _set(name: str) -> tuple[Tensor, Tensor]:
     return X, y == int(kind)
 
 
+def _fitted(X: Tensor, labels: Tensor, smoke: bool, plain: SkewGP | None = None, **modules: Any) -> SkewGP:
+    """A fitted model; from one without a skew prior, that with pseudo-points at the means of both classes."""
+    options = fit_options(1) if smoke else {}
+    if plain is None:
+        model = SkewGP(X, Binary(labels), **modules)
+        fit_skew_gp(model, **options)
+        return model
+    means = torch.stack([X[labels].mean(0), X[~labels].mean(0)])
+    model = SkewGP(X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])), **modules)
+    warm_start(model, plain)
+    fit_phases(model, **options)
+    return model
+
+
 def _probabilities(
     method: str, train_X: Tensor, labels: Tensor, test_X: Tensor, smoke: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The probabilities of label 1, from inputs in the unit cube, and with `s = 0` the skewness of posteriors."""
-    plain = SkewGP(train_X, Binary(labels))
-    options = fit_options(1) if smoke else {}
-    fit_skew_gp(plain, **options)
+    plain = _fitted(train_X, labels, smoke)
     fitted = {"mean_module": plain.mean_module, "covar_module": plain.covar_module}
     if method == "variational":
         return variational_probabilities(train_X, labels, test_X, **fitted, num_steps=1 if smoke else 40), None
-    model = plain
+    model: Any = plain
     if method == "s = 2":
-        means = torch.stack([train_X[labels].mean(0), train_X[~labels].mean(0)])
-        model = SkewGP(train_X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])))
-        warm_start(model, plain)
-        fit_phases(model, **options)
+        model = _fitted(train_X, labels, smoke, plain)
     elif method != "s = 0":
-        model = build(method, train_X, [Binary(labels)], 16 if smoke else 2048, **fitted)  # type: ignore[assignment]
+        model = build(method, train_X, [Binary(labels)], 16 if smoke else 2048, **fitted)
     with torch.no_grad():
         probability = model.predictive(test_X).probs.flatten()
         return probability, model.posterior(test_X.unsqueeze(-2)).skewness.flatten() if method == "s = 0" else None
@@ -79,9 +88,9 @@ def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cel
     X, labels = _set(set)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(X), generator=generator)[: 30 if smoke else MOST_POINTS]
-    told, seen, skewness = [], [], []
-    for fold in range(2 if smoke else FOLDS):
-        test = torch.arange(len(order)) % (2 if smoke else FOLDS) == fold
+    told, seen, skewness, folds = [], [], [], 2 if smoke else FOLDS
+    for fold in range(folds):
+        test = torch.arange(len(order)) % folds == fold
         train, held_out = order[~test], order[test]
         train_X, test_X = unit_scaled(X[train], X[held_out])
         probability, skew = _probabilities(method, train_X, labels[train], test_X, smoke)
@@ -170,31 +179,20 @@ MEASURED = ("accuracy", "score", "deviation_right", "deviation_wrong", "ranked")
 
 
 def _kernel(name: str) -> Kernel:
-    base: Kernel
-    if name == "RBF":
-        base = RBFKernel()
-        base.lengthscale = 2.0
-    else:
-        base = ArcsineKernel()
-    kernel = ScaleKernel(base, outputscale_prior=LogNormalPrior(math.log(10.0), 1.5))
+    kernel = ScaleKernel({"RBF": RBFKernel, "arcsine": ArcsineKernel}[name](), LogNormalPrior(math.log(10.0), 1.5))
     kernel.outputscale = 10.0
+    if name == "RBF":
+        kernel.base_kernel.lengthscale = 2.0
     return kernel
 
 
 def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[str, SkewGP], dict[str, float]]:
     """Fitted models by method, and the processor seconds of their fits."""
-    options = fit_options(1) if smoke else {}
     began = time.process_time()
-    plain = SkewGP(X, Binary(labels), covar_module=_kernel(kernel))
-    fit_skew_gp(plain, **options)
+    plain = _fitted(X, labels, smoke, covar_module=_kernel(kernel))
     fitted = time.process_time()
-    means = torch.stack([X[labels].mean(0), X[~labels].mean(0)])
-    skew_prior = SkewPrior(means, torch.tensor([1.0, -1.0]))
-    skewed = SkewGP(X, Binary(labels), covar_module=_kernel(kernel), skew_prior=skew_prior)
-    warm_start(skewed, plain)
-    fit_phases(skewed, **options)
+    found = {"s = 0": plain, "s = 2": _fitted(X, labels, smoke, plain, covar_module=_kernel(kernel))}
     seconds = {"s = 0": fitted - began, "s = 2": time.process_time() - began}
-    found = {"s = 0": plain, "s = 2": skewed}
     for exact, name in (("s = 0", "EP"), ("s = 2", "EP, s = 2")):
         modules = {part: getattr(found[exact], part) for part in ("covar_module", "mean_module", "skew_prior")}
         found[name] = build("EP", X, [Binary(labels)], **modules)  # type: ignore[assignment]
@@ -298,13 +296,9 @@ def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, C
     if len(labels[start].unique()) == 1:  # one of the other class, as no method can do without
         start[-1] = next(i for i in asked if labels[i] != labels[start[0]])
     others = [i for i in asked if i not in start]
-    asked = start
-    fitter = Fitter("SkewGP" if method == "random" else method, smoke)
-    trace = []
+    asked, trace, fitter = start, [], Fitter("SkewGP" if method == "random" else method, smoke)
     for step in range(steps + 1):
-        seen: list[Observation] = [Binary(labels[asked])]
-        model = fitter(pool[asked], seen)
-        assert isinstance(model, SkewGP)
+        model = fitter(pool[asked], [Binary(labels[asked])])
         if step % EVERY == 0 or smoke:
             trace.append(_accuracy(model, test_X, test_labels))
         if step == steps:

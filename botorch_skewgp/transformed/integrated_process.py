@@ -22,6 +22,7 @@ from botorch_skewgp.transformed.regression import (
     effective_number,
     first_of,
     keep_largest,
+    normalised,
     standard_error,
 )
 from botorch_skewgp.warpings import Warping
@@ -45,6 +46,24 @@ class Quadrature(NamedTuple):
     effective_number: float
     share_left_out: float
     probability_error: float = 0.0
+
+
+class LeaveOneOut(NamedTuple):
+    r"""Predictions of every outcome from all others.
+
+    Args:
+        posterior: The laws of the noisy outcomes, a batch of shape `n` of one point each.
+        log_density: Their log densities at the outcomes, `n`; the sum is the leave-one-out score of a model.
+        level: Their cdfs at the outcomes, `n`; uniform if the model is right.
+        effective_number: The effective numbers of nodes given all outcomes but each, `n`.
+        standard_error: That of the sum of `log_density`, from the spread over nodes.
+    """
+
+    posterior: TransformedTPosterior
+    log_density: Tensor
+    level: Tensor
+    effective_number: Tensor
+    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,3 +209,27 @@ class IntegratedProcess:
             return math.inf
         quantiles = law.quantile(level)
         return max(float((other.cdf(quantiles) - level.view(-1, 1, 1, 1)).abs().max()) for other in others)
+
+    def leave_one_out(self, given: Nodes) -> LeaveOneOut:
+        """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
+        nodes = self.weigh(given.u, given.log_weight, given.sign)
+        location, scale, log_weight = nodes.left_out()
+        probabilities = normalised(log_weight, nodes.sign)
+        used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
+        probabilities = probabilities[:, used]
+        posterior = TransformedTPosterior(
+            location[:, used].unsqueeze(-2),
+            scale[:, used].unsqueeze(-2),
+            probabilities,
+            nodes.regression.df - 1,
+            self.warping(nodes.u[used]),
+            offset=self.units.center,
+            weight=self.units.scale,
+        )
+        y = self.y.to(nodes.u).view(-1, 1, 1)
+        log_density = posterior.marginals.component_log_density(self.units.standardise(y)).squeeze(-2)
+        share = probabilities * (log_density - log_density.amax(-1, keepdim=True)).exp()
+        influence = (share / share.sum(-1, keepdim=True) - probabilities).sum(0)  # on the sum of log densities
+        error = 0.0 if len(nodes.u) == 1 else float(standard_error(influence, nodes.kernel[used]))
+        effective = 1 / probabilities.square().sum(-1)
+        return LeaveOneOut(posterior, posterior.log_density(y).flatten(), posterior.cdf(y).flatten(), effective, error)

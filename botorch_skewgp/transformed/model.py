@@ -36,8 +36,7 @@ from botorch_skewgp.transformed.defaults import (
     default_transformed_likelihood,
     outcome_units,
 )
-from botorch_skewgp.transformed.integrated_process import IntegratedProcess, Quadrature
-from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out, leave_one_out_laws
+from botorch_skewgp.transformed.integrated_process import IntegratedProcess, LeaveOneOut, Quadrature
 from botorch_skewgp.transformed.nodes import (
     MAX_LEVEL,
     LogPosterior,
@@ -306,9 +305,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         self._integrate()
         process, given = self._process, self._nodes
         if self._proposals is not None:  # else nodes were given, and all are kept
-            given = self._sobol_nodes(lambda u: leave_one_out_laws(process.weigh(u))[-1].mT, LEFT_OUT_NODES)
+            given = self._sobol_nodes(lambda u: process.weigh(u).left_out()[-1].mT, LEFT_OUT_NODES)
         assert given is not None
-        result = leave_one_out(process, process.weigh(given.u, given.log_weight, given.sign))
+        result = process.leave_one_out(given)
         if result.standard_error > self._accepted(ACCEPTED_SUM_ERROR):
             warnings.warn(
                 f"The sum of leave-one-out log densities may be off by {result.standard_error:.2f}: without some "

@@ -81,17 +81,11 @@ class TransformedTPosterior(MixturePosterior):
         offset: float = 0.0,
         weight: float = 1.0,
     ) -> None:
-        r"""
-        Args:
-            location: The locations of the warped values, `batch_shape x q x S`.
-            scale: Their scales, `batch_shape x q x S`.
-            probabilities: The probabilities of the nodes, `S` or `batch_shape x S`; they sum to one. With negative ones
-                of a sparse grid there are no samples.
-            df: The degrees of freedom.
-            warping: The warping at the nodes.
-            joint: The scale matrices; needed for samples of several points only.
-            offset: The offset of the posterior's values, `offset + weight y` for values `y` of the warping.
-            weight: Their weight, which may be negative.
+        r"""Of locations and scales of warped values, `batch_shape x q x S`, and probabilities of the nodes, `S` or
+        `batch_shape x S`, which sum to one; with negative ones of a sparse grid there are no samples.
+
+        Samples of several points need the scale matrices, `joint`. Values are `offset + weight y`, with `y` those of
+        the warping.
         """
         self._location, self._scale = location, scale
         self._probabilities, self.df = probabilities, df
@@ -204,9 +198,8 @@ class TransformedTPosterior(MixturePosterior):
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Draw from the joint posterior, `sample_shape x batch_shape x q x 1`; smooth for fixed base samples.
 
-        These are standard normal numbers of shape `sample_shape x batch_shape x (2 + q)`, else there is a
-        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the node, that of
-        the second is the level of the chi-square number.
+        These are normal numbers, `sample_shape x batch_shape x (2 + q)`, else there is a `RuntimeError`; batches may be
+        broadcast.
         """
         self._check_base_samples(sample_shape, base_samples)
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)

@@ -16,8 +16,11 @@ import math
 from typing import NamedTuple
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from torch.distributions import Categorical, Gamma, MixtureSameFamily
+
+CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
 
 
 class TransformedRegression(NamedTuple):
@@ -122,6 +125,32 @@ class WeightedNodes(NamedTuple):
     def select(self, x: Tensor) -> Tensor:
         """The entries of the nodes of a tensor `T x ... x J`, `... x S`."""
         return x.movedim(0, -2).flatten(-2)[..., self.kernel * x.shape[-1] + self.slot]
+
+    def left_out(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Locations and scales of the warped outcomes' Student t laws, each from all others, and log weights, `n x S`.
+
+        With `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, leaving out point `i` takes `(Q z)_i^2 / Q_ii` from `q` and
+        `(Q z)_i / Q_ii` from `z_i`, and multiplies the determinants by `Q_ii`.
+        """
+        regression, n = self.regression, self.warped.shape[-1]
+        df = regression.df - 1
+        if df < 1:
+            raise UnsupportedError(f"Leaving one of {n} points out leaves none for the scale; add points.")
+        projections = regression.projections()
+        diagonal = projections.square().sum(-2).mT[:, self.kernel]  # n x S
+        shrink = self.select(projections.mT @ regression.residual) / diagonal
+        total = self.select(regression.square)
+        square = total - shrink.square() * diagonal
+        i, s = (square < CANCELLING * total).nonzero(as_tuple=True)
+        residual = regression.residual.movedim(-1, -2)[self.kernel[s], self.slot[s]]
+        without = residual - shrink[i, s, None] * projections[self.kernel[s], :, i]  # z with its prediction for z_i
+        square[i, s] = without.square().sum(-1)
+        determinants = regression.log_determinants()[self.kernel] + diagonal.log()
+        jacobian = self.log_slope.sum(-1) - self.log_slope.mT
+        log_likelihood = -0.5 * determinants - 0.5 * df * square.log() + df / (n - 1) * jacobian
+        log_weight = torch.where(self.log_weight == -math.inf, -math.inf, self.log_weight - self.log_likelihood)
+        log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
+        return self.warped.mT - shrink, (square / (diagonal * df)).sqrt(), log_weight
 
     def keep(self, nodes: Tensor) -> WeightedNodes:
         """Some of the nodes, with the factors of their kernels only."""

@@ -95,16 +95,11 @@ def unconstrained(constraint: Interval | None, value: Tensor) -> Tensor:
     return value if constraint is None else constraint.inverse_transform(value)
 
 
-def to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
-    """The logarithm of the distance to a single bound, the logit between two."""
-    return _bijection(constraint, value).inv(value)
-
-
 def from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tensor]:
     """The value at unbounded coordinates and the logarithm of its slope."""
-    bijection = _bijection(constraint, x)
-    value = bijection(x)
-    return value, bijection.log_abs_det_jacobian(x, value)
+    to_value = bijection(constraint, x)
+    value = to_value(x)
+    return value, to_value.log_abs_det_jacobian(x, value)
 
 
 def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.nn.Module:
@@ -124,8 +119,8 @@ def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.n
     return known[id(module)]
 
 
-def _bijection(constraint: Interval | None, like: Tensor) -> Transform:
-    """The map from unbounded coordinates to values within a constraint."""
+def bijection(constraint: Interval | None, like: Tensor) -> Transform:
+    """The map to values within a constraint from the log distance to a single bound, or from the logit between two."""
     if constraint is None:
         return biject_to(constraints.real)
     lower, upper = constraint.lower_bound.to(like), constraint.upper_bound.to(like)
@@ -177,7 +172,7 @@ class ParameterSpace:
         for entry in self.entries:
             constraint = entry.constraint
             raw = self.modules[entry.module].get_parameter(entry.name).double()
-            part = to_unbounded(constraint, constrained(constraint, raw)).flatten()
+            part = bijection(constraint, raw).inv(constrained(constraint, raw)).flatten()
             if constraint is not None and bool(constraint.upper_bound.isfinite() & constraint.lower_bound.isfinite()):
                 part = part.clamp(-farthest_logit, farthest_logit)
             parts.append(part)

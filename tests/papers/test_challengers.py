@@ -70,17 +70,13 @@ def test_bad_arguments_are_refused(model, make, reference, message):
 
 
 @every
-def test_shapes_of_the_reference(model, name, generator):
+def test_shapes_of_the_reference_and_one_point_at_a_time(model, name, generator):
     X, values = points(generator, 2), []
     for reference in (REFERENCE, REFERENCE.unsqueeze(0)):
         torch.manual_seed(0)
-        values.append(ACQUISITIONS[name](model, reference)(X))
+        acquisition = ACQUISITIONS[name](model, reference)
+        values.append(acquisition(X))
     torch.testing.assert_close(*values)
-
-
-@every
-def test_one_point_at_a_time(model, name):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
     with pytest.raises(AssertionError, match="q=1"):
         acquisition(torch.rand(3, 2, 2, dtype=torch.float64))
     acquisition.set_X_pending(None)

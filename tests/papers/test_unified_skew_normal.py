@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.means import ConstantMean
 from scipy.stats import multivariate_normal
 
+from benchmarks._observations import constant_mean, rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitAffineLikelihood
 from botorch_skewgp.models import SkewPrior
@@ -30,16 +30,7 @@ Y = torch.tensor([0.7, -0.3], **DOUBLE)
 R = 0.3
 
 
-def kernel():
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.8
-    return covar_module
-
-
-def mean():
-    mean_module = ConstantMean().double()
-    mean_module.constant.data.fill_(0.3)
-    return mean_module
+kernel, mean = partial(rbf_kernel, 1.8, 0.7), partial(constant_mean, 0.3)
 
 
 def prior():

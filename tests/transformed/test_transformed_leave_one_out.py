@@ -10,9 +10,17 @@ from transformed_cases import FEW, WARPINGS, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import compare_warpings
-from botorch_skewgp.transformed.leave_one_out import leave_one_out_laws
 from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.warpings import Affine, BoxCox
+
+
+def law_without(i, transformed, X, Y, nodes):
+    """The law of an outcome from all others, by given nodes."""
+    rest, refit = torch.arange(len(X)) != i, copy.deepcopy(transformed)
+    refit.tolerance = 0.0
+    refit.set_train_data(X[rest], Y[rest].squeeze(-1))
+    refit.use_nodes(nodes)
+    return refit.posterior(X[i : i + 1], observation_noise=True)
 
 
 @pytest.mark.parametrize("name", WARPINGS)
@@ -21,16 +29,12 @@ def test_leave_one_out_equals_refits(name):
     transformed = shared(name, tolerance=0.0)
     transformed, nodes = copy.deepcopy(transformed), transformed.weighted_nodes
     quadrature = nodes.log_weight - nodes.log_likelihood - transformed.log_prior(nodes.u)
-    transformed.use_nodes(Nodes(nodes.u, quadrature.detach(), nodes.sign))  # else it makes some of its own
+    given = Nodes(nodes.u, quadrature.detach(), nodes.sign)
+    transformed.use_nodes(given)  # else it makes some of its own
     transformed.tolerance = 0.3  # without an outcome nodes of little weight may count
     left_out = transformed.leave_one_out()
     for i in (0, int(Y.argmax())):
-        rest = torch.arange(len(X)) != i
-        refit = copy.deepcopy(transformed)
-        refit.tolerance = 0.0
-        refit.set_train_data(X[rest], Y[rest].squeeze(-1))
-        refit.use_nodes(Nodes(nodes.u, quadrature.detach(), nodes.sign))
-        law = refit.posterior(X[i : i + 1], observation_noise=True)
+        law = law_without(i, transformed, X, Y, given)
         for level in (0.05, 0.5, 0.9):
             expected = law.quantile(level).squeeze()
             assert left_out.posterior.quantile(level)[i].item() == pytest.approx(expected.item(), rel=1e-9)
@@ -83,11 +87,7 @@ def test_an_outcome_far_larger_than_all_others_is_left_out_without_cancellation(
     Y[largest] = 1e11
     transformed = model("identity", X, Y, tolerance=0.0, quadrature="mode")
     left_out, nodes = transformed.leave_one_out(), transformed.weighted_nodes
-    rest = torch.arange(len(X)) != largest
-    refit = copy.deepcopy(transformed)
-    refit.set_train_data(X[rest], Y[rest].squeeze(-1))
-    refit.use_nodes(Nodes.single(nodes.u[0]))
-    law = refit.posterior(X[largest : largest + 1], observation_noise=True)
+    law = law_without(largest, transformed, X, Y, Nodes.single(nodes.u[0]))
     wanted = law.quantile(0.9).item() - law.median.item()
     found = left_out.posterior.quantile(0.9)[largest] - left_out.posterior.median[largest]
     # the location is a difference of numbers of the left out outcome's size
@@ -101,15 +101,10 @@ def test_too_few_points_to_leave_one_out():
     transformed = model("identity", X, Y, num_nodes=4)
     transformed.set_train_data(X, Y.squeeze(-1))
     assert transformed.leave_one_out().log_density.isfinite().all()
-    with pytest.raises(UnsupportedError, match="none for the scale"):
-        leave_one_out_laws(_of_two_points(transformed))
-
-
-def _of_two_points(transformed):
-    """What only a model that is made by hand can have: one degree of freedom."""
-    process = transformed._process
+    process = transformed._process  # one degree of freedom is what only a process that is made by hand can have
     two = dataclasses.replace(process, X=process.X[:2], y=process.y[:2])
-    return two.weigh(transformed.coordinates().unsqueeze(0))
+    with pytest.raises(UnsupportedError, match="none for the scale"):
+        two.weigh(transformed.coordinates().unsqueeze(0)).left_out()
 
 
 @pytest.fixture(scope="module")

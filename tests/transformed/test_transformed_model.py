@@ -215,10 +215,6 @@ def test_samples_at_points_that_coincide_where_much_is_known():
     assert samples[:, 0].var().item() == pytest.approx(posterior.variance[0].item(), rel=0.3)
 
 
-def test_three_points_are_enough():
-    assert model("identity", *data(n=3)).posterior(TEST_X).median.isfinite().all()
-
-
 def test_a_likelihood_of_the_users():
     X, Y = data()
     likelihood = GaussianLikelihood(noise_constraint=GreaterThan(0.5))
