@@ -33,7 +33,7 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     """Random disjoint batches of interval rows, and the log probability of each by expectation propagation."""
 
     def __init__(self, likelihood: RowLikelihood, model: SkewGP, batch_size: int = 30, seed: int = 0) -> None:
-        """Of batches of at most `batch_size` rows, else `ValueError`, equal but for one row, which the seed fixes."""
+        """Batches have at most `batch_size` rows (`ValueError` below 1), equal but for one row; the seed fixes them."""
         super().__init__(likelihood, model)
         if batch_size < 1:
             raise ValueError(f"batch_size must be positive; got {batch_size}.")

@@ -95,8 +95,8 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         >>> acq = ExpectedImprovementInformationGain(model, X_reference=best)
         >>> pair, value = next_pair(model, bounds, method=acq)
 
-    Arguments are those of `DuelingUpperCredibleBound` and the weight of the improvement, `k`. Raises `InputDataError`
-    if that is negative, or the model's likelihood does not take duels.
+    `model`, `X_reference` and `sampler` are as of `DuelingUpperCredibleBound`, and `k` weighs the improvement.
+    Raises `InputDataError` if that is negative, or the model's likelihood does not take duels.
     """
 
     def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:

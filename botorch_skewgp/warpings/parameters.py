@@ -210,20 +210,20 @@ class ParameterSpace:
         """The log prior density of coordinates `S x D`; without a prior it is flat in the coordinate."""
         (priors, entries), (raws, log_slopes) = self._free_priors, self.raw(u)
         total = u.new_zeros(len(u))
-        for name, terms in self._prior_terms(raws, len(u)):
+        for name, prior, value in self._values_with_priors(raws, len(u)):
             if name in priors:
-                total = total + terms.reshape(len(u), -1).sum(-1)
+                total = total + prior.log_prob(value).reshape(len(u), -1).sum(-1)
         for entry, log_slope in zip(self.entries, log_slopes, strict=True):
             if entry in entries:
                 total = total + log_slope.sum(-1)
         return torch.where(total.isnan(), -math.inf, total)
 
-    def _prior_terms(self, raws: Sequence[Tensor], num: int) -> Iterator[tuple[str, Tensor]]:
-        """The names of all priors and their log densities, for raw parameters of `num` nodes."""
+    def _values_with_priors(self, raws: Sequence[Tensor], num: int) -> Iterator[tuple[str, Prior, Tensor]]:
+        """All priors, with their names and of what they are, for raw parameters of `num` nodes."""
         for key, module in self.modules.items():
             named = {e.name: raw for e, raw in zip(self.entries, raws, strict=True) if e.module == key}
             for name, owner, prior, closure, _ in with_parameters(module, named, torch.Size([num])).named_priors():
-                yield f"{key}.{name}", prior.log_prob(closure(owner))
+                yield f"{key}.{name}", prior, closure(owner)
 
     @cached_property
     def _free_priors(self) -> tuple[set[str], set[Entry]]:
@@ -231,6 +231,7 @@ class ParameterSpace:
         with torch.enable_grad():
             raws = [self.modules[e.module].get_parameter(e.name).detach() for e in self.entries]
             raws = [raw.clone().unsqueeze(0).requires_grad_() for raw in raws]
-            free = {name: terms.sum() for name, terms in self._prior_terms(raws, 1) if terms.requires_grad}
+            values = self._values_with_priors(raws, 1)
+            free = {name: value.sum() for name, _, value in values if value.requires_grad}
             slopes = torch.autograd.grad([*free.values()], raws, allow_unused=True) if free else [None] * len(raws)
         return {*free}, {e for e, slope in zip(self.entries, slopes, strict=True) if slope is not None}
