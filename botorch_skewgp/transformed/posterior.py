@@ -98,11 +98,6 @@ class TransformedTPosterior(MixturePosterior):
         return self._location.shape[:-2]
 
     @property
-    def num_components(self) -> int:
-        """The number of nodes."""
-        return self._location.shape[-1]
-
-    @property
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (2 + q)`: the first column picks the node, the second the chi-square number of the t."""
         return self.batch_shape + torch.Size([2 + self._location.shape[-2]])
@@ -248,7 +243,7 @@ class TransformedTPosterior(MixturePosterior):
         uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
         if cumulative.ndim > 1:
             cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
-        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=self.num_components - 1)
+        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=cumulative.shape[-1] - 1)
 
     # Maps
 

@@ -9,7 +9,6 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
-from scipy.stats import norm
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
@@ -19,7 +18,6 @@ from botorch_skewgp.papers.dueling import (
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
-    _entropy,
 )
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -166,17 +164,6 @@ def test_stable_where_the_winner_is_certain(generator):
     (gradient,) = torch.autograd.grad(values.sum(), X)
     assert values.isfinite().all()
     assert gradient.isfinite().all()
-
-
-def test_binary_entropy_at_the_ends():
-    z = torch.tensor([-1e8, -60.0, -9.0, 0.0, 9.0, 60.0, 1e8], dtype=torch.float64, requires_grad=True)
-    entropy = _entropy(torch.stack([torch.special.log_ndtr(z), torch.special.log_ndtr(-z)], dim=-1))
-    (gradient,) = torch.autograd.grad(entropy.sum(), z)
-    assert gradient.isfinite().all()
-    torch.testing.assert_close(entropy, entropy.flip(0))
-    assert math.isclose(float(entropy[3].detach()), math.log(2))
-    p = norm.sf(9.0)
-    assert math.isclose(float(entropy[2].detach()), -p * math.log(p) + p, rel_tol=1e-9)
 
 
 def test_noise_is_that_of_the_likelihood_in_units_of_the_latent_function(generator):

@@ -295,8 +295,6 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match="strictly between"):
         law.quantile(1.0)
 
-
-def test_bounded_warpings_are_refused():
     class Bounded(Affine):
         @property
         def range(self):
