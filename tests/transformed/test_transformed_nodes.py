@@ -80,6 +80,8 @@ def test_rounds_find_the_shape_that_a_mode_does_not_tell():
     assert len(nodes.u) >= 128
     assert effective_number(torch.softmax(log_weight, 0)) >= 32  # a quarter of the nodes at most is asked for
     assert log_weight.logsumexp(0).item() == pytest.approx(0.0, abs=0.15)
+    correlated = Proposal(narrow.center, torch.tensor([[1.0, 0.0], [0.8, 0.6]], dtype=DOUBLE)).nodes(4096, seed=0)
+    assert torch.corrcoef(correlated.mT)[0, 1].item() == pytest.approx(0.8, abs=0.03)
 
 
 def test_a_mode_of_no_weight_gets_nodes_of_the_wide_proposal_only():
