@@ -187,39 +187,37 @@ def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     way, acquisition = method.split(", ")
     is_joint, is_penalised = way == "one function", way == "penalty"
     generator = torch.Generator().manual_seed(seed)
-    history = History(torch.empty(0, 2, dtype=torch.float64), _penalised if is_penalised else value)
-    valid: list[bool] = []
+    points = torch.empty(0, 2, dtype=torch.float64)
+    history = History(points, _penalised if is_penalised else value, lambda X: excess(X) <= 0)
 
     def answer(step: int, new: int, best: int) -> None:
-        valid.append(bool(excess(history.points[new]) <= 0))
-        if best >= 0 and (is_penalised or valid[new]):
+        if best >= 0 and (is_penalised or history.valid[new]):
             history.duel(new, best)
 
     best = -1
     for point in _first_points(generator):
         new = history.add(point)
         answer(0, new, best)
-        if is_penalised or valid[new]:
+        if is_penalised or history.valid[new]:
             best = new if best < 0 else history.pairs[-1][0]
     likelihood = MixedLikelihood(PreferenceLikelihood(), ValidityLikelihood(noise=1.0)) if is_joint else None
     fitter, fitter_of_validity = Fitter("SkewGP", smoke, likelihood), Fitter("SkewGP", smoke)
 
     def fit() -> SkewGP:
-        of_validity = [Validity(torch.tensor(valid))] if is_joint else []
-        return fitter(history.points, [*history.observations(), *of_validity])
+        return fitter(history.points, [*history.observations(), *([Validity(history.valid)] if is_joint else [])])
 
     def among(X: Tensor) -> Tensor:
         if way != "two models":
             return X
-        validity = fitter_of_validity(history.points, [Validity(torch.tensor(valid))])
+        validity = fitter_of_validity(history.points, [Validity(history.valid)])
         chance = values_at(LogProbabilityOfValidity(validity), X).exp()
         return X[chance >= min(LEAST, float(chance.max()))]
 
     found = search(
         history, fit, answer, lambda x: BEST - float(value(x)), acquisition, 1 if smoke else QUESTIONS, generator, seed,
-        lambda: valid, among, smoke,
+        among, smoke,
     )  # fmt: skip
-    return {**found, "not_valid": valid[FIRST:].count(False)}
+    return {**found, "not_valid": int((~history.valid[FIRST:]).sum())}
 
 
 def _first_points(generator: torch.Generator) -> Tensor:

@@ -73,8 +73,14 @@ class History:
 
     points: Tensor
     value: Callable[[Tensor], Tensor]
+    is_valid: Callable[[Tensor], Tensor] = lambda X: torch.ones(len(X), dtype=torch.bool)
     pairs: list[list[int]] = field(default_factory=list)
     measured: list[int] = field(default_factory=list)
+
+    @property
+    def valid(self) -> Tensor:
+        """Whether each point is valid."""
+        return self.is_valid(self.points)
 
     def add(self, point: Tensor) -> int:
         """Add a point; its row."""
@@ -183,7 +189,6 @@ def search(
     steps: int,
     generator: torch.Generator,
     seed: int,
-    valid: Callable[[], list[bool]] | None = None,
     among: Callable[[Tensor], Tensor] = lambda X: X,
     smoke: bool = False,
 ) -> dict[str, Cell]:
@@ -196,7 +201,7 @@ def search(
         torch.manual_seed(seed)
         for step in range(steps + 1):
             model = fit()
-            rows = torch.tensor(valid() if valid else [True] * len(history.points)).nonzero().squeeze(-1)
+            rows = history.valid.nonzero().squeeze(-1)
             with torch.no_grad():
                 best = int(rows[model.posterior(history.points[rows]).mean.flatten().argmax()])
             trace.append(regret(history.points[best]))
