@@ -178,6 +178,7 @@ def test_two_sided_and_upper_rows():
     found = SkewGP(X, Censored([-0.5, -inf], [0.8, 0.1]), likelihood, kernel(), mean())
     parameters = sun_parameters(found, NEW_X)
     assert parameters.skewness.shape == (3, 3)
+    torch.testing.assert_close(parameters.skewness[:, 0], -parameters.skewness[:, 1])
     assert torch.linalg.matrix_rank(parameters.latent_covariance) == 2
     generator = np.random.default_rng(0)
     G = found.row_model(found.forward(X)).truncated_normal.gamma.detach().numpy()
