@@ -8,16 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 from botorch.models import PairwiseGP
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
 from benchmarks._functions import find_utility
-from benchmarks._observations import classification
+from benchmarks._observations import classification, rbf_kernel
 from benchmarks._race import Contest, Group, Race, grid
 from benchmarks._reporting import RESULTS
-from benchmarks.experiments import RACES, constraints, draws, duels, posteriors
+from benchmarks.experiments import RACES, constraints, draws, optimisation, posteriors
 from benchmarks.experiments._models import MomentMatched, Surrogate, build
-from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, REACH, Fitter, choose, values_at
+from benchmarks.experiments.optimisation import ACQUISITIONS, NUM_SAMPLES, REACH, Fitter, choose, values_at
 from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.truncated.diagnostics import diagnose
 
@@ -101,10 +100,9 @@ def test_the_classifier_of_safe_opt_learns_from_failures():
 @pytest.mark.parametrize("method", ["EP", "Laplace"])
 def test_gaussian_approximations(method):
     """Against another way to them: for one label, by quadrature and by a search."""
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale = 3.0
     X = torch.zeros(1, 1, dtype=torch.float64)
-    model = build(method, X, [Binary(torch.tensor([1]))], covar_module=kernel, mean_module=ZeroMean())
+    modules = {"covar_module": rbf_kernel(3.0, 1.0), "mean_module": ZeroMean()}
+    model = build(method, X, [Binary(torch.tensor([1]))], **modules)
     posterior = model.posterior(X)
     f = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
     log_density = torch.special.log_ndtr(f) - f.square() / 6
@@ -121,9 +119,8 @@ def test_gaussian_approximations(method):
 
 @pytest.mark.parametrize("name", ["duels", "labels"])  # more rows than points, and as many
 def test_mode_of_laplace_is_stationary(name):
-    X, observations, likelihood, variance, lengthscale, _ = posteriors._data(name, 0)
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
+    X, observations, likelihood, of_kernel, _ = posteriors._data(name, 0)
+    kernel = rbf_kernel(*of_kernel)
     model = build("Laplace", X, observations, likelihood=likelihood, covar_module=kernel, mean_module=ZeroMean())
     with torch.no_grad():
         f, covariance = model.posterior(X).mean.flatten(), kernel(X).to_dense()
@@ -147,9 +144,7 @@ def seen_duels() -> tuple[torch.Tensor, Preference]:
 @pytest.mark.parametrize("method", ["SkewGP", "Laplace"])
 def test_hyperparameters_that_are_given_stay(seen_duels, method):
     points, seen = seen_duels
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.outputscale, kernel.base_kernel.lengthscale = 50.0, 0.1
-    fitter = Fitter(method, smoke=True, kernel=kernel)
+    fitter = Fitter(method, smoke=True, kernel=rbf_kernel(50.0, 0.1))
     for _ in range(2):
         model = fitter(points, [seen])
         assert model.covar_module.outputscale.item() == pytest.approx(50.0)
@@ -163,46 +158,34 @@ def test_posteriors_of_pairwise_gp_are_its_own(seen_duels):
     found, expected = Surrogate(model).posterior(X), model.posterior(X)
     torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=1e-9)
     torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-9)
-
-
-def test_pairwise_gp_at_points_that_come_twice(seen_duels):
-    points, seen = seen_duels
-    X = torch.cat([points, points, points + 1e-9])
-    posterior = Surrogate(PairwiseGP(points, seen.pairs).eval()).posterior(X)
-    torch.testing.assert_close(posterior.mean[:12], posterior.mean[12:24])
+    twice = Surrogate(model).posterior(torch.cat([points, points, points + 1e-9])).mean
+    torch.testing.assert_close(twice[:12], twice[12:24])
 
 
 @pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
-@pytest.mark.parametrize("method", ["SkewGP", "PairwiseGP"])
+@pytest.mark.parametrize("method", ["SkewGP", "PairwiseGP", "one has won"])
 def test_a_closer_look_finds_the_best_of_all_points(seen_duels, method, name):
     points, seen = seen_duels
-    model = build(method, points, [seen], num_draws=64).eval()
+    best = points[0]
+    if method == "one has won":  # posteriors of the others are half of a wide normal, all of it on the wrong side
+        points = torch.linspace(0, 1, 41, dtype=torch.float64).unsqueeze(-1)
+        best, pairs = points[29], [[29, other] for other in range(41) if other != 29]
+        kernel = rbf_kernel(1000.0, 0.1)
+        model = build("SkewGP", points, [Preference(pairs)], num_draws=64, covar_module=kernel).eval()
+    else:
+        model = build(method, points, [seen], num_draws=64).eval()
     if method == "PairwiseGP":
         model = Surrogate(model)
-    X = torch.rand(1000, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    X = torch.rand(1000, len(best), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     with torch.no_grad():
-        values = values_at(ACQUISITIONS[name](model, points[0], 3, NUM_SAMPLES), X)
-    assert choose(name, model, points[0], 3, X) == int(values.argmax())
-
-
-@pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
-def test_points_that_have_lost_for_sure_do_not_hide_the_best(name):
-    """Their posterior is half of a wide normal, all of it on the wrong side."""
-    points = torch.linspace(0, 1, 41, dtype=torch.float64).unsqueeze(-1)
-    pairs = [[29, other] for other in range(41) if other != 29]
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = 1000.0, 0.1
-    model = build("SkewGP", points, [Preference(pairs)], num_draws=64, covar_module=kernel).eval()
-    X = torch.rand(1000, 1, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    with torch.no_grad():
-        values = values_at(ACQUISITIONS[name](model, points[29], 3, NUM_SAMPLES), X)
-    assert choose(name, model, points[29], 3, X) == int(values.argmax())
+        values = values_at(ACQUISITIONS[name](model, best, 3, NUM_SAMPLES), X)
+    assert choose(name, model, best, 3, X) == int(values.argmax())
 
 
 def test_moments_of_a_normal_in_the_place_of_a_posterior(seen_duels):
     points, seen = seen_duels
-    posterior = build("SkewGP", points, [seen], num_draws=64).posterior(points[:3])
-    normal = MomentMatched(build("SkewGP", points, [seen], num_draws=64)).posterior(points[:3])
+    model = build("SkewGP", points, [seen], num_draws=64)
+    posterior, normal = model.posterior(points[:3]), MomentMatched(model).posterior(points[:3])
     torch.testing.assert_close(normal.mean, posterior.mean)
     torch.testing.assert_close(normal.covariance_matrix, posterior.covariance_matrix)
 
@@ -214,7 +197,7 @@ def test_sasenas_optimum_is_that_of_the_paper():
 
 
 def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():
-    for name in duels.FIRST_DUELS:
+    for name in optimisation.FIRST_DUELS:
         function = find_utility(name, REACH.get(name))
         X = torch.rand(2000, function.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         assert function.evaluate(X).max() <= function.best + 1e-6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.experiments import classification, constraints, draws, duels, posteriors
+from benchmarks.experiments import classification, constraints, draws, optimisation, posteriors
 
-MODULES = (classification, constraints, draws, duels, posteriors)
+MODULES = (classification, constraints, draws, optimisation, posteriors)
 RACES = tuple(race for module in MODULES for race in module.RACES)

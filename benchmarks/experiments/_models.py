@@ -41,7 +41,6 @@ LINEAR_DRAWS = DrawSettings(
 )
 FEW_DRAWS = 100  # asked for in a smoke test, which LIN-ESS then makes too
 MOST_NEWTON_STEPS, MOST_HALVINGS, NEWTON_TOLERANCE = 100, 30, 1e-9
-MODELS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "PairwiseGP")
 
 
 def build(

@@ -15,14 +15,14 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import Tensor
 
-from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
+from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.experiments._models import build, fit_options, information_score, unit_scaled, variational_probabilities
-from benchmarks.experiments._optimisation import Fitter
+from benchmarks.experiments.optimisation import Fitter
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import Binary, Observation
+from botorch_skewgp.observations import Binary
 from botorch_skewgp.papers import ArcsineKernel, fit_phases
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
@@ -32,39 +32,53 @@ METHODS = (
     "s = 2",  # of a skew prior with pseudo-points at the means of both classes, phases chosen by the evidence
     *("LIN-ESS", "EP", "Laplace", "variational"),  # with the hyperparameters of s = 0
 )
+LOADERS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 SETS = (*(f"{name} {kind}" for name in ("iris", "wine") for kind in range(3)), "breast cancer", "digits 3, 8")
 LEAST = 1e-12  # of the others' probabilities, whose logarithm they do not give
 
 
+def _loaded(name: str) -> tuple[Tensor, Tensor]:
+    X, y = LOADERS[name](return_X_y=True)
+    return torch.as_tensor(X).double(), torch.as_tensor(y)
+
+
 def _set(name: str) -> tuple[Tensor, Tensor]:
     """Inputs and labels of a set."""
-    family, _, kind = name.partition(" ")
-    load = {"iris": load_iris, "wine": load_wine, "breast": load_breast_cancer, "digits": load_digits}[family]
-    X, y = (torch.as_tensor(part) for part in load(return_X_y=True))
+    family, _, kind = (name, "", "1") if name in LOADERS else name.partition(" ")
+    X, y = _loaded(family)
     if family == "digits":
         either = (y == 3) | (y == 8)
-        return X[either].double(), y[either] == 3
-    return X.double(), y == (1 if family == "breast" else int(kind))
+        return X[either], y[either] == 3
+    return X, y == int(kind)
+
+
+def _fitted(X: Tensor, labels: Tensor, smoke: bool, plain: SkewGP | None = None, **modules: Any) -> SkewGP:
+    """A fitted model; from one without a skew prior, that with pseudo-points at the means of both classes."""
+    options = fit_options(1) if smoke else {}
+    if plain is None:
+        model = SkewGP(X, Binary(labels), **modules)
+        fit_skew_gp(model, **options)
+        return model
+    means = torch.stack([X[labels].mean(0), X[~labels].mean(0)])
+    model = SkewGP(X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])), **modules)
+    warm_start(model, plain)
+    fit_phases(model, **options)
+    return model
 
 
 def _probabilities(
     method: str, train_X: Tensor, labels: Tensor, test_X: Tensor, smoke: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The probabilities of label 1, from inputs in the unit cube, and with `s = 0` the skewness of posteriors."""
-    plain = SkewGP(train_X, Binary(labels))
-    options = fit_options(1) if smoke else {}
-    fit_skew_gp(plain, **options)
+    plain = _fitted(train_X, labels, smoke)
     fitted = {"mean_module": plain.mean_module, "covar_module": plain.covar_module}
     if method == "variational":
         return variational_probabilities(train_X, labels, test_X, **fitted, num_steps=1 if smoke else 40), None
-    model = plain
+    model: Any = plain
     if method == "s = 2":
-        means = torch.stack([train_X[labels].mean(0), train_X[~labels].mean(0)])
-        model = SkewGP(train_X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])))
-        warm_start(model, plain)
-        fit_phases(model, **options)
+        model = _fitted(train_X, labels, smoke, plain)
     elif method != "s = 0":
-        model = build(method, train_X, [Binary(labels)], 16 if smoke else 2048, **fitted)  # type: ignore[assignment]
+        model = build(method, train_X, [Binary(labels)], 16 if smoke else 2048, **fitted)
     with torch.no_grad():
         probability = model.predictive(test_X).probs.flatten()
         return probability, model.posterior(test_X.unsqueeze(-2)).skewness.flatten() if method == "s = 0" else None
@@ -74,9 +88,9 @@ def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cel
     X, labels = _set(set)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(X), generator=generator)[: 30 if smoke else MOST_POINTS]
-    told, seen, skewness = [], [], []
-    for fold in range(2 if smoke else FOLDS):
-        test = torch.arange(len(order)) % (2 if smoke else FOLDS) == fold
+    told, seen, skewness, folds = [], [], [], 2 if smoke else FOLDS
+    for fold in range(folds):
+        test = torch.arange(len(order)) % folds == fold
         train, held_out = order[~test], order[test]
         train_X, test_X = unit_scaled(X[train], X[held_out])
         probability, skew = _probabilities(method, train_X, labels[train], test_X, smoke)
@@ -89,11 +103,12 @@ def _run(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cel
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {"score": runs.mean("score"), "error": runs.error("score")}
-    mine, theirs = runs.beside("score", method="s = 2")
-    cells["less_than_s_2"], cells["its_error"] = mean_and_error(theirs - mine)
-    cells["more_than_ep"], cells["error_of_this"] = runs.less("score", method="EP")
-    return {**cells, "skewness": float(runs.values("skewness").nanmean())}
+    (more, its_error), (more_than_ep, error_of_this) = (runs.less("score", method=rival) for rival in ("s = 2", "EP"))
+    return {
+        "score": runs.mean("score"), "error": runs.error("score"), "less_than_s_2": -more, "its_error": its_error,
+        "more_than_ep": more_than_ep, "error_of_this": error_of_this,
+        "skewness": float(runs.values("skewness").nanmean()),
+    }  # fmt: skip
 
 
 def _tests(runs: Group) -> list[dict[str, Cell]]:
@@ -164,31 +179,20 @@ MEASURED = ("accuracy", "score", "deviation_right", "deviation_wrong", "ranked")
 
 
 def _kernel(name: str) -> Kernel:
-    base: Kernel
-    if name == "RBF":
-        base = RBFKernel()
-        base.lengthscale = 2.0
-    else:
-        base = ArcsineKernel()
-    kernel = ScaleKernel(base, outputscale_prior=LogNormalPrior(math.log(10.0), 1.5))
+    kernel = ScaleKernel({"RBF": RBFKernel, "arcsine": ArcsineKernel}[name](), LogNormalPrior(math.log(10.0), 1.5))
     kernel.outputscale = 10.0
+    if name == "RBF":
+        kernel.base_kernel.lengthscale = 2.0
     return kernel
 
 
 def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[str, SkewGP], dict[str, float]]:
     """Fitted models by method, and the processor seconds of their fits."""
-    options = fit_options(1) if smoke else {}
     began = time.process_time()
-    plain = SkewGP(X, Binary(labels), covar_module=_kernel(kernel))
-    fit_skew_gp(plain, **options)
+    plain = _fitted(X, labels, smoke, covar_module=_kernel(kernel))
     fitted = time.process_time()
-    means = torch.stack([X[labels].mean(0), X[~labels].mean(0)])
-    skew_prior = SkewPrior(means, torch.tensor([1.0, -1.0]))
-    skewed = SkewGP(X, Binary(labels), covar_module=_kernel(kernel), skew_prior=skew_prior)
-    warm_start(skewed, plain)
-    fit_phases(skewed, **options)
+    found = {"s = 0": plain, "s = 2": _fitted(X, labels, smoke, plain, covar_module=_kernel(kernel))}
     seconds = {"s = 0": fitted - began, "s = 2": time.process_time() - began}
-    found = {"s = 0": plain, "s = 2": skewed}
     for exact, name in (("s = 0", "EP"), ("s = 2", "EP, s = 2")):
         modules = {part: getattr(found[exact], part) for part in ("covar_module", "mean_module", "skew_prior")}
         found[name] = build("EP", X, [Binary(labels)], **modules)  # type: ignore[assignment]
@@ -197,47 +201,43 @@ def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[s
 
 
 def _of_digits(classes: str, kernel: str, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
-    X, y = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
-    X = X.double() / 16
+    X, y = _loaded("digits")
+    X = X / 16
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed))
     if classes == "all":
-        train, test = order[:NUM_OF_ALL], order[NUM_DIGITS:]
-        kinds = range(2) if smoke else range(10)
-        found: dict[str, list[Tensor]] = {method: [] for method in OF_DIGITS}
-        total = dict.fromkeys(OF_DIGITS, 0.0)
-        for kind in kinds:
-            models, seconds = _models(X[train], y[train] == kind, kernel, smoke)
-            for name, model in models.items():
-                began = time.process_time()
-                with torch.no_grad():
-                    found[name].append(model.predictive(X[test].unsqueeze(-2)).probs.flatten())
-                total[name] += seconds[name] + time.process_time() - began
-        told = {name: torch.stack(parts).argmax(0) for name, parts in found.items()}
-        right = {name: (kind == y[test]).double().mean() for name, kind in told.items()}
-        rest = dict.fromkeys(MEASURED[1:])
-        return [
-            {"method": name, "accuracy": f"{float(right[name]):.5f}", **rest, "seconds": total[name]}
-            for name in OF_DIGITS
-        ]
-    labels = y == CLASS
-    train, test = order[: 30 if smoke else NUM_DIGITS], order[NUM_DIGITS:]
-    models, seconds = _models(X[train], labels[train], kernel, smoke)
+        size, kinds = NUM_OF_ALL, range(2) if smoke else range(10)
+    else:
+        size, kinds = 30 if smoke else NUM_DIGITS, range(CLASS, CLASS + 1)
+    train, test = order[:size], order[NUM_DIGITS:]
+    found: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in OF_DIGITS}
+    total = dict.fromkeys(OF_DIGITS, 0.0)
+    for kind in kinds:
+        models, seconds = _models(X[train], y[train] == kind, kernel, smoke)
+        for name, model in models.items():
+            began = time.process_time()
+            found[name].append(_predictions(model, X[test]))
+            total[name] += seconds[name] + time.process_time() - began
     rows: list[dict[str, Cell]] = []
-    for name, model in models.items():
-        began = time.process_time()
-        measures = _measures(model, X[test], labels[test])
-        taken = seconds[name] + time.process_time() - began
-        rows.append({"method": name, **measures, "seconds": taken})
+    for name, predictions in found.items():
+        if classes == "all":
+            accuracy = (torch.stack([mean for mean, _ in predictions]).argmax(0) == y[test]).double().mean()
+            measures: dict[str, Cell] = {**dict.fromkeys(MEASURED), "accuracy": f"{float(accuracy):.5f}"}
+        else:
+            measures = {**_measures(*predictions[0], y[test] == CLASS)}
+        rows.append({"method": name, **measures, "seconds": total[name]})
     return rows
 
 
 @torch.no_grad()
-def _measures(model: Any, X: Tensor, labels: Tensor) -> Row:
+def _predictions(model: Any, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and standard deviations of probabilities."""
     parts = [
         ProbabilityPosterior(model.latent_posterior(x.unsqueeze(-2)), model.likelihood.noise) for x in X.split(300)
     ]
-    probability = torch.cat([part.mean.flatten() for part in parts])
-    deviation = torch.cat([part.variance.flatten().sqrt() for part in parts])
+    return torch.cat([p.mean.flatten() for p in parts]), torch.cat([p.variance.flatten().sqrt() for p in parts])
+
+
+def _measures(probability: Tensor, deviation: Tensor, labels: Tensor) -> Row:
     right = (probability > 0.5) == labels
     ranked = (deviation[~right].unsqueeze(-1) > deviation[right]).double().mean()
     score = information_score(probability, labels)
@@ -274,11 +274,7 @@ def waveforms(num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 def _pool(name: str, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Points and labels of the pool, and of what measures accuracy."""
     generator = torch.Generator().manual_seed(number)
-    if name == "waveform":
-        X, y = waveforms(NUM_WAVES, generator)
-    else:
-        load = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}[name]
-        X, y = (torch.as_tensor(part) for part in load(return_X_y=True))
+    X, y = waveforms(NUM_WAVES, generator) if name == "waveform" else _loaded(name)
     order = torch.randperm(len(X), generator=generator)
     size = min(len(X) // 2, MOST_OF_POOL)
     pool, rest = order[:size], order[size : 2 * size]
@@ -300,13 +296,9 @@ def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, C
     if len(labels[start].unique()) == 1:  # one of the other class, as no method can do without
         start[-1] = next(i for i in asked if labels[i] != labels[start[0]])
     others = [i for i in asked if i not in start]
-    asked = start
-    fitter = Fitter("SkewGP" if method == "random" else method, smoke)
-    trace = []
+    asked, trace, fitter = start, [], Fitter("SkewGP" if method == "random" else method, smoke)
     for step in range(steps + 1):
-        seen: list[Observation] = [Binary(labels[asked])]
-        model = fitter(pool[asked], seen)
-        assert isinstance(model, SkewGP)
+        model = fitter(pool[asked], [Binary(labels[asked])])
         if step % EVERY == 0 or smoke:
             trace.append(_accuracy(model, test_X, test_labels))
         if step == steps:
@@ -328,11 +320,10 @@ def _derived(row: Row) -> dict[str, Cell]:
 
 
 def _of_learning(runs: Group) -> dict[str, Cell]:
-    mine, theirs = runs.beside("mean", method="SkewGP")
-    less, its_error = mean_and_error(theirs - mine)
+    more, its_error = runs.less("mean", method="SkewGP")
     return {
         "trials": len(runs), "accuracy": runs.mean("last"), "error": runs.error("last"),
-        "mean_accuracy": runs.mean("mean"), "less_than_skewgp": less, "its_error": its_error,
+        "mean_accuracy": runs.mean("mean"), "less_than_skewgp": -more, "its_error": its_error,
         "diversity": runs.mean("diversity"),
     }  # fmt: skip
 

@@ -15,18 +15,16 @@ from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._observations import normal_draw, rbf_kernel
-from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error
+from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.experiments._models import build
-from benchmarks.experiments._optimisation import (
+from benchmarks.experiments.optimisation import (
     NOTES,
     Fitter,
     History,
-    best_row,
-    candidates,
-    choose,
     plot_regret,
     regret_columns,
     regrets,
+    search,
     trace_of,
     values_at,
 )
@@ -147,13 +145,12 @@ def _derived(row: Row) -> dict[str, Cell]:
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
-    mine, theirs = runs.beside("final", method=METHODS[0])
-    less, its_error = mean_and_error(theirs - mine)
+    more, its_error = runs.less("final", method=METHODS[0])
     violations = runs.values("violations")
     return {
         "violations": int(violations.sum()), "evaluations": int(runs.values("evaluations").sum()),
         "functions": int((violations > 0).sum()), "of": len(runs), "regret": runs.mean("final"),
-        "error": runs.error("final"), "less_than_skewgp": less, "its_error": its_error,
+        "error": runs.error("final"), "less_than_skewgp": -more, "its_error": its_error,
         "seconds_per_step": runs.mean("seconds_per_step"),
     }  # fmt: skip
 
@@ -187,49 +184,40 @@ def _penalised(U: Tensor) -> Tensor:
 
 
 def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
-    way, acquisition_name = method.split(", ")
-    penalised = way == "penalty"
+    way, acquisition = method.split(", ")
+    is_joint, is_penalised = way == "one function", way == "penalty"
     generator = torch.Generator().manual_seed(seed)
-    utility = _penalised if penalised else value
-    history = History(torch.empty(0, 2, dtype=torch.float64))
+    points = torch.empty(0, 2, dtype=torch.float64)
+    history = History(points, _penalised if is_penalised else value, lambda X: excess(X) <= 0)
+
+    def answer(step: int, new: int, best: int) -> None:
+        if best >= 0 and (is_penalised or history.valid[new]):
+            history.duel(new, best)
+
     best = -1
-    valid: list[bool] = []
     for point in _first_points(generator):
         new = history.add(point)
-        valid.append(bool(excess(point) <= 0))
-        if penalised or valid[new]:
-            if best >= 0:
-                history.duel(new, best, utility)
-                best = history.pairs[-1][0]
-            else:
-                best = new
-    is_joint = way == "one function"
+        answer(0, new, best)
+        if is_penalised or history.valid[new]:
+            best = new if best < 0 else history.pairs[-1][0]
     likelihood = MixedLikelihood(PreferenceLikelihood(), ValidityLikelihood(noise=1.0)) if is_joint else None
     fitter, fitter_of_validity = Fitter("SkewGP", smoke, likelihood), Fitter("SkewGP", smoke)
-    trace, began, questions = [], time.process_time(), 1 if smoke else QUESTIONS
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for step in range(questions + 1):
-            of_validity = Validity(torch.tensor(valid))
-            model = fitter(history.points, [*history.observations(), *([of_validity] if is_joint else [])])
-            known = torch.tensor(valid).nonzero().squeeze(-1)
-            best = int(known[best_row(model, history.points[known])])
-            trace.append(BEST - float(value(history.points[best])))
-            if step == questions:
-                break
-            X = candidates(2, generator, smoke)
-            if way == "two models":
-                validity = fitter_of_validity(history.points, [of_validity])
-                chance = values_at(LogProbabilityOfValidity(validity), X).exp()
-                X = X[chance >= min(LEAST, float(chance.max()))]
-            new = history.add(X[choose(acquisition_name, model, history.points[best], 1000 * seed + step, X)])
-            valid.append(bool(excess(history.points[new]) <= 0))
-            if penalised or valid[new]:
-                history.duel(new, best, utility)
-    return {
-        "regret": " ".join(f"{regret:.4g}" for regret in trace), "not_valid": valid[FIRST:].count(False),
-        "seconds_per_step": (time.process_time() - began) / len(trace),
-    }  # fmt: skip
+
+    def fit() -> SkewGP:
+        return fitter(history.points, [*history.observations(), *([Validity(history.valid)] if is_joint else [])])
+
+    def among(X: Tensor) -> Tensor:
+        if way != "two models":
+            return X
+        validity = fitter_of_validity(history.points, [Validity(history.valid)])
+        chance = values_at(LogProbabilityOfValidity(validity), X).exp()
+        return X[chance >= min(LEAST, float(chance.max()))]
+
+    found = search(
+        history, fit, answer, lambda x: BEST - float(value(x)), acquisition, 1 if smoke else QUESTIONS, generator, seed,
+        among, smoke,
+    )  # fmt: skip
+    return {**found, "not_valid": int((~history.valid[FIRST:]).sum())}
 
 
 def _first_points(generator: torch.Generator) -> Tensor:

@@ -14,7 +14,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Log, Power
 from botorch.optim import optimize_acqf
-from botorch.test_functions import SixHumpCamel
+from botorch.test_functions import Levy, SixHumpCamel
 from botorch.utils.sampling import draw_sobol_samples
 from gpytorch import Module
 from gpytorch.kernels import RBFKernel
@@ -67,8 +67,7 @@ def levy(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Points and outcomes of the Levy function of one input on (-10, 10), plus 1, with noise of 0.1."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(n + 100, 1, generator=generator, dtype=DOUBLE)
-    w = 1 + (20 * X - 11) / 4
-    y = torch.sin(math.pi * w).square() + (w - 1).square() * (1 + torch.sin(2 * math.pi * w).square()) + 1
+    y = Levy(dim=1, dtype=DOUBLE)(20 * X - 10).unsqueeze(-1) + 1
     return X[:n], (y + 0.1 * torch.randn(X.shape, generator=generator, dtype=DOUBLE))[:n]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -77,7 +76,7 @@ def reference_nodes(
     """
     generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
     constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
-    mixtures = [(start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))]
+    wide = narrow = (start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))
 
     def draw(centers: Tensor, root: Tensor, num: int) -> Tensor:
         which = torch.randint(len(centers), (num,), generator=generator)
@@ -92,32 +91,21 @@ def reference_nodes(
         return parts.logsumexp(-1) - math.log(len(centers))
 
     u, values = start.new_zeros(0, dim), start.new_zeros(0)
-    proposals: list[Callable[[Tensor], Tensor]] = []
+    mixture: list[tuple[float, tuple[Tensor, Tensor]]] = []  # numbers of nodes, and what they are from
     for num in rounds:
-        wide, narrow = mixtures[0], mixtures[-1]
+        mixture += [(PRIOR_SHARE * num, wide), ((1 - PRIOR_SHARE) * num, narrow)]
         from_prior = round(PRIOR_SHARE * num)
         new = torch.cat([draw(*wide, from_prior), draw(*narrow, num - from_prior)])
         u = torch.cat([u, new])
         values = torch.cat([values, *(log_posterior(part) for part in new.split(2048))])
-        shares = torch.tensor([PRIOR_SHARE, 1 - PRIOR_SHARE], dtype=DOUBLE).log()
-
-        def proposal(x: Tensor, parts=(wide, narrow), shares=shares, num=num) -> Tensor:  # type: ignore[no-untyped-def]
-            both = torch.stack([log_density(x, *part) for part in parts]) + shares.unsqueeze(-1)
-            return math.log(num) + both.logsumexp(0)
-
-        proposals.append(proposal)
-        mixed = torch.stack([proposal(u) for proposal in proposals]).logsumexp(0)
+        mixed = torch.stack([math.log(count) + log_density(u, *part) for count, part in mixture]).logsumexp(0)
         weights = torch.softmax(values - mixed, 0)
         center = weights @ u
         covariance = (u - center).mT @ (weights.unsqueeze(-1) * (u - center))
         width = 1.2 * NUM_CENTERS ** (-1 / (dim + 4))  # a share of the posterior's, as for densities of normal kernels
         centers = u[torch.multinomial(weights, NUM_CENTERS, replacement=True, generator=generator)]
-        mixtures.append((centers, width * torch.linalg.cholesky(covariance + 1e-8 * torch.eye(dim, dtype=DOUBLE))))
+        narrow = centers, width * torch.linalg.cholesky(covariance + 1e-8 * torch.eye(dim, dtype=DOUBLE))
     return Nodes(u, -mixed, torch.ones_like(mixed))
-
-
-def _model(X: Tensor, Y: Tensor, warping: str, **settings: Any) -> BayesianTransformedGP:
-    return BayesianTransformedGP(X, Y, warping=WARPINGS[warping](), **settings)
 
 
 class Reference:
@@ -127,25 +115,15 @@ class Reference:
         self, make: Callable[..., BayesianTransformedGP], test_X: Tensor, rounds: Sequence[int] = REFERENCE_ROUNDS
     ) -> None:
         self.test_X = test_X
-        models = []
-        for again in range(2):
-            model = make(tolerance=0.0)  # without an outcome other nodes may count
-            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again, rounds))
-            models.append(model)
+        models = [make(tolerance=0.0) for _ in range(2)]  # without an outcome other nodes may count
+        for seed, model in enumerate(models, 7):
+            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), seed, rounds))
         self.laws = [model.posterior(self.test_X) for model in models]
-        evidences = [model.log_evidence for model in models]
-        self.evidence = sum(evidences) / 2
-        quantiles = self.laws[0].quantile(LEVELS)
-        gap = (self.laws[1].cdf(quantiles) - LEVELS.view(-1, 1, 1, 1)).abs()
+        self.evidences = [model.log_evidence for model in models]
         self.leave_one_out = [float(model.leave_one_out().log_density.sum()) for model in models]
-        one, other = self.leave_one_out
-        gaps = (float(gap.max()), abs(evidences[0] - evidences[1]), abs(one - other))
-        self.gaps = dict(zip(GAPS, gaps, strict=True))
-
-    def levels(self, model: BayesianTransformedGP) -> Tensor:
-        """The probabilities below a model's own quantiles."""
-        quantiles = model.posterior(self.test_X).quantile(LEVELS)
-        return sum(law.cdf(quantiles) for law in self.laws) / 2
+        gap = (self.laws[1].cdf(self.laws[0].quantile(LEVELS)) - LEVELS.view(-1, 1, 1, 1)).abs()
+        others = (abs(one - other) for one, other in (self.evidences, self.leave_one_out))
+        self.gaps = dict(zip(GAPS, (float(gap.max()), *others), strict=True))
 
     @torch.no_grad()
     def scores(self, model: BayesianTransformedGP) -> dict[str, float | None]:
@@ -153,15 +131,16 @@ class Reference:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                levels = self.levels(model)
+                quantiles = model.posterior(self.test_X).quantile(LEVELS)
                 left_out = float(model.leave_one_out().log_density.sum())
                 evidence = model.log_evidence
             except BotorchError:
                 return {**dict.fromkeys(VALUES), "warned": 0.0, "refused": 1.0}
+        levels = sum(law.cdf(quantiles) for law in self.laws) / 2
         warned = any(issubclass(warning.category, QuadratureWarning) for warning in caught)
         error = (levels - LEVELS.view(-1, 1, 1, 1)).abs()
         coverage = (levels[2] - levels[0]).min()
-        differences = evidence - self.evidence, left_out - sum(self.leave_one_out) / 2
+        differences = evidence - sum(self.evidences) / 2, left_out - sum(self.leave_one_out) / 2
         scores = (error.mean(), error.max(), coverage, *differences, warned, 0.0)
         return {name: float(score) for name, score in zip(VALUES, scores, strict=True)}
 
@@ -170,7 +149,10 @@ def _run(problem: str, method: str, seed: int, rounds: Sequence[int] = REFERENCE
     """The scores of all methods, that which is asked for first, on a data set that is numbered by the seed."""
     warping, n, dim = PROBLEMS[problem]
     X, Y, test_X = _data(seed, n, dim)
-    make = partial(_model, X, Y, warping)
+
+    def make(**settings: Any) -> BayesianTransformedGP:
+        return BayesianTransformedGP(X, Y, warping=WARPINGS[warping](), **settings)
+
     reference = Reference(make, test_X, rounds)
     return [
         {"method": method, "again": again, **reference.scores(make(seed=again, **settings)), **reference.gaps}
@@ -181,7 +163,8 @@ def _run(problem: str, method: str, seed: int, rounds: Sequence[int] = REFERENCE
 
 def _columns(runs: Group) -> dict[str, Cell]:
     value = {name: runs.values(name) for name in (*VALUES, *GAPS)}
-    error, is_silent = value["largest_error"], value["warned"] == 0
+    is_bad, is_silent = value["largest_error"] > BAD, value["warned"] == 0
+    left_out = value["leave_one_out"].abs().nan_to_num(0.0)
     return {
         "runs": len(runs),
         "mean_error": float(value["mean_error"].nanmean()),
@@ -189,10 +172,10 @@ def _columns(runs: Group) -> dict[str, Cell]:
         "least_coverage": float(value["coverage"].nan_to_num(1.0).min()),
         "evidence_rms": float(value["evidence"].square().nanmean().sqrt()),
         "leave_one_out_rms": float(value["leave_one_out"].square().nanmean().sqrt()),
-        "leave_one_out_largest": float(value["leave_one_out"].abs().nan_to_num(0.0).max()),
-        "leave_one_out_silent": float((value["leave_one_out"].abs().nan_to_num(0.0) * is_silent).max()),
-        "bad": int((error > BAD).sum()),
-        "bad_silent": int(((error > BAD) & is_silent).sum()),
+        "leave_one_out_largest": float(left_out.max()),
+        "leave_one_out_silent": float((left_out * is_silent).max()),
+        "bad": int(is_bad.sum()),
+        "bad_silent": int((is_bad & is_silent).sum()),
         "warned": int((~is_silent).sum()),
         "refused": int(value["refused"].sum()),
         "wrong_silent": int(((value["mean_error"] > 0.02) & is_silent).sum()),

@@ -33,10 +33,7 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     """Random disjoint batches of interval rows, and the log probability of each by expectation propagation."""
 
     def __init__(self, likelihood: RowLikelihood, model: SkewGP, batch_size: int = 30, seed: int = 0) -> None:
-        """Of batches of at most `batch_size` rows, of equal size but for one row, which the seed fixes for good.
-
-        Raises `ValueError` if `batch_size` is not positive.
-        """
+        """Batches have at most `batch_size` rows (`ValueError` below 1), equal but for one row; the seed fixes them."""
         super().__init__(likelihood, model)
         if batch_size < 1:
             raise ValueError(f"batch_size must be positive; got {batch_size}.")
@@ -52,13 +49,11 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
 
     def _partition(self, num_rows: int) -> list[Tensor]:
         """Disjoint batches of `0, ..., num_rows - 1`: one `b x k` tensor of indices for each batch size `k`."""
-        if num_rows == 0:
-            return []
         num_batches = math.ceil(num_rows / self.batch_size)
         order = torch.randperm(num_rows, generator=torch.Generator().manual_seed(self.seed))
-        size, num_larger = divmod(num_rows, num_batches)
-        split = num_larger * (size + 1)
-        groups = [order[:split].view(num_larger, size + 1), order[split:].view(num_batches - num_larger, size)]
+        size, num_larger = divmod(num_rows, max(num_batches, 1))
+        larger, smaller = order.tensor_split([num_larger * (size + 1)])
+        groups = [larger.view(num_larger, size + 1), smaller.view(num_batches - num_larger, size)]
         return [group for group in groups if group.numel()]
 
     def _log_probabilities(self, rows: TruncatedNormal) -> tuple[Tensor, Tensor]:
@@ -115,21 +110,16 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         of_prior, of_batches = self._log_probabilities(rows)
-        return of_prior + _log_bound(of_batches)
-
-
-def _log_bound(log_probabilities: Tensor) -> Tensor:
-    """The logarithm of the bound; below `MIN_BOUND` its tangent. With a single batch the bound is an equality."""
-    if log_probabilities.shape[0] == 1:
-        return log_probabilities[0]
-    bound = 1 + torch.expm1(log_probabilities).sum()
-    if bool(bound <= 0):
-        warnings.warn(
-            "The lower bound of Proposition 1 is not positive, which bounds nothing. Use larger batches, or "
-            "SkewGPMarginalLogLikelihood.",
-            VacuousBoundWarning,
-            stacklevel=2,
-        )
-    above = bound >= MIN_BOUND
-    tangent = math.log(MIN_BOUND) + (bound - MIN_BOUND) / MIN_BOUND
-    return torch.where(above, torch.where(above, bound, torch.ones_like(bound)).log(), tangent)
+        if len(of_batches) == 1:  # the bound is an equality
+            return of_prior + of_batches[0]
+        bound = 1 + torch.expm1(of_batches).sum()
+        if bool(bound <= 0):
+            warnings.warn(
+                "The lower bound of Proposition 1 is not positive, which bounds nothing. Use larger batches, or "
+                "SkewGPMarginalLogLikelihood.",
+                VacuousBoundWarning,
+                stacklevel=2,
+            )
+        if bool(bound >= MIN_BOUND):
+            return of_prior + bound.log()
+        return of_prior + math.log(MIN_BOUND) + (bound - MIN_BOUND) / MIN_BOUND

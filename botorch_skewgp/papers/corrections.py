@@ -29,8 +29,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import interval_cumulants, interval_moments, standardise
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
-# Nats, and share of the log evidence, beyond which a correction counts as large.
-LARGE = (0.3, 0.01)
+LARGE = (0.3, 0.01)  # nats, and share of the log evidence, beyond which a correction counts as large
 
 
 @torch.no_grad()
@@ -46,10 +45,10 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     """
     approximation = expectation_propagation(distribution)
     approximation.warn_of_competition()
-    cavity = approximation.cavity
-    third, fourth = _cumulants(distribution.factor, *cavity)
-    scale = distribution.factor.scale(cavity[1])
-    share = cavity[1] / scale  # of the standardised row that is its noiseless part
+    cavity_mean, cavity_variance = approximation.cavity
+    third, fourth = _cumulants(distribution.factor, cavity_mean, cavity_variance)
+    scale = distribution.factor.scale(cavity_variance)
+    share = cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
     covariance_rows = approximation.factor.covariance_rows
     m = distribution.num_rows

@@ -1,6 +1,5 @@
-r"""The three challengers of the paper that proposed skew Gaussian processes for preferences.
+r"""The challengers of a reference point `x_r` of [Benavoli2021preferential]_, section 5, by the law of `f(x) - f(x_r)`.
 
-Challengers of a reference point `x_r`, by the distribution of `f(x) - f(x_r)` ([Benavoli2021preferential]_, section 5);
 `next_pair(model, bounds, method=...)` takes them.
 
 .. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
@@ -61,11 +60,8 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     Args:
         model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        probability: The probability of the interval, in (0, 1).
+        probability: The probability of the interval; `InputDataError` outside (0, 1).
         sampler: The sampler of base samples; 512 Sobol points by default.
-
-    Raises:
-        InputDataError: If the probability is outside (0, 1).
     """
 
     def __init__(
@@ -99,14 +95,8 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         >>> acq = ExpectedImprovementInformationGain(model, X_reference=best)
         >>> pair, value = next_pair(model, bounds, method=acq)
 
-    Args:
-        model: A model with one output, whose likelihood takes duels.
-        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        k: The weight of the improvement, not negative.
-        sampler: The sampler of base samples; 512 Sobol points by default.
-
-    Raises:
-        InputDataError: If `k` is negative, or the model's likelihood does not take duels.
+    `model`, `X_reference` and `sampler` are as of `DuelingUpperCredibleBound`, and `k` weighs the improvement.
+    Raises `InputDataError` if that is negative, or the model's likelihood does not take duels.
     """
 
     def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
@@ -134,8 +124,8 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
 class DuelingThompsonSampling(DuelingAcquisitionFunction):
     r"""One draw of `f(x) - f(x_r)` as a function of `x`, a sample path (see `SkewGPSamplePath`).
 
-    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 5.2). Make a new object
-    for a new draw.
+    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 5.2). A new object has a
+    new draw. Raises `UnsupportedError` if BoTorch has no random features for the kernel.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -144,14 +134,10 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         >>> pair, value = next_pair(model, bounds, method=acq)
 
     Args:
-        model: A model with one output and a kernel with random features in BoTorch.
+        model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        num_features: The number of random features of the prior path; even.
+        num_features: The number of random features of the prior path; even, at least 2.
         generator: The source of randomness; torch's global one if `None`.
-
-    Raises:
-        InputDataError: If `num_features` is not an integer of at least 2, or `generator` not a generator.
-        UnsupportedError: If BoTorch has no random features for the kernel.
     """
 
     def __init__(
@@ -160,14 +146,11 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         num_features = as_count(num_features, "num_features")
         check_parts(generator=(generator, torch.Generator))
         super().__init__(model=model, X_reference=X_reference)
-        members = self.members
-        chosen = 0
+        members, chosen = self.members, 0
         if len(members) > 1:
             device = None if generator is None else generator.device
             chosen = int(torch.randint(len(members), (), generator=generator, device=device))
-        self.path = SkewGPSamplePath.draw(
-            cast(SkewGP, members[chosen]), torch.Size(), num_features=num_features, generator=generator
-        )
+        self.path = SkewGPSamplePath.draw(cast(SkewGP, members[chosen]), torch.Size(), num_features, generator)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:

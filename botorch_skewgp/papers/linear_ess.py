@@ -55,12 +55,10 @@ class LinearEllipticalSliceSampler(RowSampler):
 
 
 def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    r"""Draw uniformly from the angles at which `lower <= x cos(theta) + v sin(theta) <= upper`.
+    r"""Draw uniformly from the angles at which `lower <= x cos(theta) + v sin(theta) <= upper`, `num_chains`.
 
-    Row by row the ellipse leaves each bound on at most one arc. No arc contains the angle zero, as `x` is inside the
-    bounds, so the arcs sorted by their starts, with the running maximum of their ends, give the free intervals
-    [Wu2024fast]_, section 3. Positions `x` inside the bounds and `v` are `num_chains x m`, bounds `m`; angles between 0
-    and 2 pi, `num_chains`.
+    No arc beyond a bound contains the angle zero, as positions `x`, `num_chains x m`, are inside: sorted by their
+    starts, with the running maximum of their ends, arcs give the free intervals ([Wu2024fast]_, section 3).
     """
     below, above = lower.isfinite(), upper.isfinite()
     starts, ends = _forbidden_arcs(
@@ -69,9 +67,7 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
         torch.cat([upper[above], -lower[below]], dim=-1),
     )
     starts, order = starts.sort(dim=-1)
-    reached = ends.gather(-1, order)
-    if reached.shape[-1] > 0:
-        reached = reached.cummax(dim=-1).values
+    reached = ends.gather(-1, order).cummax(dim=-1).values
     left = torch.nn.functional.pad(reached, (1, 0), value=0.0)
     right = torch.nn.functional.pad(starts, (0, 1), value=TWO_PI)
     length = (right - left).clamp(min=0)  # overlapping arcs leave no interval between them
@@ -87,20 +83,16 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
 
 
 def _forbidden_arcs(x: Tensor, v: Tensor, wall: Tensor) -> tuple[Tensor, Tensor]:
-    """Start and end in [0, 2 pi] of the arc where `x cos(theta) + v sin(theta) > wall`; both zero if there is none.
-
-    With `t = tan(theta / 2)` the wall is met where `(wall + x) t^2 - 2 v t + (wall - x) = 0`. The root near
-    zero is written without the difference of large numbers, so that walls that nearly touch are told apart.
-    """
+    """Start and end in [0, 2 pi] of the arc where `x cos(theta) + v sin(theta) > wall`; both zero if there is none."""
+    # With t = tan(theta / 2) the wall is met where (wall + x) t^2 - 2 v t + (wall - x) = 0. The root near zero is
+    # written without the difference of large numbers, so that walls that nearly touch are told apart.
     gap, sum_ = wall - x, wall + x
     discriminant = v.square() - gap * sum_
     reaches = discriminant > 0
-    discriminant = torch.where(reaches, discriminant, torch.zeros_like(discriminant))
-    s = v.abs() + discriminant.sqrt()
+    s = v.abs() + discriminant.clamp(min=0).sqrt()
     # Rounding only: the gap is negative by a last digit where a low-rank position is at its wall.
     near = 2 * torch.atan2(gap.clamp(min=0), s)
     far = 2 * torch.atan2(s, sum_)
     start = torch.where(v >= 0, near, TWO_PI - far).clamp(min=0, max=TWO_PI)
     end = torch.where(v >= 0, far, TWO_PI - near).clamp(min=0, max=TWO_PI)
-    nothing = torch.zeros_like(start)
-    return torch.where(reaches, start, nothing), torch.where(reaches, end, nothing)
+    return torch.where(reaches, start, 0.0), torch.where(reaches, end, 0.0)

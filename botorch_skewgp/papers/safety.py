@@ -38,9 +38,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         probability: The posterior probability that the objective is below the bound, in (0, 1).
         posterior_transform: A posterior transform of the objective.
 
-    Raises:
-        InputDataError: If a probability is outside (0, 1) or the penalty is negative.
-        UnsupportedError: If the validity model's likelihood takes neither kind.
+    Raises `InputDataError` if a number is out of its range, and errors as `LogProbabilityOfValidity`.
     """
 
     def __init__(

@@ -51,10 +51,7 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
         warmup: int = 32,
         seed: int = 0,
     ) -> None:
-        """Of Markov chains that make `num_steps` in an evaluation, which are averaged, and `warmup` before the first.
-
-        Raises `ValueError` if the number of chains or steps is not positive, or `warmup` is negative.
-        """
+        """Chains make `num_steps` in an evaluation, `warmup` before the first; `ValueError` if these are too few."""
         super().__init__(likelihood, model)
         if num_chains < 1 or num_steps < 1 or warmup < 0:
             raise ValueError("num_chains and num_steps must be positive, and warmup must not be negative.")

@@ -17,6 +17,8 @@ from torch.distributions import MultivariateNormal
 from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.factorization import cholesky_with_noise
+from botorch_skewgp.truncated.priors import DensePrior
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class UnifiedSkewNormalParameters(NamedTuple):
@@ -27,18 +29,6 @@ class UnifiedSkewNormalParameters(NamedTuple):
     skewness: Tensor
     truncation: Tensor
     latent_covariance: Tensor
-
-
-class _JointNormal(NamedTuple):
-    """Values at `e` points and `m` interval rows, jointly normal given the numbers and before truncation."""
-
-    location: Tensor
-    scale: Tensor
-    cross: Tensor  # e x m
-    row_mean: Tensor
-    row_covariance: Tensor
-    lower: Tensor
-    upper: Tensor
 
 
 @torch.no_grad()
@@ -57,19 +47,19 @@ def sun_parameters(model: SkewGP, X: Tensor) -> UnifiedSkewNormalParameters:
     Example:
         >>> location, scale, skewness, truncation, latent_covariance = sun_parameters(model, X)
     """
-    joint = _joint_normal(model, X)
-    has_lower, has_upper = joint.lower.isfinite(), joint.upper.isfinite()
-    sign = torch.cat([joint.location.new_ones(int(has_lower.sum())), -joint.location.new_ones(int(has_upper.sum()))])
+    location, scale, cross, rows = _joint_normal(model, X)
+    has_lower, has_upper = rows.lower.isfinite(), rows.upper.isfinite()
+    sign = torch.cat([location.new_ones(int(has_lower.sum())), -location.new_ones(int(has_upper.sum()))])
     which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
     order = which.argsort(stable=True)
     sign, which = sign[order], which[order]
-    bound = torch.where(sign > 0, joint.lower[which], joint.upper[which])
+    bound = torch.where(sign > 0, rows.lower[which], rows.upper[which])
     return UnifiedSkewNormalParameters(
-        location=joint.location,
-        scale=joint.scale,
-        skewness=sign * joint.cross[:, which] / joint.scale.diagonal().sqrt().unsqueeze(-1),
-        truncation=sign * (joint.row_mean[which] - bound),
-        latent_covariance=sign.unsqueeze(-1) * joint.row_covariance[which][:, which] * sign,
+        location,
+        scale,
+        skewness=sign * cross[:, which] / scale.diagonal().sqrt().unsqueeze(-1),
+        truncation=sign * (rows.mean[which] - bound),
+        latent_covariance=sign.unsqueeze(-1) * rows.prior.covariance[which][:, which] * sign,
     )
 
 
@@ -80,23 +70,23 @@ def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
     Points must be distinct from each other and from noise-free training points. Raises as `sun_parameters`, and
     `UnsupportedError` if there are no interval rows.
     """
-    joint = _joint_normal(model, X)
-    mean, lower, upper = joint.row_mean, joint.lower, joint.upper
+    location, scale, cross, rows = _joint_normal(model, X)
+    mean, covariance, lower, upper = rows.mean, rows.prior.covariance, rows.lower, rows.upper
     if not len(mean):
         raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
     # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
-    far = 30 * joint.row_covariance.diagonal().sqrt()
+    far = 30 * covariance.diagonal().sqrt()
     lowest = torch.where(upper.isfinite(), torch.minimum(mean, upper), mean) - far
     highest = torch.where(lower.isfinite(), torch.maximum(mean, lower), mean) + far
     bounds = torch.stack(
         [torch.where(lower.isfinite(), lower, lowest), torch.where(upper.isfinite(), upper, highest)], dim=-1
     )
-    truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=joint.row_covariance, bounds=bounds)
-    return UnifiedSkewNormal(truncated, MultivariateNormal(joint.location, joint.scale), joint.cross.mT)
+    truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=covariance, bounds=bounds)
+    return UnifiedSkewNormal(truncated, MultivariateNormal(location, scale), cross.mT)
 
 
-def _joint_normal(model: SkewGP, X: Tensor) -> _JointNormal:
-    """Values at points and interval rows: Gaussian conditioning of dense matrices on the numbers."""
+def _joint_normal(model: SkewGP, X: Tensor) -> tuple[Tensor, Tensor, Tensor, TruncatedNormal]:
+    """Mean and covariance of values at points, their covariance with interval rows, and these, given the numbers."""
     X, snapshot = model.checked_query(X), model.snapshot
     if X.ndim != 2:
         raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
@@ -118,12 +108,6 @@ def _joint_normal(model: SkewGP, X: Tensor) -> _JointNormal:
     gain = torch.cholesky_solve(covariance[seen][:, free], L).mT
     mean = mean[free] + gain @ (rows.lower[numbers] - mean[seen])
     covariance = covariance[free][:, free] - gain @ covariance[seen][:, free]
-    return _JointNormal(
-        mean[:e],
-        covariance[:e, :e],
-        covariance[:e, e:],
-        mean[e:],
-        covariance[e:, e:],
-        rows.lower[~numbers],
-        rows.upper[~numbers],
-    )
+    lower, upper = rows.lower[~numbers], rows.upper[~numbers]
+    of_rows = TruncatedNormal(mean[e:], DensePrior(covariance[e:, e:]), lower, upper, torch.zeros_like(lower))
+    return mean[:e], covariance[:e, :e], covariance[:e, e:], of_rows

@@ -1,13 +1,6 @@
 """Bayesian transformed Gaussian processes, for numbers of unknown scale: models, posteriors and acquisition functions.
 
-They use the package's kernels, warpings and checks of inputs, but neither rows nor draws. From data to posterior:
-
-- `defaults`: checks and units of numbers; kernel and noise.
-- `nodes`: nodes for integrals over the parameters' unbounded coordinates, around modes.
-- `regression`, `integrated_process`: the regression on warped outcomes at each node, the weights of nodes, and the
-  posterior that they give.
-- `model`: the BoTorch model; `leave_one_out` and `warping_comparison` check it.
-- `posterior`, `marginals`, `student_t`: the posterior and its marginals; `acquisition`: improvement in closed form.
+From data to posterior: `defaults`, `nodes` of the parameters, `regression` at each, and `integrated_process`.
 """
 
 from botorch_skewgp.transformed.acquisition import (

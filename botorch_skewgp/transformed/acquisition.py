@@ -34,12 +34,9 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
         r"""
         Args:
             model: A `BayesianTransformedGP`.
-            best_f: The best value so far, a number. If outcomes are noisy, take the posterior's median there.
+            best_f: The best value so far, a finite number. If outcomes are noisy, take the posterior's median there.
             posterior_transform: An affine posterior transform.
             maximize: Whether large values are good.
-
-        Raises:
-            InputDataError: If `best_f` is not a finite number.
         """
         best_f = as_number(best_f, "best_f")
         super().__init__(model=model, posterior_transform=posterior_transform)
@@ -48,11 +45,7 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        r"""The logarithm at `batch_shape x 1 x d` candidates; `batch_shape`.
-
-        Raises:
-            UnsupportedError: If the model's posterior is not that of a transformed process.
-        """
+        """The logarithm at `batch_shape x 1 x d` candidates, `batch_shape`; `UnsupportedError` for other models."""
         self.to(X)
         posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
         name = type(self).__name__

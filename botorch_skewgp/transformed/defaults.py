@@ -87,7 +87,7 @@ def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
 
 
 def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> Tensor:
-    """Outcomes in the precision of the points, checked."""
+    """Outcomes, `n x 1`, checked, in the precision of the points, `n`."""
     check_outcomes(X, Y)
     Y = Y.to(X)
     if not bool(Y.isfinite().all()):
@@ -109,4 +109,4 @@ def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: i
             f"The warping is for outcomes above {lowest:g}; rows {where} of train_Y are not. Shift them, or put an "
             "Affine or Arcsinh warping inside."
         )
-    return Y
+    return Y.squeeze(-1)

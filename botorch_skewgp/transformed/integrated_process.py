@@ -22,6 +22,7 @@ from botorch_skewgp.transformed.regression import (
     effective_number,
     first_of,
     keep_largest,
+    normalised,
     standard_error,
 )
 from botorch_skewgp.warpings import Warping
@@ -35,34 +36,46 @@ MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
 
 class Quadrature(NamedTuple):
-    """The nodes kept, with the kernel (`T`), noise (`T x 1`) and warping there, and diagnostics.
-
-    `log_evidence` and `effective_number` are over all nodes, including those left out.
-    """
+    """The nodes kept, with the kernel, noise and warping there, and diagnostics."""
 
     nodes: WeightedNodes
-    covar_module: Kernel
-    noise: Tensor
+    covar_module: Kernel  # of batch shape `T`
+    noise: Tensor  # `T x 1`
     warping: WarpingNodes
-    log_evidence: float
+    log_evidence: float  # over all nodes, as the next
     effective_number: float
     share_left_out: float
     probability_error: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class IntegratedProcess:
-    """Outcomes, `n`, at transformed points, `n x d`, their units, and the parameters to integrate over.
+class LeaveOneOut(NamedTuple):
+    r"""Predictions of every outcome from all others.
 
-    The mean is constant unless it `is_linear`. Nodes without `num_moments` of the outcome have no weight.
+    Args:
+        posterior: The laws of the noisy outcomes, a batch of shape `n` of one point each.
+        log_density: Their log densities at the outcomes, `n`; the sum is the leave-one-out score of a model.
+        level: Their cdfs at the outcomes, `n`; uniform if the model is right.
+        effective_number: The effective numbers of nodes given all outcomes but each, `n`.
+        standard_error: That of the sum of `log_density`, from the spread over nodes.
     """
 
+    posterior: TransformedTPosterior
+    log_density: Tensor
+    level: Tensor
+    effective_number: Tensor
+    standard_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class IntegratedProcess:
+    """Outcomes at transformed points, and the parameters to integrate over."""
+
     space: ParameterSpace
-    X: Tensor
-    y: Tensor
+    X: Tensor  # `n x d`
+    y: Tensor  # `n`
     units: OutcomeUnits
-    is_linear: bool
-    num_moments: int
+    is_linear: bool  # whether the mean is; else it is constant
+    num_moments: int  # of the outcome, without which nodes have no weight
 
     def basis(self, X: Tensor) -> Tensor:
         """The basis functions of the mean at points, `... x p`."""
@@ -128,12 +141,12 @@ class IntegratedProcess:
             )
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, tolerance)
-        kept_nodes, space = nodes.keep(kept), self.space
+        nodes = nodes.keep(kept)
         return Quadrature(
-            kept_nodes,
-            cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
-            space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
-            self.warping(kept_nodes.u),
+            nodes,
+            cast(Kernel, self.space.at(nodes.of_kernels, "covar_module")),
+            self.space.at(nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
+            self.warping(nodes.u),
             log_evidence,
             effective_number(probabilities),
             share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
@@ -147,8 +160,7 @@ class IntegratedProcess:
     def posterior(self, quadrature: Quadrature, inputs: Tensor, noisy: bool = False) -> TransformedTPosterior:
         """The posterior at transformed points, `batch_shape x q x d`."""
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
-        batch_shape, q = inputs.shape[:-2], inputs.shape[-2]
-        regression = nodes.regression
+        shape, dtype, regression = inputs.shape[:-1], inputs.dtype, nodes.regression
         flat, train = inputs.flatten(0, -2).to(nodes.u), self.X.to(nodes.u)
         basis = self.basis(flat)
         cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
@@ -162,33 +174,26 @@ class IntegratedProcess:
         scale = (square.mT[:, nodes.kernel] * factor).sqrt()
 
         def matrix() -> Tensor:
-            points = inputs.to(nodes.u).unsqueeze(-3)
-            dense = covar_module(points).to_dense()
+            dense = covar_module(inputs.to(nodes.u).unsqueeze(-3)).to_dense()
             if noisy:
-                dense = dense + torch.diag_embed(torch.as_tensor(noise).expand(-1, q))
-            parts = (part.unflatten(-1, (*batch_shape, q)).movedim((0, 1), (-3, -2)) for part in (gain, rest))
-            known, unknown = parts
+                dense = dense + torch.diag_embed(quadrature.noise.expand(-1, shape[-1]))
+            known, unknown = (part.unflatten(-1, shape).movedim((0, 1), (-3, -2)) for part in (gain, rest))
             return dense - known.mT @ known + unknown.mT @ unknown
 
-        dtype, shape = inputs.dtype, (*batch_shape, q, len(nodes.kernel))
         return TransformedTPosterior(
-            location.view(shape).to(dtype),
-            scale.view(shape).to(dtype),
+            location.unflatten(0, shape).to(dtype),
+            scale.unflatten(0, shape).to(dtype),
             nodes.probabilities.to(dtype),
             regression.df,
             quadrature.warping.to(dtype),
-            JointScale(matrix, nodes.kernel, factor.to(dtype), prior.unflatten(-1, (*batch_shape, q)).movedim(0, -2)),
+            JointScale(matrix, nodes.kernel, factor.to(dtype), prior.unflatten(-1, shape).movedim(0, -2)),
             offset=self.units.center,
             weight=self.units.scale,
         )
 
     def probability_error(self, quadrature: Quadrature, given: Nodes, tolerance: float) -> float:
-        """The largest error of a cdf at its own quantiles, at some of the data and points halfway between.
-
-        The standard error from the spread over kernels; of sparse grids the difference from coarser ones, infinite if
-        these fail.
-        """
-        if given.is_single:
+        """The largest error of a cdf at its own quantiles, at some of the data and points halfway between."""
+        if len(given.u) == 1:  # which stands for all
             return 0.0
         chosen = self.X[:: math.ceil(len(self.X) / NUM_PROBES)]
         probes = torch.cat([chosen, 0.5 * (chosen + chosen.roll(1, 0))]).unsqueeze(-2)
@@ -204,3 +209,27 @@ class IntegratedProcess:
             return math.inf
         quantiles = law.quantile(level)
         return max(float((other.cdf(quantiles) - level.view(-1, 1, 1, 1)).abs().max()) for other in others)
+
+    def leave_one_out(self, given: Nodes) -> LeaveOneOut:
+        """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
+        nodes = self.weigh(given.u, given.log_weight, given.sign)
+        location, scale, log_weight = nodes.left_out()
+        probabilities = normalised(log_weight, nodes.sign)
+        used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
+        probabilities = probabilities[:, used]
+        posterior = TransformedTPosterior(
+            location[:, used].unsqueeze(-2),
+            scale[:, used].unsqueeze(-2),
+            probabilities,
+            nodes.regression.df - 1,
+            self.warping(nodes.u[used]),
+            offset=self.units.center,
+            weight=self.units.scale,
+        )
+        y = self.y.to(nodes.u).view(-1, 1, 1)
+        log_density = posterior.marginals.component_log_density(self.units.standardise(y)).squeeze(-2)
+        share = probabilities * (log_density - log_density.amax(-1, keepdim=True)).exp()
+        influence = (share / share.sum(-1, keepdim=True) - probabilities).sum(0)  # on the sum of log densities
+        error = 0.0 if len(nodes.u) == 1 else float(standard_error(influence, nodes.kernel[used]))
+        effective = 1 / probabilities.square().sum(-1)
+        return LeaveOneOut(posterior, posterior.log_density(y).flatten(), posterior.cdf(y).flatten(), effective, error)

@@ -48,19 +48,15 @@ class TransformedTMarginals(MixtureMarginals):
         return student_t.cdf((self._lowest - location) / scale, self.df)
 
     def component_cdf(self, value: Tensor) -> Tensor:
-        """The cdfs of the components at `... x 1` values."""
-        probability, missing = student_t.cdf(self._standardised(value), self.df), self.missing()
-        return probability if self._lowest is None else (probability - missing) / (1 - missing)
+        missing = self.missing()
+        return (student_t.cdf(self._standardised(value), self.df) - missing) / (1 - missing)
 
     def component_survival(self, value: Tensor) -> Tensor:
-        """The survival functions of the components at `... x 1` values."""
-        probability = student_t.cdf(-self._standardised(value), self.df)
-        return probability if self._lowest is None else probability / (1 - self.missing())
+        return student_t.cdf(-self._standardised(value), self.df) / (1 - self.missing())
 
     def component_log_survival(self, value: Tensor) -> Tensor:
         """The logarithms of the survival functions of the components at `... x 1` values."""
-        log_probability = student_t.log_cdf(-self._standardised(value), self.df)
-        return log_probability if self._lowest is None else log_probability - self._log_present()
+        return student_t.log_cdf(-self._standardised(value), self.df) - self._log_present()
 
     def component_log_cdf(self, value: Tensor) -> Tensor:
         """The logarithms of the cdfs of the components at `... x 1` values."""
@@ -72,11 +68,10 @@ class TransformedTMarginals(MixtureMarginals):
         """The logarithms of the densities of the components at `... x 1` values."""
         finite = torch.where(value.isinf(), 0.0, value)
         log_density = student_t.log_density(self._standardised(finite), self.df) - self.parameters[1].log()
-        log_density = torch.where(value.isinf(), -math.inf, log_density + self.warping.log_derivative(finite))
-        return log_density if self._lowest is None else log_density - self._log_present()
+        log_density = log_density + self.warping.log_derivative(finite) - self._log_present()
+        return torch.where(value.isinf(), -math.inf, log_density)
 
     def component_density(self, value: Tensor) -> Tensor:
-        """The densities of the components at `... x 1` values."""
         return self.component_log_density(value).exp()
 
     def component_log_gain(self, value: Tensor, above: bool = True) -> Tensor:
@@ -87,13 +82,11 @@ class TransformedTMarginals(MixtureMarginals):
         location, scale = self.parameters
         t = self._standardised(value)
         log_gain = student_t.log_excess(t if above else -t, self.df)
-        if self._lowest is not None:
-            if not above:  # without the part beyond the range
-                lowest = (self._lowest - location) / scale
-                beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
-                log_gain = log_gain + torch.log1p(-beyond * (-log_gain).exp())
-            log_gain = log_gain - self._log_present()
-        return log_gain + scale.log() - self.warping.log_derivative(value)
+        if self._lowest is not None and not above:  # without the part beyond the range
+            lowest = (self._lowest - location) / scale
+            beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
+            log_gain = log_gain + torch.log1p(-beyond * (-log_gain).exp())
+        return log_gain - self._log_present() + scale.log() - self.warping.log_derivative(value)
 
     def _log_present(self) -> Tensor:
         return torch.log1p(-torch.as_tensor(self.missing()))

@@ -36,8 +36,7 @@ from botorch_skewgp.transformed.defaults import (
     default_transformed_likelihood,
     outcome_units,
 )
-from botorch_skewgp.transformed.integrated_process import IntegratedProcess, Quadrature
-from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out, leave_one_out_laws
+from botorch_skewgp.transformed.integrated_process import IntegratedProcess, LeaveOneOut, Quadrature
 from botorch_skewgp.transformed.nodes import (
     MAX_LEVEL,
     LogPosterior,
@@ -164,7 +163,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         self.mean = mean
         self._num_coefficients = 1 if mean == "constant" else 1 + dim
-        self.train_targets = self._checked_outcomes(train_X, train_Y)
+        self.train_targets = checked_outcomes(train_X, train_Y, self.warping, self._num_coefficients)
         self._points = train_X
         self.restore_inputs()
         if covar_module is None:
@@ -224,14 +223,12 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 f"inputs must be n x {self._points.shape[-1]} and targets n-dim, with one number for each point; got "
                 f"{tuple(X.shape)} and {tuple(y.shape)}."
             )
-        self._points, self.train_targets = X, self._checked_outcomes(X, y.unsqueeze(-1))
+        self.train_targets = checked_outcomes(X, y.unsqueeze(-1), self.warping, self._num_coefficients)
+        self._points = X
         self._clear_cache()
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
-
-    def _checked_outcomes(self, X: Tensor, Y: Tensor) -> Tensor:
-        return checked_outcomes(X, Y, self.warping, self._num_coefficients).squeeze(-1)
 
     def _clear_cache(self) -> None:
         self._nodes = self._quadrature = self._proposals = None
@@ -272,18 +269,11 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> TransformedTPosterior:
-        r"""The posterior at points.
+        r"""The posterior of noise-free values at points, `batch_shape x q x d`, or of noisy ones.
 
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: `[0]` or `None`: there is one output.
-            observation_noise: Whether to predict new noisy outcomes instead of noise-free ones.
-            posterior_transform: A posterior transform; a `ScalarizedPosteriorTransform` keeps the posterior's class.
-
-        Raises:
-            UnsupportedError: If the variances of noise are given, or there are other outputs than the first.
-            InputDataError: If `X` is no tensor of single or double precision, or not finite.
-            BotorchTensorDimensionError: If `X` has another number of dimensions or columns than the model's points.
+        A `ScalarizedPosteriorTransform` keeps its class; `output_indices` must be `[0]` or `None`. Raises
+        `UnsupportedError` if variances of noise are given, or other outputs; `InputDataError` if `X` is no tensor of
+        single or double precision, or not finite; `BotorchTensorDimensionError` if dimensions or columns do not fit.
         """
         if isinstance(observation_noise, Tensor):
             raise UnsupportedError(f"{NOISE_IS_LEARNED} give True or False.")
@@ -301,10 +291,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         r"""The predictions of every noisy outcome from all others, for the cost of one model.
 
         They have nodes of their own, since one outcome may change much of what is known about the parameters; those
-        that `use_nodes` was given are all kept. A `QuadratureWarning` is issued if too few of them count.
-
-        Raises:
-            UnsupportedError: If there is no degree of freedom left, or without one outcome all others are equal.
+        that `use_nodes` was given are all kept. A `QuadratureWarning` is issued if too few of them count. Raises
+        `UnsupportedError` if there is no degree of freedom left, or without one outcome all others are equal.
         """
         y = self.train_targets
         for end in (y.argmin(), y.argmax()):
@@ -317,9 +305,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         self._integrate()
         process, given = self._process, self._nodes
         if self._proposals is not None:  # else nodes were given, and all are kept
-            given = self._sobol_nodes(lambda u: leave_one_out_laws(process.weigh(u)).log_weight.mT, LEFT_OUT_NODES)
+            given = self._sobol_nodes(lambda u: process.weigh(u).left_out()[-1].mT, LEFT_OUT_NODES)
         assert given is not None
-        result = leave_one_out(process, process.weigh(given.u, given.log_weight, given.sign))
+        result = process.leave_one_out(given)
         if result.standard_error > self._accepted(ACCEPTED_SUM_ERROR):
             warnings.warn(
                 f"The sum of leave-one-out log densities may be off by {result.standard_error:.2f}: without some "
@@ -352,20 +340,12 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         raise UnsupportedError(NO_FANTASIES)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
-        r"""The model given further outcomes: the same nodes with new weights.
+        r"""The model given further noisy outcomes, `m x 1`, at points, `m x d`: the same nodes with new weights.
 
-        A `QuadratureWarning` is issued if few nodes carry the weight; `set_train_data` makes new ones.
-
-        Args:
-            X: A `m x d` tensor of points, before any input transform.
-            Y: A `m x 1` tensor of noisy outcomes.
-            kwargs: BoTorch's `noise` must be `None`; others are not used.
-
-        Raises:
-            UnsupportedError: If points have batch dimensions, such as those of fantasies, or variances of noise are
-                given.
-            InputDataError: If points or outcomes are not finite, or do not go together.
-            BotorchTensorDimensionError: If points have another number of columns than the model's.
+        A `QuadratureWarning` is issued if few nodes carry the weight; `set_train_data` makes new ones. Raises
+        `UnsupportedError` if points have batch dimensions, such as those of fantasies, or variances of noise are given;
+        `InputDataError` if data are not finite or do not go together; `BotorchTensorDimensionError` if columns do not
+        fit. Further arguments are not used.
         """
         if isinstance(X, Tensor) and X.ndim > 2:
             raise UnsupportedError(NO_FANTASIES)
@@ -374,9 +354,10 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         X = self._checked_query(X)
         check_outcomes(X, Y, "Y")
         self._integrate()
-        points, targets = torch.cat([self._points, X]), torch.cat([self.train_targets, Y.squeeze(-1)])
+        points, targets = torch.cat([self._points, X]), torch.cat([self.train_targets.unsqueeze(-1), Y])
         new = copy(self)
-        new._points, new.train_targets = points, self._checked_outcomes(points, targets.unsqueeze(-1))
+        new.train_targets = checked_outcomes(points, targets, self.warping, self._num_coefficients)
+        new._points = points
         new.train_inputs = (torch.cat([self.train_inputs[0], self.transform_inputs(X)]),)
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
@@ -410,10 +391,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         return self._space.log_prior(u)
 
     def log_posterior(self, u: Tensor) -> Tensor:
-        """The log density of the data and of coordinates of all parameters, `S`; mean and scale are integrated out.
+        """The log density, `S`, of the data and of coordinates as of `log_prior`; mean and scale are integrated out.
 
-        Coordinates are `S x D`, in the order of `parameter_names`; the value is minus infinity where the covariance is
-        singular or outcomes leave the warping's domain.
+        It is minus infinity where the covariance is singular or outcomes leave the warping's domain.
         """
         self.eval()
         return self._process.weigh(u).log_weight
@@ -520,13 +500,10 @@ def _check_no_batches(covar_module: Kernel | None, likelihood: GaussianLikelihoo
         raise UnsupportedError(
             "covar_module must not be a ScaleKernel: the scale is integrated out in closed form. Give its base kernel."
         )
+    no_batches = "Batches of models are not supported."
     if covar_module is not None and covar_module.batch_shape:
-        raise UnsupportedError(
-            f"covar_module must have no batch shape; got {tuple(covar_module.batch_shape)}. Batches of models are not "
-            "supported."
-        )
+        shape = tuple(covar_module.batch_shape)
+        raise UnsupportedError(f"covar_module must have no batch shape; got {shape}. {no_batches}")
     if likelihood is not None and likelihood.noise.shape != (1,):
-        raise UnsupportedError(
-            f"likelihood must have one noise variance; got {tuple(likelihood.noise.shape)}. Batches of models are not "
-            "supported."
-        )
+        shape = tuple(likelihood.noise.shape)
+        raise UnsupportedError(f"likelihood must have one noise variance; got {shape}. {no_batches}")

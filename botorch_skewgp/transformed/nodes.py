@@ -46,25 +46,22 @@ WIDE_SHARE = 0.15  # of all nodes, in the proposal that stays
 MIN_MASS = 1e-3  # of a component that is kept
 MIN_MISSED = 0.25  # mass of nodes of the wide proposal, above which they become a component
 NUM_ROUNDS = 4
-MAX_LEVEL = 8  # the largest rule has 9 nodes, and is exact up to the degree 15
+# Of the nested rules for the standard normal, of 1, 3 and 9 nodes in this order with both signs ([Genz1996fully]_).
+POSITIVE_NODES = (3**0.5, 0.741095349994540853, 2.86127957605705819, 4.18495601767273233)
+MAX_LEVEL = 8  # the largest rule is exact up to the degree 15
 MIN_SHARE_OF_GRID = 0.95  # of the mass, of the mode around which a sparse grid is
 
 
 class Nodes(NamedTuple):
-    """Nodes of all parameters, `S x D`, the logarithms of the sizes of their quadrature weights, `S`, and their signs.
+    """Nodes, `S x D`, the logarithms of the sizes of their quadrature weights, `S`, and their signs.
 
-    `coarser` has nodes of coarser rules for the same integral, by which this one is checked, if there are any.
+    By `coarser` rules for the same integral, if there are any, this one is checked.
     """
 
     u: Tensor
     log_weight: Tensor
     sign: Tensor
     coarser: tuple[Nodes, ...] = ()
-
-    @property
-    def is_single(self) -> bool:
-        """Whether there is one node, chosen to stand for all parameters."""
-        return len(self.u) == 1
 
     @classmethod
     def single(cls, u: Tensor) -> Nodes:
@@ -141,11 +138,7 @@ class ProposalMixture(NamedTuple):
         return torch.cat([part.nodes(count, seed + 1000 * k) for k, (part, count) in enumerate(parts)])
 
     def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
-        """The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
-
-        A node counts for a component by the component's share of the density there. A component of few effective nodes
-        keeps some of its covariance.
-        """
+        """The mixture with centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_)."""
         responsibilities = weights * torch.softmax(self._log_parts(u), dim=0)
         masses = responsibilities.sum(-1)
         # the wide one gives rise to a narrower one where there is mass that all others miss
@@ -157,7 +150,7 @@ class ProposalMixture(NamedTuple):
             center = weight @ u
             covariance = (u - center).mT @ (weight.unsqueeze(-1) * (u - center))
             effective = effective_number(weight)
-            share = effective / (effective + 2 * u.shape[-1])
+            share = effective / (effective + 2 * u.shape[-1])  # few effective nodes say little about a covariance
             covariance = share * WIDENING**2 * covariance + (1 - share) * root @ root.mT
             components.append(Proposal(center, torch.linalg.cholesky(covariance)))
         return ProposalMixture.of(components, masses[kept], self.components[-1], sum(self.counts))
@@ -166,11 +159,10 @@ class ProposalMixture(NamedTuple):
 def find_modes(
     log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor | None = None
 ) -> list[Mode]:
-    """The modes found by a search from several starts, the highest first.
+    """The modes found by a search from a start and from the best points of layers along a direction, highest first.
 
-    One start is given. The others are the best of quasi-random points around it, one from each layer along a
-    direction, `D`: long lengthscales with much noise and short ones with little explain the same data, and a search
-    from one seldom finds the other.
+    Long lengthscales with much noise and short ones with little explain the same data, and a search from one seldom
+    finds the other.
     """
 
     def objective(u: Tensor) -> Tensor:
@@ -230,15 +222,10 @@ def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
 
 @torch.no_grad()
 def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
-    """The mode with each axis of its Gaussian as long as the posterior is wide, to where the log density falls by 2.
-
-    Of the two sides the wider counts, and never less than Laplace's approximation: few data bound a parameter on one
-    side only.
-    """
-    D = len(mode.center)
+    """The mode with each axis as long as the posterior is wide on the wider side, but no shorter than Laplace's."""
     distance = torch.tensor(SECANTS, dtype=mode.center.dtype, device=mode.center.device)
     axes = torch.cat([mode.root.mT, -mode.root.mT])
-    u = mode.center + distance.view(-1, 1, 1) * axes  # len(SECANTS) x 2D x D
+    u = mode.center + distance.view(-1, 1, 1) * axes  # len(SECANTS) x 2 D x D
     fall = mode.log_density - log_posterior(u.flatten(0, 1)).view(u.shape[:-1])
     # in units in which the distance is linear if the density is normal
     fall = torch.where(fall.isnan(), math.inf, fall).clamp_min(0.0).sqrt()
@@ -246,11 +233,8 @@ def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
     before = torch.cat([torch.zeros_like(distance[:1]), distance[:-1]]).unsqueeze(-1)
     share = ((math.sqrt(FALL) - below) / (fall - below)).nan_to_num(0.0).clamp(0.0, 1.0)
     reached = before + share * (distance.unsqueeze(-1) - before)
-    has_fallen = fall >= math.sqrt(FALL)
-    first = torch.where(has_fallen.any(0), has_fallen.double().argmax(0), len(SECANTS) - 1)
-    width = reached.gather(0, first.unsqueeze(0)).squeeze(0) / math.sqrt(2 * FALL)
-    width = torch.where(has_fallen.any(0), width, SECANTS[-1] / math.sqrt(2 * FALL))
-    return mode._replace(root=mode.root * torch.maximum(width[:D], width[D:]).clamp_min(1.0))
+    width = torch.where(fall >= math.sqrt(FALL), reached, SECANTS[-1]).amin(0).view(2, -1).amax(0)
+    return mode._replace(root=mode.root * (width / math.sqrt(2 * FALL)).clamp_min(1.0))
 
 
 def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
@@ -274,10 +258,8 @@ def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
             QuadratureWarning,
             stacklevel=8,
         )
-    coarser = tuple(
-        _grid(modes[0], below) for below in range(max(level - 2, 1), level)
-    )  # rules have equal nodes in part
-    return _grid(modes[0], level)._replace(coarser=coarser)
+    *coarser, finest = (_grid(modes[0], each) for each in range(max(level - 2, 1), level + 1))
+    return finest._replace(coarser=tuple(coarser))
 
 
 def _grid(mode: Mode, level: int) -> Nodes:
@@ -288,44 +270,17 @@ def _grid(mode: Mode, level: int) -> Nodes:
     return Nodes(mode.center + unit * t @ mode.root.mT, weights.abs().log() - log_density, weights.sign())
 
 
-def _moment(power: int) -> float:
-    """The moment of the standard normal distribution."""
-    return 0.0 if power % 2 else float(math.prod(range(1, power, 2)))
-
-
-@functools.cache
-def _nodes(num: int) -> Tensor:
-    """The nodes of the nested rule of 1, 3 or 9 nodes, those of smaller rules first.
-
-    The polynomial of the six nodes that extend three to nine, times that of the three, is orthogonal to all of lower
-    degree than six (an extension after Kronrod and Patterson, [Genz1996fully]_).
-    """
-    three = torch.tensor([0.0, math.sqrt(3.0), -math.sqrt(3.0)], dtype=torch.float64)
-    if num <= 3:
-        return three[:num]
-    # x (x^2 - 3) (x^6 + a x^4 + b x^2 + c) is orthogonal to x, x^3 and x^5
-    odd = [[_moment(2 * i + 2 * j + 4) - 3 * _moment(2 * i + 2 * j + 2) for j in range(4)] for i in range(3)]
-    system = torch.tensor(odd, dtype=torch.float64)
-    c, b, a = torch.linalg.solve(system[:, :3], -system[:, 3]).tolist()
-    companion = torch.tensor([[0.0, 0.0, -c], [1.0, 0.0, -b], [0.0, 1.0, -a]], dtype=torch.float64)
-    roots = torch.linalg.eigvals(companion).real.sqrt().sort().values
-    return torch.cat([three, torch.stack([roots, -roots], -1).flatten()])
-
-
 @functools.cache
 def normal_rule(level: int) -> tuple[Tensor, Tensor]:
     """The least nested rule for the standard normal exact up to degree `2 level - 1`: 1, 3 or 9 nodes, and weights."""
-    x = _nodes(1 if level == 1 else 3 if level <= 3 else 9)
-    powers = torch.arange(len(x), dtype=x.dtype).unsqueeze(-1)
-    moments = torch.tensor([_moment(k) for k in range(len(x))], dtype=x.dtype)
-    return x, torch.linalg.solve(x.pow(powers), moments)
+    nodes = [0.0, *(sign * x for x in POSITIVE_NODES for sign in (1, -1))]
+    x = torch.tensor(nodes[: 1 if level == 1 else 3 if level <= 3 else 9], dtype=torch.float64)
+    moments = [0.0 if k % 2 else float(math.prod(range(1, k, 2))) for k in range(len(x))]
+    return x, torch.linalg.solve(x.pow(torch.arange(len(x)).unsqueeze(-1)), x.new_tensor(moments))
 
 
 def sparse_grid(dim: int, level: int, rule: Rule = normal_rule) -> tuple[Tensor, Tensor]:
-    """The grid of a rule in several dimensions, exact up to the total degree `2 level - 1` ([Smolyak1963]_).
-
-    Nodes, `S x dim`, and weights, `S`, which sum to one; some are negative. At level 1 there is one node.
-    """
+    """Nodes, `S x dim`, and signed weights, `S`, exact up to the total degree `2 level - 1` ([Smolyak1963]_)."""
     nodes, weights = [], []
     for total in range(max(level - dim, 0), level):  # the levels beyond one, over all dimensions
         sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
@@ -356,11 +311,10 @@ def sobol_nodes(
     least_effective: float,
     seed: int,
 ) -> Nodes:
-    """Rounds of quasi-Monte Carlo nodes around all modes, weighted as draws of the mixture of all rounds.
+    """Rounds of quasi-Monte Carlo nodes around all modes, which adapt, weighted as draws of the mixture of all rounds.
 
-    Each mode gets nodes by its mass in Laplace's approximation, and `wide` some in all rounds. Rounds adapt to the
-    nodes before them. Four have all the nodes; as many again follow while the effective number of nodes is too low for
-    any of the targets, `S x D` to `S` or `S x K`, which are integrated with the same nodes.
+    Four have all the nodes; as many again follow while the effective number is too low for any of the targets, `S x D`
+    to `S` or `S x K`.
     """
     ratios = torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64)
     ratios = ratios - ratios.max()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,9 +20,8 @@ from botorch_skewgp.warpings.parameters import with_parameters
 
 
 class JointScale(NamedTuple):
-    """The scale matrices of the components, which nodes of equal kernel parameters share up to a factor, `S`.
+    """Scale matrices of `T` kernels, `batch_shape x T x q x q`, and of each component its kernel and a factor, `S`.
 
-    `matrix` computes those of the `T` kernels, `batch_shape x T x q x q`; `group` has the kernel of every component.
     Their rounding has the scale of `prior`, `batch_shape x T x q`, by default their diagonals.
     """
 
@@ -33,28 +31,24 @@ class JointScale(NamedTuple):
     prior: Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class WarpingNodes:
+class WarpingNodes(NamedTuple):
     """A warping at the nodes of its parameters, raw ones by name, each of shape `S`; others keep their values."""
 
     warping: Warping
     raw: Mapping[str, Tensor]
 
-    @cached_property
+    @property
     def everywhere(self) -> Warping:
         """The warping with parameters of shape `S`, or 1 for those not named."""
         return with_parameters(self.warping, self.raw)
 
     def to(self, dtype: torch.dtype) -> WarpingNodes:
-        """The nodes in a precision; itself if it has it."""
-        if all(value.dtype == dtype for value in self.raw.values()):
-            return self
-        return WarpingNodes(self.warping, {name: value.to(dtype) for name, value in self.raw.items()})
+        """The nodes in a precision."""
+        return self._replace(raw={name: value.to(dtype) for name, value in self.raw.items()})
 
     def at(self, node: Tensor) -> Warping:
         """The warping with the parameters of chosen nodes, of shape `node.shape x 1`."""
-        raw = {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()}
-        return with_parameters(self.warping, raw)
+        return with_parameters(self.warping, {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()})
 
 
 class TransformedTPosterior(MixturePosterior):
@@ -87,17 +81,11 @@ class TransformedTPosterior(MixturePosterior):
         offset: float = 0.0,
         weight: float = 1.0,
     ) -> None:
-        r"""
-        Args:
-            location: The locations of the warped values, `batch_shape x q x S`.
-            scale: Their scales, `batch_shape x q x S`.
-            probabilities: The probabilities of the nodes, `S` or `batch_shape x S`; they sum to one. With negative ones
-                of a sparse grid there are no samples.
-            df: The degrees of freedom.
-            warping: The warping at the nodes.
-            joint: The scale matrices; needed for samples of several points only.
-            offset: The offset of the posterior's values, `offset + weight y` for values `y` of the warping.
-            weight: Their weight, which may be negative.
+        r"""Of locations and scales of warped values, `batch_shape x q x S`, and probabilities of the nodes, `S` or
+        `batch_shape x S`, which sum to one; with negative ones of a sparse grid there are no samples.
+
+        Samples of several points need the scale matrices, `joint`. Values are `offset + weight y`, with `y` those of
+        the warping.
         """
         self._location, self._scale = location, scale
         self._probabilities, self.df = probabilities, df
@@ -110,11 +98,6 @@ class TransformedTPosterior(MixturePosterior):
         return self._location.shape[:-2]
 
     @property
-    def num_components(self) -> int:
-        """The number of nodes."""
-        return self._location.shape[-1]
-
-    @property
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (2 + q)`: the first column picks the node, the second the chi-square number of the t."""
         return self.batch_shape + torch.Size([2 + self._location.shape[-2]])
@@ -125,15 +108,8 @@ class TransformedTPosterior(MixturePosterior):
     @cached_property
     def marginals(self) -> TransformedTMarginals:
         """The laws of single values without `offset` and `weight`, a batch of shape `batch_shape x q`."""
-        return TransformedTMarginals(
-            self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere
-        )
-
-    @property
-    def _node_probabilities(self) -> Tensor:
-        """The nodes' probabilities, in a shape that broadcasts with `batch_shape x q x S`."""
-        probabilities = self._probabilities
-        return probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2)
+        probabilities = self._probabilities if self._probabilities.ndim == 1 else self._probabilities.unsqueeze(-2)
+        return TransformedTMarginals(self._location, self._scale, probabilities, self.df, self._warping.everywhere)
 
     # Marginal distribution functions, beside those of all mixtures
 
@@ -147,7 +123,7 @@ class TransformedTPosterior(MixturePosterior):
             x = function(z.unsqueeze(-1))
             largest = x.detach().amax(-1, keepdim=True)
             largest = torch.where(largest.isfinite(), largest, 0.0)
-            return ((x - largest).exp() * self._node_probabilities).sum(-1).log() + largest.squeeze(-1)
+            return self.marginals.average((x - largest).exp()).log() + largest.squeeze(-1)
 
         return self._at_outcomes(log_average, value)
 
@@ -159,12 +135,8 @@ class TransformedTPosterior(MixturePosterior):
     def log_expected_gain(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the expected improvements on a value, measured on the warped scale; see `cdf`.
 
-        At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`, in units of the outcome near `value`. Without a
-        warping it is the expected improvement itself. It exists even for heavy-tailed outcomes.
-
-        Raises:
-            UnsupportedError: If there is one degree of freedom only.
-            ValueError: If the value is outside of the warping's domain.
+        See `TransformedLogExpectedImprovement`. Raises `UnsupportedError` if there is one degree of freedom only, and
+        `ValueError` if the value is outside of the warping's domain.
         """
         if not self.df > 1:
             raise UnsupportedError(
@@ -221,23 +193,19 @@ class TransformedTPosterior(MixturePosterior):
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Draw from the joint posterior, `sample_shape x batch_shape x q x 1`; smooth for fixed base samples.
 
-        These are standard normal numbers of shape `sample_shape x batch_shape x (2 + q)`, else there is a
-        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the node, that of
-        the second is the level of the chi-square number.
+        These are normal numbers, `sample_shape x batch_shape x (2 + q)`, else there is a `RuntimeError`; batches may be
+        broadcast.
         """
         self._check_base_samples(sample_shape, base_samples)
-        q = self._location.shape[-2]
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
-        choices = base_samples[..., :2]
+        choices, normal = base_samples[..., :2], base_samples[..., 2:]
         if self._probabilities.ndim == 1:
             choices = without_repetition(choices, len(sample_shape))  # as of acquisition functions
         node = self._pick(choices[..., 0])
         stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
-        node, stretch = (x.expand(base_samples.shape[:-1]) for x in (node, stretch))  # sample_shape x batch_shape
-        stretch = stretch.unsqueeze(-1)
+        node, stretch = node.expand(normal.shape[:-1]), stretch.unsqueeze(-1)  # sample_shape x batch_shape
         location, scale = self._chosen(self._location.mT, node), self._chosen(self._scale.mT, node)
-        normal = base_samples[..., 2:]
-        deviation = scale * normal if q == 1 else self._correlated(node, normal)
+        deviation = scale * normal if normal.shape[-1] == 1 else self._correlated(node, normal)
         z = location + stretch * deviation
         warping = self._warping.at(node)
         lowest = warping.range[0]
@@ -275,7 +243,7 @@ class TransformedTPosterior(MixturePosterior):
         uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
         if cumulative.ndim > 1:
             cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
-        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=self.num_components - 1)
+        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=cumulative.shape[-1] - 1)
 
     # Maps
 

@@ -16,24 +16,23 @@ import math
 from typing import NamedTuple
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 from torch.distributions import Categorical, Gamma, MixtureSameFamily
 
+CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
+
 
 class TransformedRegression(NamedTuple):
-    """Factors of `T` regressions, each of `J` warped outcomes, in the order of the formulas above.
+    """Factors of `T` regressions, each of `J` warped outcomes, in the terms of the formulas above."""
 
-    `root` is `T x n x n`, `basis` (`L^-1 M`) `T x n x p`, `basis_root` that of `A`, `coefficients` `T x p x J`,
-    `residual` `T x n x J`, `square` `T x J`; of covariances without a factor (not `is_valid`, `T`) none counts.
-    """
-
-    root: Tensor
-    basis: Tensor
-    basis_root: Tensor
-    coefficients: Tensor
-    residual: Tensor
-    square: Tensor
-    is_valid: Tensor
+    root: Tensor  # L, `T x n x n`
+    basis: Tensor  # L^-1 M, `T x n x p`
+    basis_root: Tensor  # of A
+    coefficients: Tensor  # b, `T x p x J`
+    residual: Tensor  # r, `T x n x J`
+    square: Tensor  # q, `T x J`
+    is_valid: Tensor  # whether the covariance has a factor, `T`; else no entry counts
 
     @classmethod
     def of(cls, covariance: Tensor, basis: Tensor, outcomes: Tensor) -> TransformedRegression:
@@ -101,22 +100,17 @@ class TransformedRegression(NamedTuple):
 
 
 class WeightedNodes(NamedTuple):
-    """Nodes, `S x D`, with the factors that posteriors need, of `T` kernels and up to `J` warpings each.
-
-    `kernel` and `slot`, `S`, say where a node's warped outcomes are. `log_weight` has logarithms of absolute quadrature
-    weights times posterior densities, `log_likelihood` those of the data alone; `warped` and `log_slope`, `S x n`, are
-    warped outcomes and the log derivatives of the warping.
-    """
+    """Nodes with the factors that posteriors need, of `T` kernels and up to `J` warpings each."""
 
     regression: TransformedRegression
-    kernel: Tensor
-    slot: Tensor
-    u: Tensor
-    log_weight: Tensor
-    log_likelihood: Tensor
-    sign: Tensor
-    warped: Tensor
-    log_slope: Tensor
+    kernel: Tensor  # of every node, `S`
+    slot: Tensor  # of its outcomes among the `J` of the kernel, `S`
+    u: Tensor  # coordinates, `S x D`
+    log_weight: Tensor  # of the size of the quadrature weight times the posterior density, `S`
+    log_likelihood: Tensor  # `S`
+    sign: Tensor  # of the quadrature weight, `S`
+    warped: Tensor  # outcomes, `S x n`
+    log_slope: Tensor  # of the warping at the outcomes, `S x n`
 
     @property
     def probabilities(self) -> Tensor:
@@ -131,6 +125,32 @@ class WeightedNodes(NamedTuple):
     def select(self, x: Tensor) -> Tensor:
         """The entries of the nodes of a tensor `T x ... x J`, `... x S`."""
         return x.movedim(0, -2).flatten(-2)[..., self.kernel * x.shape[-1] + self.slot]
+
+    def left_out(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Locations and scales of the warped outcomes' Student t laws, each from all others, and log weights, `n x S`.
+
+        With `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, leaving out point `i` takes `(Q z)_i^2 / Q_ii` from `q` and
+        `(Q z)_i / Q_ii` from `z_i`, and multiplies the determinants by `Q_ii`.
+        """
+        regression, n = self.regression, self.warped.shape[-1]
+        df = regression.df - 1
+        if df < 1:
+            raise UnsupportedError(f"Leaving one of {n} points out leaves none for the scale; add points.")
+        projections = regression.projections()
+        diagonal = projections.square().sum(-2).mT[:, self.kernel]  # n x S
+        shrink = self.select(projections.mT @ regression.residual) / diagonal
+        total = self.select(regression.square)
+        square = total - shrink.square() * diagonal
+        i, s = (square < CANCELLING * total).nonzero(as_tuple=True)
+        residual = regression.residual.movedim(-1, -2)[self.kernel[s], self.slot[s]]
+        without = residual - shrink[i, s, None] * projections[self.kernel[s], :, i]  # z with its prediction for z_i
+        square[i, s] = without.square().sum(-1)
+        determinants = regression.log_determinants()[self.kernel] + diagonal.log()
+        jacobian = self.log_slope.sum(-1) - self.log_slope.mT
+        log_likelihood = -0.5 * determinants - 0.5 * df * square.log() + df / (n - 1) * jacobian
+        log_weight = torch.where(self.log_weight == -math.inf, -math.inf, self.log_weight - self.log_likelihood)
+        log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
+        return self.warped.mT - shrink, (square / (diagonal * df)).sqrt(), log_weight
 
     def keep(self, nodes: Tensor) -> WeightedNodes:
         """Some of the nodes, with the factors of their kernels only."""
@@ -160,11 +180,7 @@ def first_of(kernel: Tensor) -> Tensor:
 
 
 def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
-    """The numbers of the nodes of largest absolute weight that hold all but a share of it, in increasing order.
-
-    Nodes of no weight are never among them. If all weights are positive, cdfs of mixtures with these weights,
-    normalised again, differ by at most `tolerance`.
-    """
+    """The numbers, increasing, of the nodes of largest absolute weight, not zero, that hold all but a share of it."""
     size, order = weights.abs().sort(descending=True, stable=True)
     left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
     return order[left > tolerance * left[0]].sort().values

@@ -1,10 +1,7 @@
 r"""The distribution functions of Student's t, which torch lacks, with accurate logarithms of both tails.
 
-The tail is an incomplete beta function, `P(T > t) = I_x(df / 2, 1 / 2) / 2` with `x = df / (df + t^2)` for `t > 0`, and
-that a continued fraction ([DLMF]_, 8.17.22), long for many degrees of freedom. A model has one number of these: the
-logarithm of the tail is tabulated once for each, and interpolated to nearly all digits.
-
-.. [DLMF] NIST Digital Library of Mathematical Functions. Release 1.2.4, 2025.
+A model has one number of degrees of freedom: the logarithm of the tail is tabulated once for each, by quadrature, and
+interpolated to nearly all digits.
 """
 
 from __future__ import annotations
@@ -16,8 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-
-from botorch_skewgp.truncated.univariate import gauss_rule
 
 Slope = Callable[[Tensor, Tensor], Tensor]  # of a function, from the argument and the value
 
@@ -115,7 +110,7 @@ def _table(df: float) -> Tensor:
     end = math.sqrt(df * math.log1p(1e16))  # beyond, the tail is a power of t to all digits, and this a constant
     s = torch.arange(math.ceil(end / STEP) + 1, dtype=torch.float64) * STEP
     t = math.sqrt(df) * torch.expm1(s.square() / df).sqrt()
-    log_tail = torch.where(t < 1.7, _central_log_tail(t.clamp_max(1.7), df), _far_log_tail(t.clamp_min(1.7), df))
+    log_tail = _log_tail_by_quadrature(t, df)
     stretch = torch.where(s > 0, s * (1 + t.square() / df) / t, 1.0)  # the derivative of t in s
     slope = -(log_density(t, df) - log_tail).exp() * stretch
     bend = torch.where(s > 0, 1 / s - stretch / t, 0.0) - (df - 1) / df * s - slope
@@ -127,25 +122,15 @@ def _table(df: float) -> Tensor:
     return torch.stack([value[:-1], d0, 0.5 * b0, third, fourth, fifth])
 
 
-def _central_log_tail(t: Tensor, df: float) -> Tensor:
-    """The logarithm of `P(T > t)` for small `t`, by Gauss-Legendre quadrature from 0."""
-    nodes, weights = (x.to(t) for x in gauss_rule("legendre", 48))
-    inside = (log_density(0.5 * t.unsqueeze(-1) * (1 + nodes), df).exp() * weights).sum(-1) * t
-    return (0.5 - inside).log()
-
-
-def _far_log_tail(t: Tensor, df: float) -> Tensor:
-    """The logarithm of `P(T > t)` for `t > 1.7`, by the continued fraction, from its end."""
-    a, b = 0.5 * df, 0.5
-    log1p = _log1p_square(t, df)
-    x, log_y = torch.exp(-log1p), 2 * (t / math.sqrt(df)).log() - log1p  # the fraction's argument, and its complement
-    value = torch.ones_like(x)
-    for m in range(int(60 + 8 * math.sqrt(df)), 0, -1):
-        even = m * (b - m) / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m - 1) * (a + b + m - 1) / ((a + 2 * m - 2) * (a + 2 * m - 1))
-        value = 1 + odd * x / (1 + even * x / value)
-    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return -a * log1p + b * log_y - value.log() - log_beta - math.log(2 * a)
+def _log_tail_by_quadrature(t: Tensor, df: float) -> Tensor:
+    """The logarithm of `P(T > t)` for `t >= 0`, `n`, by the exp-sinh rule for the density relative to that at `t`."""
+    w = torch.arange(-64, 65, dtype=t.dtype) / 16
+    x = torch.exp(0.5 * math.pi * torch.sinh(w))
+    weight = x * 0.5 * math.pi * torch.cosh(w) / 16
+    scale = (1 + t.square() / df) / (1 + t)  # of the decay
+    step = scale.unsqueeze(-1) * x
+    rise = torch.log1p(step * (2 * t.unsqueeze(-1) + step) / (df + t.square()).unsqueeze(-1))
+    return log_density(t, df) + scale.log() + (torch.exp(-0.5 * (df + 1) * rise) @ weight).log()
 
 
 def _log_tail(t: Tensor, df: float) -> Tensor:

@@ -3,10 +3,9 @@ r"""Parameters of modules: priors, values for each of several nodes, and unbound
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from gpytorch import Module
@@ -96,16 +95,11 @@ def unconstrained(constraint: Interval | None, value: Tensor) -> Tensor:
     return value if constraint is None else constraint.inverse_transform(value)
 
 
-def to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
-    """The logarithm of the distance to a single bound, the logit between two."""
-    return _bijection(constraint, value).inv(value)
-
-
 def from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tensor]:
     """The value at unbounded coordinates and the logarithm of its slope."""
-    bijection = _bijection(constraint, x)
-    value = bijection(x)
-    return value, bijection.log_abs_det_jacobian(x, value)
+    to_value = bijection(constraint, x)
+    value = to_value(x)
+    return value, to_value.log_abs_det_jacobian(x, value)
 
 
 def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.nn.Module:
@@ -125,8 +119,8 @@ def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.n
     return known[id(module)]
 
 
-def _bijection(constraint: Interval | None, like: Tensor) -> Transform:
-    """The map from unbounded coordinates to values within a constraint."""
+def bijection(constraint: Interval | None, like: Tensor) -> Transform:
+    """The map to values within a constraint from the log distance to a single bound, or from the logit between two."""
     if constraint is None:
         return biject_to(constraints.real)
     lower, upper = constraint.lower_bound.to(like), constraint.upper_bound.to(like)
@@ -139,8 +133,7 @@ def _bijection(constraint: Interval | None, like: Tensor) -> Transform:
     return biject_to(constraints.interval(lower, upper))
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """A parameter: its module and name, its constraint, and its shape."""
 
     module: str
@@ -157,16 +150,12 @@ class ParameterSpace:
 
     def __init__(self, modules: Mapping[str, Module]) -> None:
         self.modules = dict(modules)
-        self.entries: list[Entry] = []
-        self._redundant_priors: set[str] = set()
-        for key, module in self.modules.items():
-            redundant: set[str] = getattr(module, "redundant_parameters", set)()
-            for name, parameter, constraint in module.named_parameters_and_constraints():
-                if parameter.requires_grad and name not in redundant:
-                    self.entries.append(Entry(key, name, constraint, parameter.shape))
-            for name in redundant:
-                path, _, leaf = name.rpartition(".")
-                self._redundant_priors.add(f"{key}/{path}{'.' if path else ''}{leaf.removeprefix('raw_')}_prior")
+        self.entries = [
+            Entry(key, name, constraint, parameter.shape)
+            for key, module in self.modules.items()
+            for name, parameter, constraint in module.named_parameters_and_constraints()
+            if parameter.requires_grad and name not in getattr(module, "redundant_parameters", set)()
+        ]
 
     def dim(self, *modules: str) -> int:
         """The number of coordinates of some modules, or of all."""
@@ -183,7 +172,7 @@ class ParameterSpace:
         for entry in self.entries:
             constraint = entry.constraint
             raw = self.modules[entry.module].get_parameter(entry.name).double()
-            part = to_unbounded(constraint, constrained(constraint, raw)).flatten()
+            part = bijection(constraint, raw).inv(constrained(constraint, raw)).flatten()
             if constraint is not None and bool(constraint.upper_bound.isfinite() & constraint.lower_bound.isfinite()):
                 part = part.clamp(-farthest_logit, farthest_logit)
             parts.append(part)
@@ -219,34 +208,30 @@ class ParameterSpace:
 
     def log_prior(self, u: Tensor) -> Tensor:
         """The log prior density of coordinates `S x D`; without a prior it is flat in the coordinate."""
-        raws, log_slopes = self.raw(u)
-        total = self._log_prior_of(raws, len(u))
+        (priors, entries), (raws, log_slopes) = self._free_priors, self.raw(u)
+        total = u.new_zeros(len(u))
+        for name, prior, value in self._values_with_priors(raws, len(u)):
+            if name in priors:
+                total = total + prior.log_prob(value).reshape(len(u), -1).sum(-1)
         for entry, log_slope in zip(self.entries, log_slopes, strict=True):
-            if entry in self._with_prior:
+            if entry in entries:
                 total = total + log_slope.sum(-1)
         return torch.where(total.isnan(), -math.inf, total)
 
-    def _log_prior_of(self, raws: Sequence[Tensor], num: int) -> Tensor:
-        """The log prior density of values, for raw parameters of `num` nodes."""
-        total = torch.zeros(num, dtype=torch.float64, device=raws[0].device if raws else None)
+    def _values_with_priors(self, raws: Sequence[Tensor], num: int) -> Iterator[tuple[str, Prior, Tensor]]:
+        """All priors, with their names and of what they are, for raw parameters of `num` nodes."""
         for key, module in self.modules.items():
             named = {e.name: raw for e, raw in zip(self.entries, raws, strict=True) if e.module == key}
-            nodes = with_parameters(module, named, torch.Size([num]))
-            for name, owner, prior, closure, _ in nodes.named_priors():
-                if f"{key}/{name}" not in self._redundant_priors:
-                    terms = prior.log_prob(closure(owner))
-                    if terms.ndim and terms.shape[0] == num:  # else of parameters that are not integrated over
-                        total = total + terms.reshape(num, -1).sum(-1)
-        return total
+            for name, owner, prior, closure, _ in with_parameters(module, named, torch.Size([num])).named_priors():
+                yield f"{key}.{name}", prior, closure(owner)
 
     @cached_property
-    def _with_prior(self) -> set[Entry]:
-        """The parameters on which the prior depends."""
+    def _free_priors(self) -> tuple[set[str], set[Entry]]:
+        """The priors of parameters that are integrated over, and these parameters."""
         with torch.enable_grad():
             raws = [self.modules[e.module].get_parameter(e.name).detach() for e in self.entries]
-            raws = [raw.expand(2, *raw.shape).clone().requires_grad_() for raw in raws]
-            total = self._log_prior_of(raws, 2).sum()
-            if not total.requires_grad:
-                return set()
-            gradients = torch.autograd.grad(total, raws, allow_unused=True)
-        return {e for e, gradient in zip(self.entries, gradients, strict=True) if gradient is not None}
+            raws = [raw.clone().unsqueeze(0).requires_grad_() for raw in raws]
+            values = self._values_with_priors(raws, 1)
+            free = {name: value.sum() for name, _, value in values if value.requires_grad}
+            slopes = torch.autograd.grad([*free.values()], raws, allow_unused=True) if free else [None] * len(raws)
+        return {*free}, {e for e, slope in zip(self.entries, slopes, strict=True) if slope is not None}

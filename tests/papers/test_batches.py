@@ -8,7 +8,6 @@ from botorch.fit import fit_gpytorch_mll
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior
 from gradients import assert_parameter_gradient, evaluate
-from linear_operator.utils.errors import NotPSDError
 from small_cases import CASES, TRAIN_X, exact_objective, log_prior, log_probability, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
@@ -21,23 +20,22 @@ from botorch_skewgp.warpings.parameters import ReadParameter
 WARNING = "bounds nothing"
 
 
-def batched(model, **kwargs):
-    return BatchedMarginalLogLikelihood(model.likelihood, model, **kwargs).train()
+def batched(model, objective=BatchedMarginalLogLikelihood, **kwargs):
+    return objective(model.likelihood, model, **kwargs).train()
 
 
 def bound_of(model, **kwargs):
-    return BatchBoundMarginalLogLikelihood(model.likelihood, model, **kwargs).train()
+    return batched(model, BatchBoundMarginalLogLikelihood, **kwargs)
 
 
 def expectation_propagation(model):
-    return SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    return batched(model, SkewGPMarginalLogLikelihood)
 
 
-def log_evidence(observations, prior=None):
-    model = SkewGP(TRAIN_X / 3, observations, skew_prior=prior)
+def log_evidence(observations, **parts):
+    model = SkewGP(TRAIN_X / 3, observations, **parts)
     model.covar_module.outputscale = 2.0
-    value = evaluate(expectation_propagation(model)).item()
-    return value - log_prior(model)
+    return evaluate(expectation_propagation(model)).item() - log_prior(model)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -55,14 +53,10 @@ def test_batches_of_single_rows(prior):
     number, labels = Numeric([0.7], noise=0.1), [1, 0, 0, 1]
     model = SkewGP(TRAIN_X / 3, [number, Binary(labels)], skew_prior=prior)
     model.covar_module.outputscale = 2.0
-    before = log_evidence(number, prior)
-    wanted = before
+    wanted = before = log_evidence(number, skew_prior=prior)
     for i, label in enumerate(labels):
         label_alone = Binary([label], index=torch.tensor([i]))
-        with_label = SkewGP(TRAIN_X / 3, [number, label_alone], likelihood=model.likelihood, skew_prior=prior)
-        with_label.covar_module.outputscale = 2.0
-        value = evaluate(expectation_propagation(with_label)).item() - log_prior(with_label)
-        wanted += value - before
+        wanted += log_evidence([number, label_alone], likelihood=model.likelihood, skew_prior=prior) - before
     found = evaluate(batched(model, batch_size=1)).item() - log_prior(model)
     assert found == pytest.approx(wanted, abs=1e-7)
 
@@ -97,8 +91,7 @@ def test_fits_with_priors_and_repeats():
     utility = X.sum(-1)
     pairs = torch.randint(8, (60, 2), generator=generator)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    swap = utility[pairs[:, 0]] < utility[pairs[:, 1]]
-    pairs = torch.where(swap.unsqueeze(-1), pairs.flip(-1), pairs)
+    pairs = pairs.gather(-1, utility[pairs].argsort(-1, descending=True))
     for batch_size in (5, 20):
         fitted = []
         for _ in range(2):
@@ -125,15 +118,6 @@ def test_refuses_empty_batches():
         batched(model_of("labels"), batch_size=0)
 
 
-def test_a_scale_of_zero_counts_as_impossible():
-    """A long step of an optimiser may underflow a positive parameter to zero."""
-    model = model_of("labels")
-    model.covar_module.register_prior("outputscale_prior", LogNormalPrior(0.0, 1.0), "outputscale")
-    model.covar_module.raw_outputscale.data.fill_(-1000.0)
-    with pytest.raises(NotPSDError, match="outputscale has the value 0"):
-        evaluate(batched(model))
-
-
 # The bound
 
 
@@ -150,27 +134,21 @@ def nearly_certain(prior=None, numbers=()):
     return model
 
 
-def test_formula_for_single_rows():
-    """`sum_i p_i - (m - 1)` with marginal probabilities in closed form."""
-    model = nearly_certain()
-    variance = model.covar_module.outputscale.item() + 1
-    p = 0.5 * math.erfc(-3.0 / math.sqrt(2 * variance))
-    mll = bound_of(model, batch_size=1)
-    assert probability_bound(mll) == pytest.approx(6 * p - 5, abs=1e-9)
-
-
-@pytest.mark.parametrize("numbers", [(), (Numeric([0.5], noise=0.1, index=[2]),)])
-def test_a_skew_prior_joins_every_batch_and_its_normaliser_divides(numbers):
+@pytest.mark.parametrize(
+    ("prior", "numbers"),
+    [(None, ()), (skew_prior(learn=False), ()), (skew_prior(learn=False), (Numeric([0.5], noise=0.1, index=[2]),))],
+)
+def test_a_skew_prior_joins_every_batch_and_its_normaliser_divides(prior, numbers):
     """`sum_i P(row i | prior's rows) - (m - 1)`, given the number if there is one, by cubature."""
-    model = nearly_certain(skew_prior(learn=False), numbers)
+    model, own = nearly_certain(prior, numbers), [] if prior is None else [0, 1]
     mll = bound_of(model, batch_size=1)
     with torch.no_grad():
         rows = model.evidence(model(*model.train_inputs)).rows
-    every = [log_probability(rows.select(torch.tensor([0, 1, 2 + i]))) for i in range(6)]
-    of_prior = log_probability(rows.select(torch.tensor([0, 1])))
+    every = [log_probability(rows.select(torch.tensor([*own, len(own) + i]))) for i in range(6)]
+    of_prior = log_probability(rows.select(torch.tensor(own))) if own else 0.0
     wanted = sum(math.exp(one - of_prior) for one in every) - 5
     assert 0.1 < wanted < 0.95
-    assert probability_bound(mll) == pytest.approx(wanted, abs=0.01)
+    assert probability_bound(mll) == pytest.approx(wanted, abs=0.01 if own else 1e-6)
     assert evaluate(mll).item() < exact_objective(model) - 1e-3
 
 
@@ -200,7 +178,7 @@ def test_gradient_of_a_bound_and_of_a_vacuous_one(model):
 def test_order_of_hyperparameters_is_that_of_the_bound():
     """Through the place where the logarithm gives way to its tangent."""
     values, bounds = [], []
-    for constant in torch.linspace(1.2, 3.0, 10).tolist():
+    for constant in torch.linspace(1.0, 3.0, 10).tolist():
         model = nearly_certain()
         model.mean_module.initialize(constant=constant)
         mll = bound_of(model, batch_size=1)
@@ -208,4 +186,5 @@ def test_order_of_hyperparameters_is_that_of_the_bound():
         bounds.append(probability_bound(mll))
     assert bounds[0] < 0 < bounds[-1]
     assert bounds == sorted(bounds)
-    assert values == sorted(values)
+    # of the tangent where the bound is .01
+    assert values[1] - values[0] == pytest.approx(100 * (bounds[1] - bounds[0]))

@@ -9,17 +9,15 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
-from scipy.stats import norm
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.papers.dueling import (
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
-    _entropy,
 )
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -50,33 +48,33 @@ def joint_differences(model, X, N, generator):
 # What all have in common
 
 
-@every
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        (torch.zeros(3), "must be one point"),
-        (torch.zeros(2, 2), "must be one point"),
-        (torch.zeros(1, 1, 2), "must be one point"),
-        (torch.tensor([0.0, math.nan]), "finite"),
-    ],
-)
-def test_reference_is_checked(model, name, reference, message):
+LABELS = SkewGP(torch.rand(3, 2).double(), Binary([1, 0, 1]), draw_settings=DrawSettings(num_draws=64))
+REFUSED = [
+    *((acquisition, torch.zeros(shape), "must be one point") for acquisition in ACQUISITIONS.values()
+      for shape in (3, (2, 2), (1, 1, 2))),
+    *((acquisition, torch.tensor([0.0, math.nan]), "finite") for acquisition in ACQUISITIONS.values()),
+    *((lambda model, x, p=p: DuelingUpperCredibleBound(model, x, p), REFERENCE, r"strictly between|a finite number")
+      for p in (0.0, 1.0, -1.0, math.nan)),
+    *((lambda model, x, k=k: ExpectedImprovementInformationGain(model, x, k), REFERENCE, "k must be a finite number")
+      for k in (-0.1, math.nan)),
+    (lambda model, x: ExpectedImprovementInformationGain(LABELS, x), REFERENCE, "Preference"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "reference", "message"), REFUSED)
+def test_bad_arguments_are_refused(model, make, reference, message):
     with pytest.raises(InputDataError, match=message):
-        ACQUISITIONS[name](model, reference)
+        make(model, reference)
 
 
 @every
-def test_shapes_of_the_reference(model, name, generator):
+def test_shapes_of_the_reference_and_one_point_at_a_time(model, name, generator):
     X, values = points(generator, 2), []
     for reference in (REFERENCE, REFERENCE.unsqueeze(0)):
         torch.manual_seed(0)
-        values.append(ACQUISITIONS[name](model, reference)(X))
+        acquisition = ACQUISITIONS[name](model, reference)
+        values.append(acquisition(X))
     torch.testing.assert_close(*values)
-
-
-@every
-def test_one_point_at_a_time(model, name):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
     with pytest.raises(AssertionError, match="q=1"):
         acquisition(torch.rand(3, 2, 2, dtype=torch.float64))
     acquisition.set_X_pending(None)
@@ -136,12 +134,6 @@ def test_credible_bound_spelled_out_on_draws(model, generator):
         assert math.isclose(float(values[j]), min(windows)[1], rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
-def test_probability_is_checked(model, probability):
-    with pytest.raises(InputDataError, match=r"strictly between|a finite number"):
-        DuelingUpperCredibleBound(model, REFERENCE, probability=probability)
-
-
 # Expected improvement and information gain
 
 
@@ -174,17 +166,6 @@ def test_stable_where_the_winner_is_certain(generator):
     assert gradient.isfinite().all()
 
 
-def test_binary_entropy_at_the_ends():
-    z = torch.tensor([-1e8, -60.0, -9.0, 0.0, 9.0, 60.0, 1e8], dtype=torch.float64, requires_grad=True)
-    entropy = _entropy(torch.stack([torch.special.log_ndtr(z), torch.special.log_ndtr(-z)], dim=-1))
-    (gradient,) = torch.autograd.grad(entropy.sum(), z)
-    assert gradient.isfinite().all()
-    torch.testing.assert_close(entropy, entropy.flip(0))
-    assert math.isclose(float(entropy[3].detach()), math.log(2))
-    p = norm.sf(9.0)
-    assert math.isclose(float(entropy[2].detach()), -p * math.log(p) + p, rel_tol=1e-9)
-
-
 def test_noise_is_that_of_the_likelihood_in_units_of_the_latent_function(generator):
     """An outcome transform rescales the posterior; probabilities must not notice."""
     g = torch.Generator().manual_seed(3)
@@ -208,19 +189,6 @@ def test_noise_is_that_of_the_likelihood_in_units_of_the_latent_function(generat
     bound = DuelingUpperCredibleBound(plain, REFERENCE, sampler=sampler)(candidates) * values.std()
     rescaled = DuelingUpperCredibleBound(scaled, REFERENCE, sampler=sampler)(candidates)
     torch.testing.assert_close(rescaled, bound, rtol=1e-5, atol=1e-5)
-
-
-def test_information_gain_needs_a_likelihood_of_duels():
-    X = torch.rand(3, 2, dtype=torch.float64)
-    model = SkewGP(X, Binary(torch.tensor([1, 0, 1])), ProbitLikelihood(), draw_settings=DrawSettings(num_draws=64))
-    with pytest.raises(InputDataError, match="Preference"):
-        ExpectedImprovementInformationGain(model, REFERENCE)
-
-
-@pytest.mark.parametrize("k", [-0.1, math.nan])
-def test_weight_of_the_improvement_is_checked(model, k):
-    with pytest.raises(InputDataError, match="k must be a finite number"):
-        ExpectedImprovementInformationGain(model, REFERENCE, k=k)
 
 
 # Thompson sampling

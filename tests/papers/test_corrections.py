@@ -93,8 +93,7 @@ def test_independent_rows_need_none():
     torch.testing.assert_close(corrected_log_normalizer(ep.distribution), ep.log_normalizer)
 
 
-def test_low_rank_equals_dense_and_batches_equal_one_by_one():
-    generator = torch.Generator().manual_seed(0)
+def test_low_rank_equals_dense_and_batches_equal_one_by_one(generator):
     root = torch.randn(2, 30, 3, generator=generator, dtype=torch.float64)
     lower = -torch.rand(2, 30, generator=generator, dtype=torch.float64)
     noise = torch.full_like(lower, 0.5)
@@ -107,8 +106,7 @@ def test_low_rank_equals_dense_and_batches_equal_one_by_one():
         torch.testing.assert_close(values[i], corrected_log_normalizer(single))
 
 
-def test_blocks_of_rows_add_up(monkeypatch):
-    generator = torch.Generator().manual_seed(1)
+def test_blocks_of_rows_add_up(monkeypatch, generator):
     A = torch.randn(9, 9, generator=generator, dtype=torch.float64)
     zeros = torch.zeros(9, dtype=torch.float64)
     ep = expectation_propagation(rows(A @ A.mT, zeros, zeros + INF, zeros + 1))

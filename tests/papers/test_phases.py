@@ -1,13 +1,16 @@
 """Phases of a skew prior, against all of them by brute force."""
 
+import itertools
+
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import NormalPrior
+from gradients import evaluate
 from tensors import tensor
 
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models import SkewPrior
@@ -18,20 +21,15 @@ X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
 
 
 def value_of(mll):
-    mll.train()
-    with torch.no_grad():
-        return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets).item()
+    return evaluate(mll.train()).item()
 
 
 def skewed(num_points, seed=0):
     """Labels that are 1 on the left and 0 on the right, and a skew prior with phases at random."""
     points = torch.linspace(0.05, 0.95, num_points, dtype=torch.float64).unsqueeze(-1)
     phases = torch.randint(2, (num_points,), generator=torch.Generator().manual_seed(seed)) * 2 - 1
-    covar_module = ScaleKernel(RBFKernel())
-    covar_module.outputscale, covar_module.base_kernel.lengthscale = 2.0, 0.25
-    covar_module.requires_grad_(False)
-    labels = (X.squeeze(-1) < 0.55).long()
-    mean_module = ConstantMean(NormalPrior(0.0, 10.0**0.5))
+    covar_module = rbf_kernel(2.0, 0.25).requires_grad_(False)
+    labels, mean_module = (X.squeeze(-1) < 0.55).long(), ConstantMean(NormalPrior(0.0, 10.0**0.5))
     return SkewGP(X, Binary(labels), None, covar_module, mean_module, SkewPrior(points, phases))
 
 
@@ -39,14 +37,11 @@ def skewed(num_points, seed=0):
 def all_phases(model):
     """The fitted objective for all phases, by brute force."""
     values = {}
-    s = model.skew_prior.latent_dim
-    for bits in range(2**s):
-        phases = tensor(*[1.0 if bits >> i & 1 else -1.0 for i in range(s)])
-        model.skew_prior.phases.copy_(phases)
+    for phases in itertools.product((1.0, -1.0), repeat=model.skew_prior.latent_dim):
+        model.skew_prior.phases.copy_(tensor(*phases))
         model.mean_module.initialize(constant=0.0)
         with torch.enable_grad():
-            mll = fit_skew_gp(model)
-        values[tuple(phases.tolist())] = value_of(mll)
+            values[phases] = value_of(fit_skew_gp(model))
     return values
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.means import ConstantMean
 from scipy.stats import multivariate_normal
 
+from benchmarks._observations import constant_mean, rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitAffineLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import AffineProbit, Binary, Censored, Numeric, Preference
-from botorch_skewgp.papers import (
-    corrected_log_normalizer,
-    sun_parameters,
-    unified_skew_normal,
-)
+from botorch_skewgp.papers import corrected_log_normalizer, sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = {"dtype": torch.float64}
@@ -34,16 +30,7 @@ Y = torch.tensor([0.7, -0.3], **DOUBLE)
 R = 0.3
 
 
-def kernel():
-    covar_module = ScaleKernel(RBFKernel()).double()
-    covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.8
-    return covar_module
-
-
-def mean():
-    mean_module = ConstantMean().double()
-    mean_module.constant.data.fill_(0.3)
-    return mean_module
+kernel, mean = partial(rbf_kernel, 1.8, 0.7), partial(constant_mean, 0.3)
 
 
 def prior():
@@ -72,52 +59,31 @@ def orthant(truncation, covariance):
     return float(distribution.cdf(truncation.numpy()))
 
 
-def gaussian_prior(points):
-    """`xi`, `Omega` and the diagonal matrix of standard deviations, as arrays of the papers."""
-    with torch.no_grad():
-        xi, omega = mean()(points).detach(), kernel()(points).to_dense().detach()
-    return xi, omega, torch.diag(omega.diagonal().sqrt())
+@torch.no_grad()
+def of_prior(points, skew=True):
+    """The papers' `xi`, `Omega`, `Delta`, `gamma` and `Gamma` of the prior (classification, equation (14))."""
+    xi, omega = mean()(points).detach(), kernel()(points).to_dense()
+    if not skew:
+        return xi, omega, torch.zeros(len(points), 0, **DOUBLE), torch.zeros(0, **DOUBLE), torch.zeros(0, 0, **DOUBLE)
+    skew_prior, scale = prior(), float(kernel().outputscale)
+    phases, pseudo_points = skew_prior.phases, skew_prior.pseudo_points
+    delta = kernel()(points, pseudo_points).to_dense() / scale * phases
+    gamma = phases.unsqueeze(-1) * kernel()(pseudo_points).to_dense() / scale * phases
+    return xi, omega, delta, skew_prior.truncation.detach(), gamma
 
 
-def skewness_of_prior(points):
-    """`Delta`, `gamma` and `Gamma` of equation (14) of the classification paper."""
-    skew = prior()
-    with torch.no_grad():
-        k = kernel()
-        scale = float(k.outputscale)
-        delta = k(points, skew.pseudo_points).to_dense() / scale * skew.phases
-        gamma = skew.phases.unsqueeze(-1) * k(skew.pseudo_points).to_dense() / scale * skew.phases
-    return delta, skew.truncation.detach(), gamma
-
-
-def test_prior_parameters():
-    found = sun_parameters(model(None, prior()), NEW_X)
-    xi, omega, _ = gaussian_prior(NEW_X)
-    for got, expected in zip(found, (xi, omega, *skewness_of_prior(NEW_X)), strict=True):
-        torch.testing.assert_close(got, expected)
-
-
-@pytest.mark.parametrize("skew", [False, True])
-def test_affine_probit_parameters(skew):
-    """Lemma 2 and Theorem 3.2: parameters at the training points."""
-    found = sun_parameters(model(AffineProbit(W, Z, SIGMA), prior() if skew else None), X)
-    xi, omega, D = gaussian_prior(X)
+def given_probit(xi, omega, delta, gamma, Gamma):
+    """Lemma 2 and Theorem 3.2 at the training points, as printed; after numbers Theorem 3.3."""
+    D = torch.diag(omega.diagonal().sqrt())
     omega_bar = torch.linalg.solve(D, torch.linalg.solve(D, omega).mT).mT
-    new_delta, new_gamma = omega_bar @ D @ W.mT, Z + W @ xi
-    new_Gamma = W @ omega @ W.mT + SIGMA
-    if skew:
-        delta, gamma, Gamma = skewness_of_prior(X)
-        cross = delta.mT @ D @ W.mT
-        new_delta, new_gamma = torch.cat([delta, new_delta], -1), torch.cat([gamma, new_gamma])
-        new_Gamma = torch.cat([torch.cat([Gamma, cross], -1), torch.cat([cross.mT, new_Gamma], -1)])
-    for got, expected in zip(found, (xi, omega, new_delta, new_gamma, new_Gamma), strict=True):
-        torch.testing.assert_close(got, expected)
+    cross = delta.mT @ D @ W.mT
+    new_Gamma = torch.cat([torch.cat([Gamma, cross], -1), torch.cat([cross.mT, W @ omega @ W.mT + SIGMA], -1)])
+    return xi, omega, torch.cat([delta, omega_bar @ D @ W.mT], -1), torch.cat([gamma, Z + W @ xi]), new_Gamma
 
 
-def numbers_given_skew_prior():
+def given_numbers(xi, omega, delta, gamma, Gamma):
     """Lemma 1 and Theorem 3.1 at the training points, as printed."""
-    xi, omega, D = gaussian_prior(X)
-    delta, gamma, Gamma = skewness_of_prior(X)
+    D = torch.diag(omega.diagonal().sqrt())
     selection = torch.eye(4, **DOUBLE)[C]
     S = selection @ omega @ selection.mT + R * torch.eye(2, **DOUBLE)
     gain = torch.linalg.solve(S, selection @ omega).mT
@@ -133,49 +99,45 @@ def numbers_given_skew_prior():
     )
 
 
-def test_normal_likelihood_parameters():
-    found = sun_parameters(model(Numeric(Y, index=C), prior()), X)
-    for got, expected in zip(found, numbers_given_skew_prior(), strict=True):
-        torch.testing.assert_close(got, expected)
+PROBIT, NUMBERS = AffineProbit(W, Z, SIGMA), Numeric(Y, index=C)
 
 
-def test_mixed_parameters():
-    """Theorem 3.3: numbers first, then the affine probit on what they leave; in either order of the observations."""
-    xi, omega, delta, gamma, Gamma = numbers_given_skew_prior()
-    D = torch.diag(omega.diagonal().sqrt())
-    omega_bar = torch.linalg.solve(D, torch.linalg.solve(D, omega).mT).mT
-    cross = delta.mT @ D @ W.mT
-    new_Gamma = torch.cat([torch.cat([Gamma, cross], -1), torch.cat([cross.mT, W @ omega @ W.mT + SIGMA], -1)])
-    expected = (
-        xi,
-        omega,
-        torch.cat([delta, omega_bar @ D @ W.mT], -1),
-        torch.cat([gamma, Z + W @ xi]),
-        new_Gamma,
-    )
-    both = [Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)]
-    for observations in (both, both[::-1]):
-        for got, want in zip(sun_parameters(model(observations, prior()), X), expected, strict=True):
-            torch.testing.assert_close(got, want)
+@pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize(
+    ("observations", "steps"),
+    [
+        ([], []),
+        ([PROBIT], [given_probit]),
+        ([NUMBERS], [given_numbers]),
+        ([NUMBERS, PROBIT], [given_numbers, given_probit]),
+        ([PROBIT, NUMBERS], [given_numbers, given_probit]),  # numbers first, whatever the order of observations
+    ],
+)
+def test_parameters(observations, steps, skew):
+    expected = of_prior(X, skew)
+    for step in steps:
+        expected = step(*expected)
+    found = sun_parameters(model(observations or None, prior() if skew else None), X)
+    for got, want in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, want)
 
 
 @pytest.mark.parametrize("skew", [False, True])
 @pytest.mark.parametrize("kind", ["numbers", "probit", "mixed"])
 def test_evidence(kind, skew):
     """Corollaries 1-3: a normal density times a ratio of two orthant probabilities."""
-    numbers, probit = Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)
-    observations = {"numbers": [numbers], "probit": [probit], "mixed": [numbers, probit]}[kind]
+    observations = {"numbers": [NUMBERS], "probit": [PROBIT], "mixed": [NUMBERS, PROBIT]}[kind]
     found = model(observations, prior() if skew else None)
     truth = 0.0
     if kind != "probit":
-        xi, omega, _ = gaussian_prior(X)
+        xi, omega, *_ = of_prior(X)
         S = omega[C][:, C] + R * torch.eye(2, **DOUBLE)
         truth += float(multivariate_normal(xi[C].numpy(), S.numpy()).logpdf(Y.numpy()))
     parameters = sun_parameters(found, X)
     if len(parameters.truncation):
         truth += math.log(orthant(parameters.truncation, parameters.latent_covariance))
     if skew:
-        _, gamma, Gamma = skewness_of_prior(X)
+        *_, gamma, Gamma = of_prior(X)
         truth -= math.log(orthant(gamma, Gamma))
     exact = found.log_marginal_likelihood("exact")
     assert abs(float(exact.value) - truth) < 1e-6 + 4 * float(exact.standard_error)
@@ -195,7 +157,7 @@ def density(parameters, value):
 
 def test_marginals_and_affine_maps():
     """Closure: a marginal drops rows; an affine map acts on location, scale and the covariance with the rows."""
-    found = model(AffineProbit(W, Z, SIGMA), prior())
+    found = model(PROBIT, prior())
     joint, single = sun_parameters(found, NEW_X), sun_parameters(found, NEW_X[1:2])
     torch.testing.assert_close(single.location, joint.location[1:2])
     torch.testing.assert_close(single.skewness, joint.skewness[1:2])
@@ -216,6 +178,7 @@ def test_two_sided_and_upper_rows():
     found = SkewGP(X, Censored([-0.5, -inf], [0.8, 0.1]), likelihood, kernel(), mean())
     parameters = sun_parameters(found, NEW_X)
     assert parameters.skewness.shape == (3, 3)
+    torch.testing.assert_close(parameters.skewness[:, 0], -parameters.skewness[:, 1])
     assert torch.linalg.matrix_rank(parameters.latent_covariance) == 2
     generator = np.random.default_rng(0)
     G = found.row_model(found.forward(X)).truncated_normal.gamma.detach().numpy()

@@ -1,4 +1,4 @@
-"""Leave-one-out in closed form, against models without the point."""
+"""Leave-one-out in closed form, against models without the point, and the comparison of warpings that it serves."""
 
 import copy
 import dataclasses
@@ -6,11 +6,21 @@ import dataclasses
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from transformed_cases import WARPINGS, data, model, shared
+from transformed_cases import FEW, WARPINGS, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed.leave_one_out import leave_one_out_laws
+from botorch_skewgp.transformed import compare_warpings
 from botorch_skewgp.transformed.nodes import Nodes
+from botorch_skewgp.warpings import Affine, BoxCox
+
+
+def law_without(i, transformed, X, Y, nodes):
+    """The law of an outcome from all others, by given nodes."""
+    rest, refit = torch.arange(len(X)) != i, copy.deepcopy(transformed)
+    refit.tolerance = 0.0
+    refit.set_train_data(X[rest], Y[rest].squeeze(-1))
+    refit.use_nodes(nodes)
+    return refit.posterior(X[i : i + 1], observation_noise=True)
 
 
 @pytest.mark.parametrize("name", WARPINGS)
@@ -19,16 +29,12 @@ def test_leave_one_out_equals_refits(name):
     transformed = shared(name, tolerance=0.0)
     transformed, nodes = copy.deepcopy(transformed), transformed.weighted_nodes
     quadrature = nodes.log_weight - nodes.log_likelihood - transformed.log_prior(nodes.u)
-    transformed.use_nodes(Nodes(nodes.u, quadrature.detach(), nodes.sign))  # else it makes some of its own
+    given = Nodes(nodes.u, quadrature.detach(), nodes.sign)
+    transformed.use_nodes(given)  # else it makes some of its own
     transformed.tolerance = 0.3  # without an outcome nodes of little weight may count
     left_out = transformed.leave_one_out()
     for i in (0, int(Y.argmax())):
-        rest = torch.arange(len(X)) != i
-        refit = copy.deepcopy(transformed)
-        refit.tolerance = 0.0
-        refit.set_train_data(X[rest], Y[rest].squeeze(-1))
-        refit.use_nodes(Nodes(nodes.u, quadrature.detach(), nodes.sign))
-        law = refit.posterior(X[i : i + 1], observation_noise=True)
+        law = law_without(i, transformed, X, Y, given)
         for level in (0.05, 0.5, 0.9):
             expected = law.quantile(level).squeeze()
             assert left_out.posterior.quantile(level)[i].item() == pytest.approx(expected.item(), rel=1e-9)
@@ -81,11 +87,7 @@ def test_an_outcome_far_larger_than_all_others_is_left_out_without_cancellation(
     Y[largest] = 1e11
     transformed = model("identity", X, Y, tolerance=0.0, quadrature="mode")
     left_out, nodes = transformed.leave_one_out(), transformed.weighted_nodes
-    rest = torch.arange(len(X)) != largest
-    refit = copy.deepcopy(transformed)
-    refit.set_train_data(X[rest], Y[rest].squeeze(-1))
-    refit.use_nodes(Nodes.single(nodes.u[0]))
-    law = refit.posterior(X[largest : largest + 1], observation_noise=True)
+    law = law_without(largest, transformed, X, Y, Nodes.single(nodes.u[0]))
     wanted = law.quantile(0.9).item() - law.median.item()
     found = left_out.posterior.quantile(0.9)[largest] - left_out.posterior.median[largest]
     # the location is a difference of numbers of the left out outcome's size
@@ -99,12 +101,37 @@ def test_too_few_points_to_leave_one_out():
     transformed = model("identity", X, Y, num_nodes=4)
     transformed.set_train_data(X, Y.squeeze(-1))
     assert transformed.leave_one_out().log_density.isfinite().all()
-    with pytest.raises(UnsupportedError, match="none for the scale"):
-        leave_one_out_laws(_of_two_points(transformed))
-
-
-def _of_two_points(transformed):
-    """What only a model that is made by hand can have: one degree of freedom."""
-    process = transformed._process
+    process = transformed._process  # one degree of freedom is what only a process that is made by hand can have
     two = dataclasses.replace(process, X=process.X[:2], y=process.y[:2])
-    return two.weigh(transformed.coordinates().unsqueeze(0))
+    with pytest.raises(UnsupportedError, match="none for the scale"):
+        two.weigh(transformed.coordinates().unsqueeze(0)).left_out()
+
+
+@pytest.fixture(scope="module")
+def scores():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(14, 1, dtype=torch.double, generator=generator)
+    y = (2 * torch.sin(6 * X) + 0.2 * torch.randn(X.shape, dtype=torch.double, generator=generator)).exp()
+    return compare_warpings(X, y, [Affine(), BoxCox()], **FEW)
+
+
+def test_the_warping_of_an_exponential_is_found(scores):
+    best, other = scores
+    assert isinstance(best.model.warping, BoxCox)
+    assert best.behind == best.standard_error == 0
+    assert other.behind > 2 * other.standard_error > 0
+    assert best.log_evidence > other.log_evidence
+
+
+def test_scores_are_those_of_the_models(scores):
+    results = [score.model.leave_one_out() for score in scores]
+    for score, result in zip(scores, results, strict=True):
+        assert score.leave_one_out == pytest.approx(float(result.log_density.sum()))
+        assert score.behind == pytest.approx(scores[0].leave_one_out - score.leave_one_out)
+        assert score.log_evidence == score.model.log_evidence
+        assert score.effective_number == float(result.effective_number.min())
+    best, other = results  # the error of nodes is part of the standard error
+    spread = (best.log_density - other.log_density).std() * len(best.log_density) ** 0.5
+    exact = (spread**2 + best.standard_error**2 + other.standard_error**2).sqrt()
+    assert scores[1].standard_error == pytest.approx(float(exact))
+    assert other.standard_error > 0

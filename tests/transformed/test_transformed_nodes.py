@@ -80,6 +80,8 @@ def test_rounds_find_the_shape_that_a_mode_does_not_tell():
     assert len(nodes.u) >= 128
     assert effective_number(torch.softmax(log_weight, 0)) >= 32  # a quarter of the nodes at most is asked for
     assert log_weight.logsumexp(0).item() == pytest.approx(0.0, abs=0.15)
+    correlated = Proposal(narrow.center, torch.tensor([[1.0, 0.0], [0.8, 0.6]], dtype=DOUBLE)).nodes(4096, seed=0)
+    assert torch.corrcoef(correlated.mT)[0, 1].item() == pytest.approx(0.8, abs=0.03)
 
 
 def test_a_mode_of_no_weight_gets_nodes_of_the_wide_proposal_only():
@@ -208,6 +210,9 @@ def test_nodes_of_fixed_kernels_have_an_estimated_error():
     assert few.parameter_names() == ["warping.raw_skewness", "warping.raw_tail_weight"]
     assert few.weighted_nodes.regression.root.shape == (1, 7, 7)
     assert few.probability_error > 0.005
+    known = model("identity", X, Y, covar_module=kernel, likelihood=likelihood)  # without anything to integrate over
+    assert known.parameter_names() == []
+    assert len(known.weighted_nodes.u) == 1
 
 
 def test_more_nodes_are_effective_where_they_are_asked_for():
@@ -280,27 +285,6 @@ def test_sparse_grids_are_exact_for_polynomials(powers, rule, moment):
     assert value.item() == pytest.approx(exact, abs=1e-12)
 
 
-def test_weights_of_nodes():
-    root = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.8, 0.0], [-0.3, 0.4, 1.2]], dtype=DOUBLE)
-    proposal = Proposal(torch.tensor([1.0, -1.0, 0.5], dtype=DOUBLE), root)
-    target = torch.distributions.MultivariateNormal(proposal.center + 0.3, root @ root.mT)
-    estimates = []
-    for seed in range(8):
-        u = proposal.nodes(1024, seed=10 * seed)
-        assert u.shape == (1024, 3)
-        weights = (target.log_prob(u) - proposal.log_density(u)).exp()
-        estimates.append(
-            torch.cat(
-                [weights.mean().view(1), (weights.unsqueeze(-1) * u).mean(0), (weights * u[:, 2] ** 2).mean()[None]]
-            )
-        )
-    estimates = torch.stack(estimates)
-    mean = target.mean
-    exact = torch.cat([torch.ones(1).to(mean), mean, (mean[2] ** 2 + target.variance[2])[None]])
-    error = estimates.std(0) / math.sqrt(len(estimates))
-    assert ((estimates.mean(0) - exact).abs() < 4 * error + 1e-4).all()
-
-
 @pytest.mark.parametrize("num_nodes", [1, 4, 100])
 def test_every_proposal_of_a_mixture_has_nodes_and_the_wide_one_stays(num_nodes):
     wide = Proposal(torch.zeros(2, dtype=DOUBLE), 5 * torch.eye(2, dtype=DOUBLE))
@@ -326,17 +310,11 @@ def test_sparsification_leaves_out_no_more_than_the_tolerance(generator):
         assert weights[kept].sum() - weights[kept].min() < 1 - tolerance  # no node more than needed
     assert keep_largest(torch.tensor([0.5, -0.4, 0.9, 1e-9]), 0.01).tolist() == [0, 1, 2]  # absolute weights count
     assert keep_largest(torch.tensor([0.5, 0.5]), 0.0).tolist() == [0, 1]
-
-
-def test_nodes_of_no_weight_are_left_out():
+    # nodes of no weight
     assert keep_largest(torch.tensor([0.5, 0.0, 0.5, 0.0], dtype=DOUBLE), 0.0).tolist() == [0, 2]
     assert keep_largest(torch.tensor([0.0, -1.0, 1.5], dtype=DOUBLE), 0.0).tolist() == [1, 2]
     # a sum of rounded shares may fall short of one
     weights = torch.cat([torch.full((999,), 1 / 999, dtype=DOUBLE), torch.zeros(5, dtype=DOUBLE)])
+    assert effective_number(weights) == pytest.approx(999)
     assert len(keep_largest(weights, 0.0)) == 999
     assert len(keep_largest(torch.tensor([1.0, 1e-300], dtype=DOUBLE), 0.0)) == 2
-
-
-def test_effective_number():
-    assert effective_number(torch.ones(7)) == pytest.approx(7.0)
-    assert effective_number(torch.tensor([1.0, 0.0, 0.0])) == pytest.approx(1.0)

@@ -1,16 +1,19 @@
 """Modules with tensors in the place of parameters, and unbounded coordinates of parameters."""
 
+import math
+
 import pytest
 import torch
 from gpytorch.constraints import GreaterThan, Interval, LessThan, Positive
 from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
+from gpytorch.priors import UniformPrior
 
 from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
 from botorch_skewgp.warpings.parameters import (
     ParameterSpace,
+    bijection,
     constrained,
     from_unbounded,
-    to_unbounded,
     unconstrained,
     with_parameters,
 )
@@ -62,13 +65,23 @@ def test_kernels_get_the_shape_of_their_batch():
 )
 def test_there_and_back_with_the_slope(constraint, values):
     value = torch.tensor(values, dtype=torch.float64)
-    x = to_unbounded(constraint, value).requires_grad_()
+    x = bijection(constraint, value).inv(value).requires_grad_()
     back, log_slope = from_unbounded(constraint, x)
     torch.testing.assert_close(back, value, rtol=1e-9, atol=1e-12)
     slope = torch.autograd.grad(back.sum(), x)[0]
     torch.testing.assert_close(log_slope, slope.abs().log())
     torch.testing.assert_close(constrained(constraint, unconstrained(constraint, value)), value)
-    assert to_unbounded(constraint, value).diff().gt(0).all() != (isinstance(constraint, LessThan))
+    assert x.diff().gt(0).all() != (isinstance(constraint, LessThan))
+
+
+def test_priors_without_slopes_have_those_of_the_coordinates():
+    kernel = RBFKernel(
+        lengthscale_prior=UniformPrior(0.05, 2.0, validate_args=False), lengthscale_constraint=Positive()
+    )
+    u = torch.tensor([[-2.0], [0.5], [1.0], [-4.0]], dtype=DOUBLE)
+    found = ParameterSpace({"kernel": kernel}).log_prior(u)
+    torch.testing.assert_close(found[:2], u[:2, 0] - math.log(1.95))
+    assert (found[2:] == -math.inf).all()
 
 
 def test_coordinates_between_two_bounds_end_at_a_limit():

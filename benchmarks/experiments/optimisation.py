@@ -1,4 +1,5 @@
-"""A loop of optimisation with duels: every new point, the best of 5,000, is compared with the current best one.
+"""Optimisation with duels, with numbers and duels, and with fixed hyperparameters (unified framework, figure 12 too;
+preferential optimisation, figures 4 to 6): every new point, the best of 5,000, is compared with the current best one.
 
 Where that can be foreseen, the best is looked for among the 200 that were best by the same function of few samples.
 """
@@ -10,12 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
-from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -24,7 +25,8 @@ from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._functions import find_utility
-from benchmarks._race import Cell, Group, Row, mean_and_error
+from benchmarks._observations import rbf_kernel
+from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build, fit_options
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
@@ -44,6 +46,19 @@ REFIT_EVERY = 20  # iterations between fits of hyperparameters; every fifth of t
 MOST_STEPS = 50  # of a fit
 REACH = {"rosenbrock5": 3.0, "levy2": 1.0}  # of the papers' domains, where BoTorch has others
 
+FIRST_DUELS = {  # five on the functions of the unified paper alone
+    "cosine": 5, "langermann": 5, "colville": 5, "camel": 10, "hartmann6": 10, "rosenbrock5": 10, "forrester": 10,
+    "goldstein": 10, "levy2": 10,
+}  # fmt: skip
+DUELISTS = (
+    "SkewGP, UCB", "EP, UCB", "PairwiseGP, UCB", "SkewGP, EIIG 0.1", "EP, EIIG 0.1", "PairwiseGP, EIIG 0.1",
+    "SkewGP, improvement", "SkewGP, Thompson", "SkewGP, EIIG 0.5", "random",
+)  # fmt: skip
+WITH_NUMBERS = ("cosine", "camel", "langermann", "colville", "rosenbrock5", "hartmann6")
+FIXED, STEPS = ("SkewGP", "EP", "Laplace"), 4
+WIDTH, LENGTHSCALE, VARIANCE = 5.2, 0.33, 50.0  # of the domain, and those of the unified framework, figures 4 and 5
+SMALL = {"first_duels": 2, "iterations": 1, "smoke": True}
+
 FLOOR = 1e-6  # of regrets whose logarithm is taken
 NOTES = (
     "half_way, regret: means, and the standard error of the latter, whose median follows",
@@ -54,34 +69,35 @@ NOTES = (
 
 @dataclass
 class History:
-    """Points, duels between rows of them (winner first), and rows whose value is known."""
+    """Points with a value each, duels between rows of them (winner first), and rows whose value is known."""
 
     points: Tensor
+    value: Callable[[Tensor], Tensor]
+    is_valid: Callable[[Tensor], Tensor] = lambda X: torch.ones(len(X), dtype=torch.bool)
     pairs: list[list[int]] = field(default_factory=list)
     measured: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+
+    @property
+    def valid(self) -> Tensor:
+        """Whether each point is valid."""
+        return self.is_valid(self.points)
 
     def add(self, point: Tensor) -> int:
         """Add a point; its row."""
         self.points = torch.cat([self.points, point.reshape(1, -1)])
         return len(self.points) - 1
 
-    def duel(self, first: int, second: int, value: Callable[[Tensor], Tensor]) -> None:
+    def duel(self, first: int, second: int) -> None:
         """Let two rows duel."""
-        a, b = value(self.points[[first, second]]).tolist()
+        a, b = self.value(self.points[[first, second]]).tolist()
         self.pairs.append([first, second] if a > b else [second, first])
-
-    def measure(self, row: int, value: Callable[[Tensor], Tensor]) -> None:
-        """Tell the value of a row."""
-        self.measured.append(row)
-        self.values.append(float(value(self.points[row])))
 
     def observations(self) -> list[Observation]:
         """What was seen."""
         found: list[Observation] = [Preference(torch.tensor(self.pairs))]
         if self.measured:
-            values = torch.tensor(self.values, dtype=self.points.dtype)
-            found.append(Numeric(values, index=torch.tensor(self.measured)))
+            index = torch.tensor(self.measured)
+            found.append(Numeric(self.value(self.points[index]), index=index))
         return found
 
 
@@ -94,43 +110,34 @@ class Fitter:
         self.model, self.likelihood, self.kernel = model, likelihood, kernel
         self.num_draws = 16 if smoke else NUM_DRAWS
         self.options: dict[str, Any] = fit_options(1 if smoke else MOST_STEPS)
-        self.fitted: Model | None = None
+        self.fitted: Any = None
         self.number = 0
 
-    def __call__(self, points: Tensor, observations: list[Observation]) -> Model:
+    def __call__(self, points: Tensor, observations: list[Observation]) -> Any:
         """The model of what is known now."""
         due = self.number in (5, 10) or self.number % REFIT_EVERY == 0
         self.number += 1
         if self.model == "PairwiseGP":
-            return self._pairwise(points, observations, due)
-        if self.kernel is not None:
-            modules: dict[str, Any] = {"covar_module": self.kernel, "mean_module": ZeroMean()}
-            return build(self.model, points, observations, self.num_draws, **modules).eval()
-        if due:
-            given = {} if self.likelihood is None else {"likelihood": deepcopy(self.likelihood)}
-            fitted = build("SkewGP", points, observations, self.num_draws, **given, **self._outcomes(observations))
-            if self.fitted is not None:
-                warm_start(fitted, self.fitted)
-            fit_skew_gp(fitted, **self.options)
-            self.fitted = fitted
-        assert isinstance(self.fitted, SkewGP)
-        modules = {name: getattr(self.fitted, name) for name in ("covar_module", "mean_module", "likelihood")}
-        return build(self.model, points, observations, self.num_draws, **modules, **self._outcomes(observations)).eval()
-
-    def _pairwise(self, points: Tensor, observations: list[Observation], due: bool) -> Model:
-        (duels,) = observations
-        assert isinstance(duels, Preference)
-        if due:
-            self.fitted = PairwiseGP(points, duels.pairs)
-            mll = PairwiseLaplaceMarginalLogLikelihood(self.fitted.likelihood, self.fitted)
-            fit_gpytorch_mll(mll, **self.options)
-        assert isinstance(self.fitted, PairwiseGP)
-        return Surrogate(PairwiseGP(points, duels.pairs, covar_module=self.fitted.covar_module).eval())
-
-    @staticmethod
-    def _outcomes(observations: list[Observation]) -> dict[str, Any]:
+            (duels,) = observations
+            assert isinstance(duels, Preference)
+            if due:
+                self.fitted = PairwiseGP(points, duels.pairs)
+                mll = PairwiseLaplaceMarginalLogLikelihood(self.fitted.likelihood, self.fitted)
+                fit_gpytorch_mll(mll, **self.options)
+            return Surrogate(PairwiseGP(points, duels.pairs, covar_module=self.fitted.covar_module).eval())
         has_numbers = any(isinstance(observation, Numeric) for observation in observations)
-        return {"outcome_transform": Standardize(m=1)} if has_numbers else {}
+        outcomes = {"outcome_transform": Standardize(m=1)} if has_numbers else {}
+        modules: dict[str, Any] = {"covar_module": self.kernel, "mean_module": ZeroMean()}
+        if self.kernel is None:
+            if due:
+                given = {} if self.likelihood is None else {"likelihood": deepcopy(self.likelihood)}
+                fitted: Any = build("SkewGP", points, observations, self.num_draws, **given, **deepcopy(outcomes))
+                if self.fitted is not None:
+                    warm_start(fitted, self.fitted)
+                fit_skew_gp(fitted, **self.options)
+                self.fitted = fitted
+            modules = {name: getattr(self.fitted, name) for name in ("covar_module", "mean_module", "likelihood")}
+        return build(self.model, points, observations, self.num_draws, **modules, **outcomes).eval()
 
 
 ACQUISITIONS: dict[str, Callable[[Any, Tensor, int, int], AcquisitionFunction]] = {
@@ -150,11 +157,6 @@ ACQUISITIONS: dict[str, Callable[[Any, Tensor, int, int], AcquisitionFunction]] 
 
 def _sampler(seed: int, num_samples: int) -> SobolQMCNormalSampler:
     return SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed)
-
-
-def candidates(dim: int, generator: torch.Generator, smoke: bool = False) -> Tensor:
-    """Uniform points that an acquisition function is evaluated at."""
-    return torch.rand(100 if smoke else NUM_CANDIDATES, dim, generator=generator, dtype=torch.float64)
 
 
 @torch.no_grad()
@@ -178,10 +180,41 @@ def values_at(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
         return torch.cat([acquisition(part.unsqueeze(-2)) for part in X.split(CHUNK)])
 
 
-@torch.no_grad()
-def best_row(model: Model, points: Tensor) -> int:
-    """The row of largest posterior mean."""
-    return int(model.posterior(points).mean.flatten().argmax())
+def search(
+    history: History,
+    fit: Callable[[], SkewGP | Surrogate],
+    answer: Callable[[int, int, int], None],
+    regret: Callable[[Tensor], float],
+    acquisition: str,
+    steps: int,
+    generator: torch.Generator,
+    seed: int,
+    among: Callable[[Tensor], Tensor] = lambda X: X,
+    smoke: bool = False,
+) -> dict[str, Cell]:
+    """The regret of the best valid point, by the posterior mean, before each question and after the last.
+
+    A question is the step, the row of the new point, which is chosen `among` random ones, and that of the best.
+    """
+    trace, began = [], time.process_time()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for step in range(steps + 1):
+            model = fit()
+            rows = history.valid.nonzero().squeeze(-1)
+            with torch.no_grad():
+                best = int(rows[model.posterior(history.points[rows]).mean.flatten().argmax()])
+            trace.append(regret(history.points[best]))
+            if step == steps:
+                break
+            num = 100 if smoke else NUM_CANDIDATES
+            X = among(torch.rand(num, history.points.shape[-1], generator=generator, dtype=torch.float64))
+            chosen = 0
+            if acquisition != "random":
+                chosen = choose(acquisition, model, history.points[best], 1000 * seed + step, X)
+            answer(step, history.add(X[chosen]), best)
+    seconds = (time.process_time() - began) / len(trace)
+    return {"regret": " ".join(f"{value:.4g}" for value in trace), "seconds_per_step": f"{seconds:.4f}"}
 
 
 def optimise(
@@ -194,39 +227,30 @@ def optimise(
     number_every: int = 0,
     smoke: bool = False,
     kernel: Kernel | None = None,
-) -> Row:
-    """The regret of the best point before each question and after the last, of a model and an acquisition function.
+) -> dict[str, Cell]:
+    """A search by a model and an acquisition function.
 
     Duels between fresh points come first, and values of the first points; each `number_every`th question is a number.
     """
     utility = find_utility(function, REACH.get(function))
-    model_name, _, acquisition_name = ("SkewGP, random" if method == "random" else method).partition(", ")
+    model, _, acquisition = ("SkewGP, random" if method == "random" else method).partition(", ")
     generator = torch.Generator().manual_seed(seed)
-    history = History(torch.rand(2 * first_duels, utility.dim, generator=generator, dtype=torch.float64))
+    points = torch.rand(2 * first_duels, utility.dim, generator=generator, dtype=torch.float64)
+    history = History(points, utility.evaluate, measured=[*range(first_numbers)])
     for k in range(first_duels):
-        history.duel(2 * k, 2 * k + 1, utility.evaluate)
-    for row in range(first_numbers):
-        history.measure(row, utility.evaluate)
-    fitter, trace, began = Fitter(model_name, smoke, kernel=kernel), [], time.process_time()
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for step in range(iterations + 1):
-            model = fitter(history.points, history.observations())
-            best = best_row(model, history.points)
-            trace.append(utility.best - float(utility.evaluate(history.points[best])))
-            if step == iterations:
-                break
-            X = candidates(utility.dim, generator, smoke)
-            chosen = 0
-            if acquisition_name != "random":
-                chosen = choose(acquisition_name, model, history.points[best], 1000 * seed + step, X)
-            new = history.add(X[chosen])
-            if number_every and step % number_every == number_every - 1:
-                history.measure(new, utility.evaluate)
-            else:
-                history.duel(new, best, utility.evaluate)
-    seconds = (time.process_time() - began) / len(trace)
-    return {"regret": " ".join(f"{regret:.4g}" for regret in trace), "seconds_per_step": f"{seconds:.4f}"}
+        history.duel(2 * k, 2 * k + 1)
+    fitter = Fitter(model, smoke, kernel=kernel)
+
+    def answer(step: int, new: int, best: int) -> None:
+        if number_every and step % number_every == number_every - 1:
+            history.measured.append(new)
+        else:
+            history.duel(new, best)
+
+    return search(
+        history, lambda: fitter(history.points, history.observations()), answer,
+        lambda x: utility.best - float(utility.evaluate(x)), acquisition, iterations, generator, seed, smoke=smoke,
+    )  # fmt: skip
 
 
 # Tables and pictures of regret against questions
@@ -245,11 +269,10 @@ def regrets(row: Row) -> dict[str, Cell]:
 
 def regret_columns(reference: str, runs: Group) -> dict[str, Cell]:
     """Regret half way and at the end, and the logarithm of the latter beside that of a reference method, paired."""
-    mine, theirs = runs.beside("log10", method=reference)
-    less, its_error = mean_and_error(theirs - mine)
+    more, its_error = runs.less("log10", method=reference)
     return {
         "trials": len(runs), "half_way": runs.mean("half_way"), "regret": runs.mean("final"),
-        "error": runs.error("final"), "median": runs.median("final"), "log10_less": less, "its_error": its_error,
+        "error": runs.error("final"), "median": runs.median("final"), "log10_less": -more, "its_error": its_error,
         "seconds_per_step": runs.mean("seconds_per_step"),
     }  # fmt: skip
 
@@ -280,3 +303,44 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
         panel.set_axis_off()
     place = {"loc": "outside lower center", "ncols": 4 if across > 1 else 2}
     figure.legend(handles.values(), handles.keys(), **place, frameon=False, fontsize=8)
+
+
+# Races
+
+
+def _preferential(function: str, method: str, seed: int, **small: Any) -> dict[str, Cell]:
+    return optimise(function, method, seed, **{"first_duels": FIRST_DUELS[function], "iterations": 100, **small})
+
+
+def _mixed(function: str, method: str, seed: int, **small: Any) -> dict[str, Cell]:
+    """Five duels and five numbers, then a number for every fourth question, or duels in the place of numbers."""
+    model, _, duels_only = method.partition(", ")
+    numbers = {} if duels_only else {"first_numbers": 2 if small else 5, "number_every": 1 if small else 4}
+    return optimise(function, f"{model}, UCB", seed, **{"first_duels": 5, "iterations": 60, **small}, **numbers)
+
+
+def _fixed(method: str, seed: int, **small: Any) -> dict[str, Cell]:
+    settings = {"first_duels": 5, "iterations": 30, "kernel": rbf_kernel(VARIANCE, LENGTHSCALE / WIDTH), **small}
+    return optimise("cosine", f"{method}, UCB", seed, **settings)
+
+
+def _first_steps(row: Row) -> Names:
+    return {**regrets(row), **{f"after_{k}": regret for k, regret in enumerate(trace_of(row)[: STEPS + 1])}}
+
+
+def _of_steps(runs: Group) -> dict[str, Cell]:
+    steps = [name for name in runs.rows[0] if name.startswith("after_")]
+    return {**{name: runs.mean(name) for name in steps}, **regret_columns(FIXED[0], runs)}
+
+
+MEASURES = ("regret", "seconds_per_step")
+RACES = (
+    Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES, _of_steps, NOTES,
+         derived=_first_steps, quick=SMALL),
+    Race("experiments/mixed_optimisation", grid(function=WITH_NUMBERS), grid(method=(*FIXED, "SkewGP, duels only")),
+         range(20), _mixed, MEASURES, partial(regret_columns, FIXED[0]), NOTES, derived=regrets, pooled="function",
+         quick=SMALL),
+    Race("experiments/preferential_optimisation", grid(function=FIRST_DUELS), grid(method=DUELISTS), range(20),
+         _preferential, MEASURES, partial(regret_columns, DUELISTS[0]), NOTES, derived=regrets, pooled="function",
+         plot=partial(plot_regret, xlabel="duels"), quick=SMALL),
+)  # fmt: skip
