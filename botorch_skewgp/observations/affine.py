@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values, check_length
+from botorch_skewgp.observations.checks import as_each, as_point_index, as_tensor, as_values, check_length, positions
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -22,13 +22,12 @@ class AffineProbit(Observation):
         weight: An `m x n` tensor over the points of `index`.
         bias: An `m`-dim tensor or a number.
         covariance: An `m x m` positive semi-definite tensor: the covariance of the noise.
-        lower: An `m`-dim tensor or a number; `-inf` allowed.
+        lower: An `m`-dim tensor or a number, below `upper`; `-inf` allowed.
         upper: An `m`-dim tensor or a number; `inf` allowed.
         index: An `n`-dim integer tensor: the row of `train_X` of each column of `weight`; by default `0, ..., n - 1`.
 
     Raises:
-        InputDataError: If shapes disagree, a row of the weight is zero, a lower bound is not below its upper
-            bound, or the covariance is not symmetric positive semi-definite.
+        InputDataError: As in the base class, also if a row of the weight is zero.
 
     Example:
         >>> AffineProbit(weight=[[0.5, 0.5]], bias=0.0, covariance=[[0.1]])  # the mean of two points is positive
@@ -46,24 +45,20 @@ class AffineProbit(Observation):
         if weight.ndim != 2 or weight.dtype == torch.bool or weight.is_complex() or not weight.isfinite().all():
             raise InputDataError(f"weight must be an m x n tensor of finite numbers; got shape {tuple(weight.shape)}.")
         weight = weight if weight.is_floating_point() else weight.double()
-        empty = (weight == 0).all(-1).nonzero().squeeze(-1)
-        if empty.numel():
+        if empty := positions((weight == 0).all(-1)):
             raise InputDataError(
-                f"weight is zero in all of rows {empty[:5].tolist()}, which then do not depend on the function; leave "
-                "them out."
+                f"weight is zero in all of rows {empty}, which then do not depend on the function; leave them out."
             )
         m = weight.shape[0]
         self._set(weight=weight, index=as_point_index(self.index, weight.shape[1], "a row of weight"))
         for name in ("bias", "lower", "upper"):
-            value = as_tensor(getattr(self, name), name)
-            value = as_values(value.expand(m) if value.ndim == 0 else value, name).to(weight)
+            value = as_values(as_each(getattr(self, name), name, m), name).to(weight)
             check_length(value, m, name, "rows of weight")
             self._set(**{name: value})
         if not self.bias.isfinite().all():
             raise InputDataError("bias must be finite.")
-        if not (self.lower < self.upper).all():
-            bad = (~(self.lower < self.upper)).nonzero().squeeze(-1)
-            raise InputDataError(f"lower must be below upper; this fails in rows {bad[:5].tolist()}.")
+        if bad := positions(~(self.lower < self.upper)):
+            raise InputDataError(f"lower must be below upper; this fails in rows {bad}.")
         covariance = as_tensor(self.covariance, "covariance")
         covariance = covariance if covariance.is_complex() else covariance.to(weight)
         if covariance.shape != (m, m) or covariance.is_complex() or not covariance.isfinite().all():

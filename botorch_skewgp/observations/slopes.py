@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, as_point_index, as_tensor
+from botorch_skewgp.observations.checks import as_each, as_index, as_point_index, as_tensor
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -39,9 +39,6 @@ class Slope(Observation):
         signs: An `m`-dim tensor: 1 where the function rises in that input, -1 where it falls. A number stands for all.
         index: An `m`-dim integer tensor: the row of `train_X` of each slope; by default `0, ..., m - 1`.
 
-    Raises:
-        InputDataError: If an input is negative, a sign is neither 1 nor -1, or shapes disagree.
-
     Example:
         >>> Slope(dims=[0] * 5, signs=[1] * 5, index=range(5))  # rises in input 0 at the first five rows of train_X
         >>> Slope(dims=0, signs=1, index=range(5))  # the same
@@ -55,17 +52,16 @@ class Slope(Observation):
 
     def _check(self) -> None:
         dims, signs = as_tensor(self.dims, "dims"), as_tensor(self.signs, "signs")
-        sizes = {len(entry) for entry in (dims, signs) if entry.ndim > 0}
-        if self.index is not None:
-            sizes |= {len(index) for index in (as_tensor(self.index, "index"),) if index.ndim > 0}
+        index = None if self.index is None else as_tensor(self.index, "index")
+        sizes = {len(entry) for entry in (dims, signs, index) if entry is not None and entry.ndim > 0}
         if len(sizes) > 1:
             raise InputDataError(f"dims, signs and index must have one entry for each slope; got {sorted(sizes)}.")
         m = sizes.pop() if sizes else 1
-        dims = as_index(dims.expand(m) if dims.ndim == 0 else dims, "dims", "m-dim", 1, what="inputs")
-        signs = signs.expand(m) if signs.ndim == 0 else signs
+        dims = as_index(as_each(dims, "dims", m), "dims", "m-dim", 1, what="inputs")
+        signs = as_each(signs, "signs", m)
         if signs.ndim != 1 or signs.dtype == torch.bool or signs.dtype.is_complex or (signs.abs() != 1).any():
             raise InputDataError(f"signs must be 1 (rises) or -1 (falls) for each slope; got {signs.tolist()}.")
-        self._set(dims=dims, signs=signs.long(), index=as_point_index(self.index, m, "dims"))
+        self._set(dims=dims, signs=signs.long(), index=as_point_index(index, m, "dims"))
 
     @property
     def num_inputs_needed(self) -> int:
