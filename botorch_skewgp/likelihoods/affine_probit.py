@@ -24,9 +24,6 @@ class ProbitAffineLikelihood(RowLikelihood):
 
     Args:
         slip: The probability of a slip; as of `NoisyValueLikelihood`, like `learn_slip` and `slip_prior`.
-
-    Raises:
-        InputDataError: If a rate is below 0, or 1 or more.
     """
 
     observation_types = (AffineProbit,)
@@ -38,7 +35,7 @@ class ProbitAffineLikelihood(RowLikelihood):
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The rows as given; the smallest eigenvalue of the noise covariance is independent noise."""
-        self._check_type(observation)
+        self.for_kind(type(observation))
         assert isinstance(observation, AffineProbit)
         weight = observation.weight.to(like)
         eigenvalues, vectors = torch.linalg.eigh(observation.covariance.to(like))

@@ -29,10 +29,6 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
     Args:
         num_labels: The number of labels, hence of latent functions.
         kwargs: The other arguments are those of `NoisyValueLikelihood`; the noise is that of one label.
-
-    Raises:
-        InputDataError: If there are fewer than two labels, the noise is not positive, a rate not between 0 and 1, or
-            another argument of another class.
     """
 
     observation_types = (LabelPreference,)
@@ -60,7 +56,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
 
         Raises `InputDataError` for another number of labels.
         """
-        self._check_type(observation)
+        self.for_kind(type(observation))
         assert isinstance(observation, LabelPreference)
         if observation.num_labels != self.num_labels:
             raise InputDataError(

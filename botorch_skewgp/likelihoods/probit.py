@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
@@ -40,8 +39,6 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
-    Raises:
-        InputDataError: If the noise is not positive, or a rate not between 0 and 1.
     """
 
     noise = PositiveParameter()
@@ -89,9 +86,6 @@ class ProbitLikelihood(NoisyValueLikelihood):
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
-    Raises:
-        InputDataError: If the noise is not positive, a rate not in [0, 1), or another argument of another class.
-
     Example:
         >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
     """
@@ -108,11 +102,9 @@ class ProbitLikelihood(NoisyValueLikelihood):
         shift_prior: Prior | None = None,
         **kwargs: Any,
     ) -> None:
-        rate = as_rate(guess, "guess")
-        if rate.numel() != 1:
-            raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
+        rate = as_rate(as_number(guess, "guess"), "guess")
         super().__init__(*args, **kwargs)
-        self._register_threshold(threshold, learn_shift, shift_prior)
+        self._register_shift(threshold, learn_shift, shift_prior)
         if float(rate) > 0:
             self._register_rate("guess", rate)
 
@@ -153,10 +145,6 @@ class ValidityLikelihood(NoisyValueLikelihood):
         learn_threshold: Whether the threshold is a parameter to fit.
         threshold_prior: A prior on the threshold.
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
-
-    Raises:
-        InputDataError: If the threshold is not a finite number, the noise not positive, a rate not between 0 and 1, or
-            another argument of another class.
     """
 
     observation_types = (Validity,)

@@ -30,9 +30,6 @@ class SlopeLikelihood(RowLikelihood):
             (after an input transform).
         slip: The probability that a stated sign is random; as of `NoisyValueLikelihood`, like `learn_slip` and
             `slip_prior`.
-
-    Raises:
-        InputDataError: If the noise is negative or not finite, or a rate not in [0, 1).
     """
 
     observation_types = (Slope,)
@@ -51,7 +48,7 @@ class SlopeLikelihood(RowLikelihood):
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per slope, of equal ones without noise or slips one; if these disagree it raises `InputDataError`."""
-        self._check_type(observation)
+        self.for_kind(type(observation))
         assert isinstance(observation, Slope)
         index, dims, signs, judge = observation.index, observation.dims, observation.signs, observation.judge
         reading = Reading.at_point(like.new_zeros(1), self.noise)

@@ -44,9 +44,6 @@ class VoteLikelihood(PreferenceLikelihood):
             LogNormal(0, 1), if the page has the buttons "tie", "both bad" and "both good".
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
 
-    Raises:
-        InputDataError: If the buttons are not valid, see `Vote`, or a parameter is out of its range.
-
     Example:
         >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
     """
