@@ -6,7 +6,6 @@ r"""The likelihood of class labels and label graphs, with one latent function pe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -71,7 +70,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         least = torch.full_like(size, self.num_labels).scatter_reduce(0, event, labels[:, 0].to(event), "amin")[event]
         is_class = (best == least) & (size == self.num_labels - 1)  # one label above all others
         num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
-        return replace(rows, heights=self._heights(observation.judge, num_outcomes, like, event))
+        return self._with_slips(rows, observation.judge, num_outcomes, event)
 
     def answer_of_rows(self, rows: Rows) -> Tensor:
         """One for each row; rows of one event are slips together."""

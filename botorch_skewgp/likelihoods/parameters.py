@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -15,6 +16,7 @@ from gpytorch.likelihoods import Likelihood
 from gpytorch.module import Module
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
+from torch.distributions import Distribution
 
 from botorch_skewgp.likelihoods.defaults import (
     ANCHORED_NOISE,
@@ -27,6 +29,7 @@ from botorch_skewgp.likelihoods.defaults import (
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parameter, check_parts
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.univariate import hermite
 from botorch_skewgp.warpings.parameters import ReadParameter, SetParameter, register_named_prior
@@ -57,10 +60,7 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
         odds = super().rsample(sample_shape)
         return (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE)
 
-    @torch.no_grad()
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw rates, without gradients."""
-        return self.rsample(sample_shape)
+    sample = Distribution.sample  # that by `rsample`
 
 
 class DeviationPrior(NormalPrior):
@@ -69,11 +69,8 @@ class DeviationPrior(NormalPrior):
     def __init__(self, spread: float, num_judges: int) -> None:
         super().__init__(0.0, spread)
         self.expected_spread = spread
+        # of judges' deviations, over which predictions are averaged
         self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
-
-    def keep_variances(self, variance: Tensor) -> None:
-        """Set the variances of judges' deviations, over which predictions are averaged."""
-        self.judge_variance.copy_(variance)
 
     def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
         """Nodes (differences from the fitted deviation, or 0 if new) and weights of an average over a judge's
@@ -333,15 +330,16 @@ class JudgedLikelihood(Likelihood):
             )
         return values[judge.to(values.device)]
 
-    def _heights(
-        self, judge: Tensor | None, num_outcomes: Tensor, like: Tensor, answer: Tensor | None = None
-    ) -> Heights | None:
-        """The heights of rows whose answers are slips to all of so many outcomes alike; an answer may have several."""
-        slips = self._slips(1, like, judge)
+    def _with_slips(
+        self, rows: Rows, judge: Tensor | None, num_outcomes: Tensor | int, answer: Tensor | None = None
+    ) -> Rows:
+        """Rows whose answers are slips to all of so many outcomes alike; an answer may have several rows."""
+        slips = self._slips(1, rows.noise, judge)
         if slips is None:
-            return None
-        rate = slips.reshape(-1).expand(len(num_outcomes))
-        return Heights(rate / num_outcomes.to(rate), 1 - rate, None if answer is None else answer.to(rate))
+            return rows
+        rate = slips.reshape(-1).expand(rows.num_rows)
+        share = rate / torch.as_tensor(num_outcomes).to(rate)
+        return replace(rows, heights=Heights(share, 1 - rate, None if answer is None else answer.to(rate)))
 
     def for_judge(self, judge: int | str | None) -> Self:
         """The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared."""

@@ -165,15 +165,11 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         if isinstance(observation, Choice | ChoiceOrNone | Ranking):
             return self._rows_of_orders(observation, like, scale)
         if isinstance(observation, Preference) and observation.strength is not None:
-            assert observation.num_strengths is not None
-            self._check_strengths(observation.num_strengths)
-            step = observation.strength.to(like.device)
-            least = self.strength_cutpoints.to(like)
-            upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
-            rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
+            self._check_strengths(observation.num_strengths or 2)
+            reading = self.reading(GradedPreference, like, scale)
+            rows = reading.rows(observation.pairs, reading.num_outcomes - self.num_strengths + observation.strength)
             rows = self._at_judges_widths(rows, observation).weighted(observation.weights)
-            num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
-            return replace(rows, heights=self._heights(observation.judge, num_outcomes, like))
+            return self._with_slips(rows, observation.judge, reading.num_outcomes)
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
     def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
@@ -191,7 +187,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             lower = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
             rows = replace(rows, coefficient=coefficient, lower=lower)
         judge = None if observation.judge is None else observation.judge[event]
-        return replace(rows, heights=self._heights(judge, num_outcomes[event], like, event))
+        return self._with_slips(rows, judge, num_outcomes[event], event)
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""

@@ -129,11 +129,6 @@ class VoteLikelihood(PreferenceLikelihood):
             lower=lower[answer, which],
             upper=upper[answer, which],
             noise=reading.variance[which],
-            heights=self._heights(
-                None if observation.judge is None else observation.judge.to(answer)[answer],
-                answer.new_full(answer.shape, len(self.buttons)),
-                like,
-                answer,
-            ),
         )
-        return rows.weighted(None if count is None else count.to(answer.device)[answer])
+        judge, count = (None if x is None else x.to(answer.device)[answer] for x in (observation.judge, count))
+        return self._with_slips(rows, judge, len(self.buttons), answer).weighted(count)

@@ -243,7 +243,7 @@ def test_first_grades_of_a_new_judge(mixed):
 
     for judge in (0, 4):
         torch.testing.assert_close(said(later, judge), said(at_once, judge))
-    likelihood.stretch_deviation_prior.keep_variances(torch.full((3,), 0.01))  # as a fit does
+    likelihood.stretch_deviation_prior.judge_variance.copy_(torch.full((3,), 0.01))  # as a fit does
     fitted = model.condition_on_observations(X[:2], first)
     part = fitted.likelihood.for_kind(Ordinal)
     open_ = torch.tensor([0.01] * 3 + [0.35**2] * 2, dtype=double)
