@@ -181,16 +181,9 @@ def test_keys_of_a_state_dict_name_kinds():
     assert any("Preference" in key for key in first.state_dict())
 
 
-def affine_model():
-    return SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
-
-
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: affine_model().predictive(NEW_X), UnsupportedError, "affine"),
-        (lambda: affine_model().likelihood(torch.zeros(3)), UnsupportedError, "affine"),
-        (lambda: affine_model().posterior(NEW_X, observation_noise=True), UnsupportedError, "observation_noise"),
         (
             lambda: SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2)),
             InputDataError,
@@ -199,7 +192,6 @@ def affine_model():
         (lambda: SkewGP(X, [CLASSES, Binary([1])]), InputDataError, "LabelPreference .* one latent function per label"),
         (lambda: SkewGP(X, CLASSES, skew_prior=SkewPrior([[0.5]], [1], 0.0)), UnsupportedError, "one latent function"),
         (lambda: MixedLikelihood(GaussianLikelihood()), InputDataError, "got GaussianLikelihood"),
-        (lambda: MixedLikelihood(), InputDataError, "needs a likelihood for each kind"),
     ],
 )
 def test_what_is_refused(make, error, message):

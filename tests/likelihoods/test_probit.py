@@ -161,7 +161,6 @@ REFUSED = [
     *((lambda c=cuts: OrdinalLikelihood(3, t(*c)), "cutpoints must be 2 finite increasing") for cuts in BAD_CUTS),
     (lambda: OrdinalLikelihood(1), "num_grades must be an integer from 2"),
     (lambda: rows_of(OrdinalLikelihood(3), Ordinal([3, 0], 4)), "observations have 4 grades, the likelihood 3"),
-    (lambda: OrdinalLikelihood(3, t(-0.5, 0.5), learn_shift=True), "Given cut-points do not shift"),
     (lambda: ProbitLikelihood(learn_shift="yes"), "learn_shift must be"),
     (lambda: ValidityLikelihood(threshold=math.inf), "threshold must be a finite number"),
     *((lambda one=other: rows_of(one, Numeric([0.1])), r"takes .* observations; got Numeric") for other in OTHERS),
