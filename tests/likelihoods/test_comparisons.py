@@ -13,6 +13,7 @@ from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
+    NumericLikelihood,
     OutcomeScale,
     PreferenceLikelihood,
     VoteLikelihood,
@@ -176,6 +177,7 @@ def test_votes(buttons):
 
 
 def test_defaults():
+    assert isinstance(default_likelihood([]), NumericLikelihood)
     plain, steps = Preference(PAIR), Preference(PAIR, [2])
     assert default_likelihood([plain]).num_strengths == 1
     assert default_likelihood([plain, steps]).num_strengths == 3
