@@ -152,17 +152,13 @@ class NumericLikelihood(RowLikelihood):
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
         """The distribution of new readings, of the shape of values of the latent function."""
-        return Normal(function_samples, self._noise_of_new.sqrt().expand_as(function_samples))
+        return Normal(function_samples, self.latent_noise().sqrt().expand_as(function_samples))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior | WarpedPosterior:
-        return self.outcome_posterior(posterior.add_noise(self._noise_of_new), scale)
+        return self.outcome_posterior(posterior.add_noise(self.latent_noise()), scale)
 
-    def latent_noise(self, X: Tensor) -> Tensor:
-        """The noise variance of new numbers."""
-        return self._noise_of_new
-
-    @property
-    def _noise_of_new(self) -> Tensor:
+    def latent_noise(self, X: Tensor | None = None) -> Tensor:
+        """The noise variance of new numbers, the same everywhere."""
         noise = self.noise
         return noise if self._known_noise is None else self._known_noise.to(noise).expand_as(noise)
 

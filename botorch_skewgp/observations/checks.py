@@ -148,18 +148,12 @@ def as_probability(value: Any, name: str) -> float:
 
 def check_names(names: Iterable[Any], name: str) -> None:
     """Raise `InputDataError` if a truth value among names is equal to a number, such as `True` and `1`."""
-    numbers: set[Any] = set()
-    truths: set[Any] = set()
-    for value in names:
-        if isinstance(value, bool) or type(value).__name__ == "bool_":  # NumPy's up to 1.26, and since
-            truths.add(bool(value))
-        elif isinstance(value, Number):
-            numbers.add(value)
-    both = [number for number in numbers if number in truths]
+    names = list(names)
+    truths: set[Any] = {bool(value) for value in names if type(value).__name__ in ("bool", "bool_")}  # NumPy's too
+    both = [value for value in names if isinstance(value, Number) and not isinstance(value, bool) and value in truths]
     if both:
-        number = both[0]
         raise InputDataError(
-            f"{name} has the names {number!r} and {bool(number)}, which are equal; write them as texts."
+            f"{name} has the names {both[0]!r} and {bool(both[0])}, which are equal; write them as texts."
         )
 
 

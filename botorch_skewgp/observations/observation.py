@@ -160,9 +160,8 @@ class Observation:
         `place` maps points and judge codes (0 for no judge, else the judge's number plus one) to columns.
         """
         index = getattr(self, self.index_field)
-        by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1
-        by = by.to(index.device)
-        by = by.unsqueeze(-1).expand_as(index) if index.ndim > 1 else by
+        by = index.new_zeros(len(index)) if self.judge is None else self.judge.to(index.device) + 1
+        by = by.view(-1, *[1] * (index.ndim - 1)).expand_as(index)
         return self._with({self.index_field: torch.where(index >= 0, place(index.clamp(min=0), by), index)})
 
     def by(self, judge: int) -> Self:
@@ -233,19 +232,16 @@ Kind = type[Observation]
 class Countable(Observation):
     r"""Base class of kinds whose equal answers may be given once, with a count, or have weights.
 
-    Whole numbers are counts: answers are stored one by one, and `count` is `None` afterwards. Repeats have independent
-    noise. Fractions are weights, as a survey has for people of groups that answered too seldom: an answer of weight `w`
-    tells the power `w` of its likelihood. Its posterior is sampled, evidence and fits are of that likelihood, and
-    predictions are of answers of weight 1. Weights that add up to the number of answers keep its size; they say
-    nothing of the extra spread that weighting causes.
+    Whole numbers are counts: answers are stored one by one, with noise of their own, and `count` is `None` afterwards.
+    Fractions are weights, as of a survey: an answer of weight `w` tells the power `w` of its likelihood, which says
+    nothing of the extra spread that weighting causes; predictions are of answers of weight 1.
 
     Args:
         count: An `m`-dim tensor of positive numbers, keyword only: the number of times that each answer was given, or
             its weight; one number stands for all.
 
     Raises:
-        InputDataError: If counts are not positive numbers, one for each answer, add up to more than 10 million, or are
-            fractions for a kind whose answers are comparisons of three items or more.
+        InputDataError: Also if counts add up to more than 10 million, or are fractions for choices and rankings.
     """
 
     takes_weights: ClassVar[bool] = True  # whether the likelihood of an answer is a product over its rows
