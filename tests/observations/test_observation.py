@@ -77,22 +77,6 @@ def test_bad_observations_leave_a_model_as_it_was(name):
     assert torch.equal(model.posterior(X).mean, before)
 
 
-def test_numbers_given_as_lists_keep_double_precision():
-    assert Numeric([0.1]).values.item() == 0.1
-    assert Numeric(tensor([0.1], dtype=torch.float64), noise=0.3).noise.item() == 0.3
-    assert Censored([0.1], [0.3]).upper.item() == 0.3
-    assert AffineProbit(EYE, 0.1, EYE).bias[0].item() == 0.1
-
-
-def test_outcomes_of_one_column_are_taken():
-    assert Numeric(torch.zeros(3, 1)).values.shape == (3,)
-    assert Binary(torch.zeros(3, 1) > 0).labels.shape == (3,)
-
-
-def test_a_single_variance_is_that_of_all_numbers():
-    assert torch.equal(Numeric(torch.zeros(3), noise=0.5).noise, torch.full((3,), 0.5))
-
-
 def test_change_of_dtype_keeps_indices_and_flags():
     single = EVERY["affine"].apply(lambda t: t.float() if t.is_floating_point() else t)
     assert single.weight.dtype == torch.float32
@@ -145,27 +129,6 @@ def test_marks_show_every_observation_at_a_single_point():
     assert (at_most.values.tolist(), at_least.values.tolist()) == ([-0.4, 0.1, 2.0], [0.8, -0.3, 0.5])
 
 
-@pytest.mark.parametrize(
-    "slope",
-    [
-        Slope([0] * 5, [1] * 5, index=range(5)),
-        Slope(0, 1, index=range(5)),
-        Slope(0, [1.0] * 5),
-        Slope(torch.zeros(5, dtype=torch.int32), 1),
-    ],
-)
-def test_single_values_stand_for_all(slope):
-    assert slope.dims.tolist() == [0] * 5
-    assert slope.signs.tolist() == [1] * 5
-    assert slope.index.tolist() == [0, 1, 2, 3, 4]
-    assert slope.num_points_needed == 5
-
-
-def test_one_slope_may_be_given_by_numbers_alone():
-    slope = Slope(1, -1, index=[7])
-    assert (slope.dims.tolist(), slope.signs.tolist(), slope.index.tolist()) == ([1], [-1], [7])
-
-
 COUNTED = ("binary", "ordinal", "censored", "preference", "tie", "choice", "ranking", "validity")
 
 
@@ -181,10 +144,6 @@ def test_every_field_is_that_of_repeated_answers(name):
         if isinstance(value, torch.Tensor):
             assert torch.equal(getattr(merged, entry.name), value[which]), entry.name
     assert replace(merged, judge=merged.judge + 1).num_answers == len(which)
-
-
-def test_one_number_stands_for_all():
-    assert torch.equal(Preference([[0, 1], [2, 3]], count=2).pairs, tensor([[0, 1], [0, 1], [2, 3], [2, 3]]))
 
 
 def test_replicates_of_a_choice_have_noises_of_their_own():
@@ -210,23 +169,6 @@ def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
     return sorted((e, a, b) for (a, b), e in zip(pairs.tolist(), event.tolist(), strict=True))
 
 
-def test_comparisons_of_a_full_ranking_are_between_neighbours():
-    assert pairs_of(Ranking(tensor([[3, 1, 0], [1, 2, -1]]))) == [(0, 1, 0), (0, 3, 1), (1, 1, 2)]
-
-
-def test_comparisons_of_a_partial_order_are_between_neighbouring_ranks():
-    ranking = Ranking(tensor([[3, 1, 0, 2, 4]]), ranks=tensor([[0, 0, 2, 2, 5]]))
-    assert pairs_of(ranking) == [(0, 0, 4), (0, 1, 0), (0, 1, 2), (0, 2, 4), (0, 3, 0), (0, 3, 2)]
-
-
-def test_items_of_one_rank_are_not_compared():
-    assert pairs_of(Ranking(tensor([[3, 1]]), ranks=tensor([[0, 0]]))) == []
-
-
-def test_choice_as_ranking():
-    assert pairs_of(Choice([[3, 1, 0], [1, 2, -1]]).as_ranking()) == [(0, 3, 0), (0, 3, 1), (1, 1, 2)]
-
-
 @pytest.mark.parametrize(
     "observation",
     [
@@ -247,6 +189,49 @@ def test_classes_beat_every_other_label_in_one_event():
     assert observation.labels.tolist() == [[2, 0], [2, 1], [0, 1], [0, 2]]
     assert observation.index.tolist() == [5, 5, 6, 6]
     assert observation.event.tolist() == [0, 0, 1, 1]
+
+
+FIVE = [0, 1, 2, 3, 4]
+ARRAY = np.array([[0, 1], [2, 1]])
+# what is found of an observation, and what was given, in double precision if numbers
+TAKEN = [
+    (Numeric([0.1]).values, [0.1]),
+    (Numeric(tensor([0.1], dtype=torch.float64), noise=0.3).noise, [0.3]),
+    (Numeric(torch.zeros(3), noise=0.5).noise, [0.5, 0.5, 0.5]),
+    (Numeric(torch.zeros(2, 1)).values, [0.0, 0.0]),
+    (Numeric([], index=[]).index, []),
+    (Numeric([1.0, 2.0], index=(i for i in (4, 2))).index, [4, 2]),
+    (Binary(torch.zeros(2, 1) > 0).labels, [False, False]),
+    (Binary(pd.Series([True, False])).labels, [True, False]),
+    (Binary([]).labels, []),
+    (Ordinal([0, 1], np.int64(3)).grades, [0, 1]),
+    (Censored([0.1], [0.3]).upper, [0.3]),
+    (Censored(0, [1, 2]).lower, [0.0, 0.0]),
+    (Censored([1, 2], INF).upper, [INF, INF]),
+    (AffineProbit(EYE, 0.1, EYE).bias, [0.1, 0.1]),
+    (AffineProbit([[1, 0]], 0, [[1]]).weight, [[1.0, 0.0]]),
+    (Preference(pd.DataFrame({"winner": [0], "loser": [1]})).pairs, [[0, 1]]),
+    (Preference(ARRAY).pairs, ARRAY.tolist()),
+    (Preference([[0, 1], [2, 3]], count=2).pairs, [[0, 1], [0, 1], [2, 3], [2, 3]]),
+    (Preference([[0, 1], [2, 3]], judge=4).judge, [4, 4]),
+    (Vote([[0, 1], [2, 1]], [3, "tie"]).answers, [3, 2]),
+    *[(pairs.shape, (0, 2)) for pairs in (Preference([]).pairs, Tie([]).pairs, Tie(torch.zeros(0)).pairs)],
+    *[(Slope([0] * 5, [1] * 5, index=range(5)).dims, [0] * 5), (Slope(0, 1, index=range(5)).index, FIVE)],
+    *[(Slope(0, 1, index=range(5)).signs, [1] * 5), (Slope(torch.zeros(5, dtype=torch.int32), 1).index, FIVE)],
+    *[(Slope(0, [1.0] * 5).dims, [0] * 5), (Slope(1, -1, index=[7]).index, [7]), (Slope(1, -1, index=[7]).dims, [1])],
+]
+
+
+@pytest.mark.parametrize(("found", "given"), TAKEN)
+def test_what_is_taken(found, given):
+    assert (found.tolist() if isinstance(found, torch.Tensor) else found) == given
+
+
+def test_arrays_are_not_shared():
+    pairs = ARRAY.copy()
+    observation = Preference(pairs)
+    pairs[:] = 5
+    assert observation.pairs.tolist() == ARRAY.tolist()
 
 
 # what is built, and what the message must say
@@ -383,18 +368,6 @@ def test_arrays_and_columns_are_taken(values):
     assert not given.requires_grad
 
 
-def test_arrays_of_indices_are_taken_and_not_shared():
-    pairs = np.array([[0, 1], [2, 1]])
-    observation = Preference(pairs)
-    pairs[:] = 5
-    assert observation.pairs.tolist() == [[0, 1], [2, 1]]
-    assert Preference(pd.DataFrame({"winner": [0], "loser": [1]})).pairs.tolist() == [[0, 1]]
-    assert Numeric([], index=[]).index.tolist() == []
-    assert Numeric([1.0, 2.0], index=(i for i in (4, 2))).index.tolist() == [4, 2]
-    assert Binary(pd.Series([True, False])).labels.tolist() == [True, False]
-    assert Ordinal([0, 1], np.int64(3)).num_grades == 3
-
-
 def test_short_rows_of_lists_are_padded():
     assert Choice([[0, 1], [2, 0, 1]]).options.tolist() == [[0, 1, -1], [2, 0, 1]]
     ranking = Ranking([tensor([0, 1]), tensor([2, 0, 1])], ranks=[[0, 1], [0, 0, 1]])
@@ -402,17 +375,6 @@ def test_short_rows_of_lists_are_padded():
     assert sorted(ranking.duels.tolist()) == [[0, 1], [0, 1], [2, 1]]
     padded = Ranking([[0, 1, -1], [2, 0, 1]], ranks=[[0, 1, -1], [0, 0, 1]])
     assert torch.equal(padded.duels, ranking.duels)
-
-
-def test_integers_and_single_bounds_are_taken():
-    assert AffineProbit([[1, 0]], 0, [[1]]).weight.dtype == torch.float64
-    assert Censored(0, [1, 2]).lower.tolist() == [0.0, 0.0]
-    assert Censored([1, 2], INF).upper.tolist() == [INF, INF]
-
-
-def test_nothing_seen_yet_has_the_shape_of_no_rows():
-    assert Preference([]).pairs.shape == Tie([]).pairs.shape == (0, 2)
-    assert Binary([]).labels.shape == (0,)
 
 
 def test_strengths_counted_from_one_are_told():
