@@ -302,7 +302,7 @@ BAD = [
     (lambda: AffineProbit(EYE, 0.0, tensor([[1.0, 2.0], [2.0, 1.0]])), "covariance must be positive semi-definite"),
     (lambda: Choice([[0, 1, 2], [-1, 1, 2]]), r"padded with -1 at the end of a row only; see rows \[1\]"),
     (lambda: Ranking([[0, 1, 2], [0, 1, 0]]), r"items names a point twice in rows \[1\]"),
-    (lambda: Choice([[0, 1], [-1, -1]]), r"at least two points in every row; see rows \[1\]"),
+    (lambda: Choice([[0, 1], [2, -1]]), r"at least two points in every row; see rows \[1\]"),
     (lambda: Preference([[0, 1], [1, 2]], count=[2, 0]), r"positive and finite; it is 0 for answers \[1\]"),
     (lambda: Preference([[0, 1]], judge=2**24), "judge must hold numbers up to 16777214; got 16777216. number_judges"),
     (lambda: Choice([[0, 1]], count=[1.5]), "count must hold whole numbers for Choice"),
