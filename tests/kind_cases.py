@@ -23,6 +23,8 @@ from botorch_skewgp.observations import (
     Binary,
     Censored,
     Choice,
+    ChoiceOrNone,
+    GradedPreference,
     LabelPreference,
     Numeric,
     Observation,
@@ -88,6 +90,14 @@ LABELS: dict[str, LabelPreference] = {  # one latent function each, sharing a ke
     "label graph": LabelPreference(
         torch.tensor([[0, 1], [1, 2], [2, 0], [1, 0]]), NUM_LABELS, index=at(0, 0, 3, 4), event=at(0, 0, 1, 2)
     ),
+}
+
+
+EVERY: dict[str, Observation] = {
+    **KINDS,
+    **LABELS,
+    "graded duels by name": GradedPreference(torch.tensor([[0, 1], [2, 1]]), at(1, 0), 3),
+    "choice or none": ChoiceOrNone(torch.tensor([[1, 0, 2], [4, 3, -1]]), [False, True]),
 }
 
 

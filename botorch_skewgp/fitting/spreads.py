@@ -67,7 +67,7 @@ def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
             if candidates[-1][0] < highest - FAR_BELOW:
                 break
         mll.load_state_dict(max(candidates, key=lambda candidate: candidate[0])[1])
-        prior.keep_variances(1 / _expansion(mll, prior, deviation).precision)
+        prior.judge_variance.copy_(1 / _expansion(mll, prior, deviation).precision)
 
 
 def has_few_answers(model: Module) -> bool:
@@ -112,7 +112,7 @@ def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Ten
     deviation.data.copy_(at.slope / (curvature + 1 / prior.scale.square()))
     at = _expansion(mll, prior, deviation)  # a second step, as the first may be long
     deviation.data.add_(at.slope / at.precision)
-    prior.keep_variances(1 / at.precision)
+    prior.judge_variance.copy_(1 / at.precision)
 
 
 def deviations_of_judges(model: Module) -> list[tuple[DeviationPrior, Tensor]]:

@@ -135,7 +135,7 @@ def next_votes(
 
 def _given(pairs: Any, n: int) -> Tensor:
     """The pairs that can be asked for; raises `InputDataError`."""
-    given = check_pairs(pairs, "pairs", what="numbers of items", item="item")
+    given = check_pairs(pairs, "pairs", what="numbers of items", item="an item")
     if not len(given):
         raise InputDataError("pairs must not be empty; leave it out for all pairs.")
     if int(given.max()) >= n:

@@ -31,6 +31,9 @@ class RowLikelihood(JudgedLikelihood):
     Holds parameters (noise, cut-points, widths) and no data, so that models may share it. A subclass states the
     `reading` of its kinds and, in `answers`, the points and outcomes of observations; rows, predictions and fantasies
     follow from these.
+
+    Raises:
+        InputDataError: If a noise, width or gap is not positive, a rate not in [0, 1), or an argument of another class.
     """
 
     observation_types: ClassVar[tuple[Kind, ...]] = ()
@@ -72,16 +75,6 @@ class RowLikelihood(JudgedLikelihood):
         """The share of slips among slips and guesses: one number, or one for each row."""
         return 1.0
 
-    def _check_type(self, observation: Observation) -> None:
-        if not isinstance(observation, self.observation_types):
-            raise InputDataError(self._refusal(type(observation)))
-
-    def _refusal(self, kind: Kind) -> str:
-        return (
-            f"{self._name_and_kinds}; got {kind.__name__}. For several kinds give a MixedLikelihood, or no likelihood "
-            "for the default."
-        )
-
     @property
     def _name_and_kinds(self) -> str:
         names = " or ".join(taken.__name__ for taken in self.observation_types)
@@ -94,7 +87,10 @@ class RowLikelihood(JudgedLikelihood):
                 f"kind must be a class of observations such as Preference; got a {type(kind).__name__}."
             )
         if not issubclass(kind, self.observation_types):
-            raise InputDataError(self._refusal(kind))
+            raise InputDataError(
+                f"{self._name_and_kinds}; got {kind.__name__}. For several kinds give a MixedLikelihood, or no "
+                "likelihood for the default."
+            )
         return self
 
     # Stated by a kind
@@ -127,7 +123,7 @@ class RowLikelihood(JudgedLikelihood):
 
         Raises `InputDataError` if the observations are of another kind.
         """
-        self._check_type(observation)
+        self.for_kind(type(observation))
         reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
         rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:

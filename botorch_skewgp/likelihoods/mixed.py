@@ -3,7 +3,6 @@ r"""Several kinds of observations of one latent function."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from copy import copy
 from typing import Any, Self
 
 import torch
@@ -111,9 +110,7 @@ class MixedLikelihood(RowLikelihood):
         parts = {name: change(part) for name, part in zip(self._likelihoods, self.likelihoods, strict=True)}
         if all(part is self._likelihoods[name] for name, part in parts.items()):
             return self
-        new = copy(self)
-        new.__dict__["_modules"] = {**self._modules, "_likelihoods": torch.nn.ModuleDict(parts)}
-        return new
+        return self._but(_modules={**self._modules, "_likelihoods": torch.nn.ModuleDict(parts)})
 
     @property
     def _predicting(self) -> list[RowLikelihood]:
@@ -150,13 +147,7 @@ class MixedLikelihood(RowLikelihood):
         """The new observation of the first likelihood."""
         return self._predicting[0].fantasy_rows(noisy, scale, seed)
 
-    def noise_of_numbers(self, X: Tensor) -> Tensor:
-        """By the first likelihood that takes numbers; raises `InputDataError` if none does."""
-        parts = (likelihood for likelihood in self.likelihoods if likelihood.takes_numbers)
-        part = next(parts, None)
-        return super().noise_of_numbers(X) if part is None else part.noise_of_numbers(X)
-
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise of numbers if a part takes them, else that of the first part."""
-        anchors = [part for part in self._predicting if any(kind.anchors_scale for kind in part.observation_types)]
-        return (anchors or self._predicting)[0].latent_noise(X)
+        parts = self._predicting
+        return next((part for part in parts if part.takes_numbers), parts[0]).latent_noise(X)

@@ -5,7 +5,6 @@ r"""The Gaussian likelihood of numbers, exact or censored, as they are or warped
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Self
 
 import torch
@@ -50,9 +49,6 @@ class NumericLikelihood(RowLikelihood):
         noise_constraint: A constraint on the noise variance; by default above BoTorch's minimum.
         warping: The warping of outcomes; none if `None`. Parameters that are redundant with an affine map of the latent
             function are not fitted.
-
-    Raises:
-        InputDataError: If the noise is not positive, or another argument is of another class.
     """
 
     observation_types = (Numeric, Censored)
@@ -88,7 +84,7 @@ class NumericLikelihood(RowLikelihood):
         Raises `InputDataError` for other kinds and values outside the domain of the warping, `UnsupportedError` for
         known variances of warped numbers.
         """
-        self._check_type(observation)
+        self.for_kind(type(observation))
         reading = Reading.at_point(like.new_zeros(0), self.noise)
         assert isinstance(observation, Numeric | Censored)
         index, noise = observation.index.unsqueeze(-1), observation.noise
@@ -156,22 +152,16 @@ class NumericLikelihood(RowLikelihood):
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
         """The distribution of new readings, of the shape of values of the latent function."""
-        return Normal(function_samples, self._noise_of_new.sqrt().expand_as(function_samples))
+        return Normal(function_samples, self.latent_noise().sqrt().expand_as(function_samples))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior | WarpedPosterior:
-        return self.outcome_posterior(posterior.add_noise(self._noise_of_new), scale)
+        return self.outcome_posterior(posterior.add_noise(self.latent_noise()), scale)
 
-    def latent_noise(self, X: Tensor) -> Tensor:
-        """The noise variance of new numbers."""
-        return self._noise_of_new
-
-    @property
-    def _noise_of_new(self) -> Tensor:
+    def latent_noise(self, X: Tensor | None = None) -> Tensor:
+        """The noise variance of new numbers, the same everywhere."""
         noise = self.noise
         return noise if self._known_noise is None else self._known_noise.to(noise).expand_as(noise)
 
     def with_noise_of_numbers(self, noise: Tensor) -> Self:
         """The likelihood of new numbers of a known noise variance, which shares its parameters with this one."""
-        new = copy(self)
-        new.__dict__["_known_noise"] = noise
-        return new
+        return self._but(_known_noise=noise)

@@ -9,7 +9,6 @@ r"""The likelihood of grades, with learned or given cut-points.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -54,9 +53,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
     Raises:
-        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
-            not between 0 and 1, given cut-points shall shift, stretches are not positive or fewer than two, or another
-            argument is of another class.
+        InputDataError: As in the base class, also if given cut-points shall shift, or be those of some items only.
 
     Example:
         >>> likelihood = OrdinalLikelihood(5, stretch=torch.ones(12), learn_stretch=True)  # twelve judges
@@ -96,7 +93,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
                 f"{points.tolist()}."
             )
         self.register_buffer("are_given", torch.tensor(not learn))
-        self._register_shift(points[middle : middle + 1], learn_shift, shift_prior, not learn)
+        self._register_shift(None if learn else float(points[middle]), learn_shift, shift_prior)
         if gap_prior is None and learn and num_grades > 2:
             gap_prior = LogNormalPrior(*GAP_PRIOR)
         gaps = points.diff() if num_items is None else points.diff().expand(num_items, -1)
@@ -124,9 +121,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             return self
         if as_position(item, self.num_items) != item:
             raise InputDataError(f"item must be a number from 0 to {self.num_items - 1}; got {item!r}.")
-        new = copy(self)
-        new.__dict__["_item"] = item
-        return new
+        return self._but(_item=item)
 
     @property
     def _middle(self) -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -15,6 +16,7 @@ from gpytorch.likelihoods import Likelihood
 from gpytorch.module import Module
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
+from torch.distributions import Distribution
 
 from botorch_skewgp.likelihoods.defaults import (
     ANCHORED_NOISE,
@@ -27,6 +29,7 @@ from botorch_skewgp.likelihoods.defaults import (
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parameter, check_parts
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.univariate import hermite
 from botorch_skewgp.warpings.parameters import ReadParameter, SetParameter, register_named_prior
@@ -57,10 +60,7 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
         odds = super().rsample(sample_shape)
         return (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE)
 
-    @torch.no_grad()
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw rates, without gradients."""
-        return self.rsample(sample_shape)
+    sample = Distribution.sample  # that by `rsample`
 
 
 class DeviationPrior(NormalPrior):
@@ -69,11 +69,8 @@ class DeviationPrior(NormalPrior):
     def __init__(self, spread: float, num_judges: int) -> None:
         super().__init__(0.0, spread)
         self.expected_spread = spread
+        # of judges' deviations, over which predictions are averaged
         self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
-
-    def keep_variances(self, variance: Tensor) -> None:
-        """Set the variances of judges' deviations, over which predictions are averaged."""
-        self.judge_variance.copy_(variance)
 
     def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
         """Nodes (differences from the fitted deviation, or 0 if new) and weights of an average over a judge's
@@ -101,14 +98,12 @@ def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
     """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1. Raises `InputDataError`."""
-    wanted = f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}"
-    try:
-        rate = torch.as_tensor(value, dtype=torch.float64).detach()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputDataError(f"{wanted}; got {value!r}.") from error
+    rate = as_tensor(value, name).double()
     is_rate = (rate == 0) | ((rate >= MIN_RATE) & (rate <= 1 - MIN_RATE))
     if rate.ndim > 1 or not rate.numel() or not bool(is_rate.all()):
-        raise InputDataError(f"{wanted}; got {rate.tolist()}.")
+        raise InputDataError(
+            f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}; got {rate.tolist()}."
+        )
     return rate.reshape(-1)
 
 
@@ -121,16 +116,20 @@ class PositiveParameter:
     def __get__(self, module: Any, owner: type | None = None) -> Any:
         return self if module is None else ReadCommon(self.name)(module)
 
-    def __set__(self, module: Any, value: float | Tensor) -> None:
-        raw = f"raw_{self.name}"
-        parameter = getattr(module, raw)
+    def _checked(self, value: float | Tensor, parameter: Tensor, hint: str = "") -> Tensor:
+        """Positive values as those of a parameter, of which one may stand for all."""
         check_parameter(value, self.name)
         value = torch.as_tensor(value, dtype=parameter.dtype, device=parameter.device).detach()
-        is_number = value.numel() == 1 and value.ndim <= parameter.ndim
-        if not is_number and value.shape != parameter.shape:
+        if value.shape != parameter.shape and (value.numel() != 1 or value.ndim > parameter.ndim):
+            shape = tuple(parameter.shape)
             raise InputDataError(
-                f"{self.name} must be a number or of shape {tuple(parameter.shape)}; got shape {tuple(value.shape)}."
+                f"{self.name} must be a number or of shape {shape}{hint}; got shape {tuple(value.shape)}."
             )
+        return value
+
+    def __set__(self, module: Any, value: float | Tensor) -> None:
+        raw = f"raw_{self.name}"
+        value = self._checked(value, getattr(module, raw))
         constraint = getattr(module, f"{raw}_constraint")
         if not constraint.check(value):
             hint = (
@@ -182,13 +181,7 @@ class JudgeParameter(PositiveParameter):
         if deviation is None:
             super().__set__(module, value)
             return
-        check_parameter(value, self.name)
-        logarithm = torch.as_tensor(value, dtype=deviation.dtype, device=deviation.device).detach().log()
-        if logarithm.numel() != 1 and logarithm.shape != deviation.shape:
-            raise InputDataError(
-                f"{self.name} must be a number or of shape {tuple(deviation.shape)}, with one for each judge; got "
-                f"shape {tuple(logarithm.shape)}."
-            )
+        logarithm = self._checked(value, deviation, ", with one for each judge").log()
         common = logarithm.mean()
         super().__set__(module, common.exp())
         module.initialize(**{f"{self.name}_deviation": (logarithm - common).expand_as(deviation)})
@@ -222,8 +215,9 @@ class JudgedLikelihood(Likelihood):
         register_named_prior(self, name, prior)
         setattr(self, name, value)
 
-    def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
-        """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`."""
+    def _register_shift(self, shift: float | None, learn: bool | None, prior: Prior | None = None) -> None:
+        """Register `shift`, of shape `1`: a given threshold, in units of the outcome, or open at zero."""
+        given = shift is not None
         if given and learn:
             raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cut-points.")
         if learn is prior is None and not given:
@@ -232,13 +226,9 @@ class JudgedLikelihood(Likelihood):
         learn = False if learn is None else learn
         check_flags(learn_shift=learn)
         check_parts(shift_prior=(prior, Prior))
-        self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
+        value = torch.tensor([0.0 if shift is None else as_number(shift, "threshold")], dtype=torch.float64)
+        self.register_parameter("shift", torch.nn.Parameter(value, requires_grad=learn))
         register_named_prior(self, "shift", NormalPrior(0.0, SHIFT_SPREAD) if prior is None and learn else prior)
-
-    def _register_threshold(self, threshold: float | None, learn: bool | None, prior: Prior | None = None) -> None:
-        """Register `shift` at a given threshold in units of the outcome, or open at zero; see `_register_shift`."""
-        value = 0.0 if threshold is None else as_number(threshold, "threshold")
-        self._register_shift(torch.tensor([value]), learn, prior, threshold is not None)
 
     def _level(self, like: Tensor, scale: OutcomeScale) -> Tensor:
         """The value of the latent function at the threshold, of shape `1`."""
@@ -329,11 +319,9 @@ class JudgedLikelihood(Likelihood):
             moved = self._deviation is not None and hasattr(self, f"{name}_deviation_prior")
             if isinstance(self._judge, int) and self._judge < values.numel():
                 value = values[self._judge].unsqueeze(-1)
-                value = value * self._deviation.exp().to(like) if moved else value  # type: ignore[union-attr]
-            elif moved:
-                value = (ReadCommon(name)(self) * self._deviation.exp()).to(like)  # type: ignore[union-attr]
             else:
-                value = values.mean(-1, keepdim=True)
+                value = ReadCommon(name)(self).to(like) if moved else values.mean(-1, keepdim=True)
+            value = value * self._deviation.exp().to(like) if moved else value  # type: ignore[union-attr]
             return value if judge is None else value.expand(len(judge))
         if len(judge) and int(judge.max()) >= values.numel():
             raise InputDataError(
@@ -342,22 +330,27 @@ class JudgedLikelihood(Likelihood):
             )
         return values[judge.to(values.device)]
 
-    def _heights(
-        self, judge: Tensor | None, num_outcomes: Tensor, like: Tensor, answer: Tensor | None = None
-    ) -> Heights | None:
-        """The heights of rows whose answers are slips to all of so many outcomes alike; an answer may have several."""
-        slips = self._slips(1, like, judge)
+    def _with_slips(
+        self, rows: Rows, judge: Tensor | None, num_outcomes: Tensor | int, answer: Tensor | None = None
+    ) -> Rows:
+        """Rows whose answers are slips to all of so many outcomes alike; an answer may have several rows."""
+        slips = self._slips(1, rows.noise, judge)
         if slips is None:
-            return None
-        rate = slips.reshape(-1).expand(len(num_outcomes))
-        return Heights(rate / num_outcomes.to(rate), 1 - rate, None if answer is None else answer.to(rate))
+            return rows
+        rate = slips.reshape(-1).expand(rows.num_rows)
+        share = rate / torch.as_tensor(num_outcomes).to(rate)
+        return replace(rows, heights=Heights(share, 1 - rate, None if answer is None else answer.to(rate)))
 
     def for_judge(self, judge: int | str | None) -> Self:
         """The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared."""
         if not self.parameters_by_judge:
             return self
+        return self._but(_judge=judge)
+
+    def _but(self, **changed: Any) -> Self:
+        """A likelihood that shares everything with this one but some plain attributes."""
         new = copy(self)
-        new.__dict__["_judge"] = judge
+        new.__dict__.update(changed)
         return new
 
     @property
@@ -378,19 +371,11 @@ class JudgedLikelihood(Likelihood):
             open_ = prior.scale.square() if bool(prior.judge_variance.any()) else 0.0  # zero before a fit
             prior.judge_variance = torch.cat([prior.judge_variance, (more + open_).to(prior.judge_variance)])
 
-    @property
-    def _deviation_prior(self) -> DeviationPrior | None:
-        """The prior of judges' deviations, of which a likelihood has one at most; `None` if none is fitted."""
-        names = (f"{name}_deviation_prior" for name in self.parameters_by_judge)
-        return next((getattr(self, name) for name in names if hasattr(self, name)), None)
-
     def around_judge(self) -> tuple[list[Self], Tensor] | None:
         """The likelihoods that the judge's answers are an average over, and their weights; `None` if known."""
-        prior = self._deviation_prior
+        names = (f"{name}_deviation_prior" for name in self.parameters_by_judge)
+        prior = next((getattr(self, name) for name in names if hasattr(self, name)), None)  # there is one at most
         around = None if prior is None or self._deviation is not None else prior.around_judge(self._judge)
         if around is None:
             return None
-        members = [copy(self) for _ in around[0]]
-        for member, deviation in zip(members, around[0], strict=True):
-            member.__dict__["_deviation"] = deviation
-        return members, around[1]
+        return [self._but(_deviation=deviation) for deviation in around[0]], around[1]

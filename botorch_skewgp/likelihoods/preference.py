@@ -65,10 +65,6 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         learn_threshold: Whether `shift` is a parameter to fit, with the prior N(0, 2^2); by default beside numbers,
             which fix the function's level.
         kwargs: The other arguments are those of `NoisyValueLikelihood`; the noise is that of one item.
-
-    Raises:
-        InputDataError: If the noise or a width is not positive, a rate not between 0 and 1, the number of steps not an
-            integer from 1 on, a flag not a boolean, or a prior no prior.
     """
 
     observation_types: ClassVar[tuple[Kind, ...]] = (Preference, Tie, Choice, ChoiceOrNone, Ranking)
@@ -90,7 +86,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         check_flags(ties_allowed=ties_allowed is not None and ties_allowed)
         super().__init__(*args, **kwargs)
         self.ties_allowed = ties_allowed is True
-        self._register_threshold(threshold, learn_threshold)
+        self._register_shift(threshold, learn_threshold)
         if ties_allowed is None:
             self._open = self._open | {"ties_allowed"}
         if learn_tie_width is tie_width is None:
@@ -138,10 +134,8 @@ class PreferenceLikelihood(NoisyValueLikelihood):
 
         Outcome 1 of a duel is that the first item wins, 0 that the second does. If ties are allowed, outcomes 0, 1 and
         2 are a win of the first, a loss, and a tie. Outcomes of graded duels are in the order of the difference, from
-        "the second is much better" to "the first is". Outcome `i` of a choice is that item `i` is best.
-
-        Raises:
-            InputDataError: For graded duels, if the likelihood has no strengths.
+        "the second is much better" to "the first is"; without strengths they raise `InputDataError`. Outcome `i` of a
+        choice is that item `i` is best.
         """
         if issubclass(kind, Choice | Ranking) or (num_points or 2) > 2:
             return Reading.choice(num_points or 2, self.noise, like, self._slips(num_points or 2, like))
@@ -171,15 +165,11 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         if isinstance(observation, Choice | ChoiceOrNone | Ranking):
             return self._rows_of_orders(observation, like, scale)
         if isinstance(observation, Preference) and observation.strength is not None:
-            assert observation.num_strengths is not None
-            self._check_strengths(observation.num_strengths)
-            step = observation.strength.to(like.device)
-            least = self.strength_cutpoints.to(like)
-            upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
-            rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
+            self._check_strengths(observation.num_strengths or 2)
+            reading = self.reading(GradedPreference, like, scale)
+            rows = reading.rows(observation.pairs, reading.num_outcomes - self.num_strengths + observation.strength)
             rows = self._at_judges_widths(rows, observation).weighted(observation.weights)
-            num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
-            return replace(rows, heights=self._heights(observation.judge, num_outcomes, like))
+            return self._with_slips(rows, observation.judge, reading.num_outcomes)
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
     def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
@@ -197,7 +187,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             lower = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
             rows = replace(rows, coefficient=coefficient, lower=lower)
         judge = None if observation.judge is None else observation.judge[event]
-        return replace(rows, heights=self._heights(judge, num_outcomes[event], like, event))
+        return self._with_slips(rows, judge, num_outcomes[event], event)
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
+from botorch_skewgp.likelihoods.functionals import ProbitAffineLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import ProbitLikelihood, ValidityLikelihood
-from botorch_skewgp.likelihoods.slope import SlopeLikelihood
+from botorch_skewgp.likelihoods.probit import LabelPreferenceLikelihood, ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
 from botorch_skewgp.observations import GradedPreference, LabelPreference, Observation, Ordinal, Preference, Vote
 from botorch_skewgp.observations.duels import BUTTONS

@@ -44,9 +44,6 @@ class VoteLikelihood(PreferenceLikelihood):
             LogNormal(0, 1), if the page has the buttons "tie", "both bad" and "both good".
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
 
-    Raises:
-        InputDataError: If the buttons are not valid, see `Vote`, or a parameter is out of its range.
-
     Example:
         >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
     """
@@ -132,11 +129,6 @@ class VoteLikelihood(PreferenceLikelihood):
             lower=lower[answer, which],
             upper=upper[answer, which],
             noise=reading.variance[which],
-            heights=self._heights(
-                None if observation.judge is None else observation.judge.to(answer)[answer],
-                answer.new_full(answer.shape, len(self.buttons)),
-                like,
-                answer,
-            ),
         )
-        return rows.weighted(None if count is None else count.to(answer.device)[answer])
+        judge, count = (None if x is None else x.to(answer.device)[answer] for x in (observation.judge, count))
+        return self._with_slips(rows, judge, len(self.buttons), answer).weighted(count)

@@ -32,6 +32,12 @@ def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
         ) from error
 
 
+def as_each(value: Any, name: str, m: int, hint: str = "") -> Tensor:
+    """A copy as a tensor, in which a single number stands for all of `m`."""
+    tensor = as_tensor(value, name, hint)
+    return tensor.expand(m) if tensor.ndim == 0 else tensor
+
+
 def _as_plain(value: Any) -> Any:
     """Arrays, columns and tensors in lists as lists of numbers."""
     if hasattr(value, "__array__") and not isinstance(value, Tensor):
@@ -142,18 +148,12 @@ def as_probability(value: Any, name: str) -> float:
 
 def check_names(names: Iterable[Any], name: str) -> None:
     """Raise `InputDataError` if a truth value among names is equal to a number, such as `True` and `1`."""
-    numbers: set[Any] = set()
-    truths: set[Any] = set()
-    for value in names:
-        if isinstance(value, bool) or type(value).__name__ == "bool_":  # NumPy's up to 1.26, and since
-            truths.add(bool(value))
-        elif isinstance(value, Number):
-            numbers.add(value)
-    both = [number for number in numbers if number in truths]
+    names = list(names)
+    truths: set[Any] = {bool(value) for value in names if type(value).__name__ in ("bool", "bool_")}  # NumPy's too
+    both = [value for value in names if isinstance(value, Number) and not isinstance(value, bool) and value in truths]
     if both:
-        number = both[0]
         raise InputDataError(
-            f"{name} has the names {number!r} and {bool(number)}, which are equal; write them as texts."
+            f"{name} has the names {both[0]!r} and {bool(both[0])}, which are equal; write them as texts."
         )
 
 
@@ -167,20 +167,19 @@ def as_names(value: Any, name: str, count: int) -> list[str]:
     return found
 
 
+def positions(wrong: Tensor) -> list[int]:
+    """The first positions at which something is wrong; five are enough for a message."""
+    return wrong.nonzero().squeeze(-1)[:5].tolist()
+
+
 def as_index(
-    value: Any,
-    name: str,
-    shape: str,
-    ndim: int,
-    padded: bool = False,
-    what: str = "indices into train_X",
-    hint: str = "",
+    value: Any, name: str, shape: str, ndim: int, padded: bool = False, what: str = "indices into train_X"
 ) -> Tensor:
     """Check non-negative integers (-1 is padding, where allowed), return them as int64; raises `InputDataError`."""
-    index = as_tensor(pad_rows(value) if padded else value, name, hint)
-    if index.numel() == 0 and not isinstance(value, Tensor):
+    index = as_tensor(pad_rows(value) if padded else value, name)
+    if index.numel() == 0:
         index = index.long()
-        if len(index) == 0:  # an empty list: no answers yet
+        if index.ndim == 1:  # an empty list: no answers yet
             index = index.reshape(0, *[2] * (ndim - 1))
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
         hint = "For a mask give mask.nonzero().squeeze(-1)." if index.dtype == torch.bool else "Round them to integers."
@@ -206,10 +205,20 @@ def as_values(value: Any, name: str) -> Tensor:
     if values.ndim != 1:
         hint = f" Write {name}=[{values.item():g}] for a single one." if values.ndim == 0 else ""
         raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(values.shape)}.{hint}")
-    if values.isnan().any():
-        where = values.isnan().nonzero().squeeze(-1)[:5].tolist()
-        raise InputDataError(f"{name} contains NaN at positions {where}; leave these observations out.")
+    if bad := positions(values.isnan()):
+        raise InputDataError(f"{name} contains NaN at positions {bad}; leave these observations out.")
     return values
+
+
+def as_codes(value: Any, name: str, num: int, meaning: str = "") -> Tensor:
+    """Check a vector of integers from 0 to `num - 1`, return it as int64; raises `InputDataError`."""
+    codes = as_values(value, name)
+    if bad := positions((codes != codes.round()) | (codes < 0) | (codes >= num)):
+        hint = " They count from 0: subtract 1." if codes.min() == 1 and codes.max() == num else ""
+        raise InputDataError(
+            f"{name} must be integers from 0 to {num - 1}{meaning}; got {codes[bad].tolist()} at positions {bad}.{hint}"
+        )
+    return codes.long()
 
 
 def as_point_index(index: Any, m: int, name: str) -> Tensor:
@@ -230,51 +239,17 @@ def check_length(values: Tensor, m: int, name: str, what: str) -> None:
 def as_flags(value: Any, name: str) -> Tensor:
     """Check a vector of 0 and 1 and return it as booleans; raises `InputDataError`."""
     flags = as_tensor(value, name)
-    if flags.dtype != torch.bool:
-        flags = as_values(flags, name)
-        bad = ((flags != 0) & (flags != 1)).nonzero().squeeze(-1)
-        if bad.numel():
-            raise InputDataError(
-                f"{name} must be 0 or 1; got {flags[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
-            )
-        return flags.bool()
-    if flags.ndim == 2 and flags.shape[-1] == 1:
-        flags = flags.squeeze(-1)
-    if flags.ndim != 1:
-        raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(flags.shape)}.")
-    return flags
+    flags = as_values(flags.double() if flags.dtype == torch.bool else flags, name)
+    if bad := positions((flags != 0) & (flags != 1)):
+        raise InputDataError(f"{name} must be 0 or 1; got {flags[bad].tolist()} at positions {bad}.")
+    return flags.bool()
 
 
-def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item: str = "point") -> Tensor:
+def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item: str = "a point") -> Tensor:
     """Check an m x 2 tensor of integers that differ within each row, return it as int64; raises `InputDataError`."""
     pairs = as_index(pairs, name, "m x 2", ndim=2, what=what)
     if pairs.shape[-1] != 2:
         raise InputDataError(f"{name} must be m x 2, winner first; got shape {tuple(pairs.shape)}.")
-    same = (pairs[:, 0] == pairs[:, 1]).nonzero().squeeze(-1)
-    if same.numel():
-        one = f"an {item}" if item[0] in "aeiou" else f"a {item}"
-        raise InputDataError(f"{name} compares {one} with itself in rows {same[:5].tolist()}; leave these out.")
+    if bad := positions(pairs[:, 0] == pairs[:, 1]):
+        raise InputDataError(f"{name} compares {item} with itself in rows {bad}; leave these out.")
     return pairs
-
-
-def check_distinct(index: Tensor, name: str) -> None:
-    """Raise `InputDataError` if a row of a padded index tensor repeats a point."""
-    ordered = index.sort(-1).values
-    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1).nonzero().squeeze(-1)
-    if twice.numel():
-        raise InputDataError(f"{name} names a point twice in rows {twice[:5].tolist()}; name each point once a row.")
-
-
-def check_filled(index: Tensor, name: str, least: int = 2) -> None:
-    """Raise `InputDataError` if a row has fewer than two items (or one), or padding before an item."""
-    real = index >= 0
-    short = (real.sum(-1) < least).nonzero().squeeze(-1)
-    if short.numel():
-        points = "two points" if least == 2 else "one point"
-        raise InputDataError(f"{name} must name at least {points} in every row; see rows {short[:5].tolist()}.")
-    early = (real[:, 1:] & ~real[:, :-1]).any(-1).nonzero().squeeze(-1)
-    if early.numel():
-        raise InputDataError(
-            f"{name} must be padded with -1 at the end of a row only; see rows {early[:5].tolist()}. List the chosen "
-            "item first, then the other options."
-        )

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_values, check_length, check_pairs
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_codes, as_count, as_values, check_length, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
 FEW_ANSWERS = 3  # below, all may have a strength above 0 by chance
@@ -53,8 +53,7 @@ class Preference(Duel):
             answers that are all above strength 0 cause an `InputDataWarning`, as they may have been counted from 1.
 
     Raises:
-        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, or
-            `strength` does not hold an integer in range for each pair.
+        InputDataError: As in the base class, also if a point is compared with itself.
 
     Example:
         >>> Preference(torch.tensor([[0, 1], [2, 1]]))  # 0 beat 1, and 2 beat 1
@@ -72,18 +71,11 @@ class Preference(Duel):
             return
         strength = as_values(self.strength, "strength")
         check_length(strength, len(self.pairs), "strength", "pairs")
-        whole = (strength == strength.round()) & (strength >= 0)
         if self.num_strengths is None:
-            steps = max(2, int(strength[whole].max()) + 1 if whole.any() else 2)
-            as_count(steps - 1, "strength", least=0, most=MAX_CATEGORIES - 1)
+            steps = int(strength.clamp(1, MAX_CATEGORIES - 1).max()) + 1 if len(strength) else 2
         else:
             steps = as_count(self.num_strengths, "num_strengths", most=MAX_CATEGORIES)
-        bad = (~whole | (strength >= steps)).nonzero().squeeze(-1)
-        if bad.numel():
-            raise InputDataError(
-                f"strength must be integers from 0 to {steps - 1}, the steps by which the winner is better; got "
-                f"{strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
-            )
+        strength = as_codes(strength, "strength", steps, ", the steps by which the winner is better")
         if self.num_strengths is None and len(strength) >= FEW_ANSWERS and bool((strength > 0).all()):
             warnings.warn(
                 f"strength counts from 0, the smallest difference, and every answer is {int(strength.min())} or more: "
@@ -91,7 +83,7 @@ class Preference(Duel):
                 InputDataWarning,
                 stacklevel=5,
             )
-        self._set(strength=strength.long(), num_strengths=steps)
+        self._set(strength=strength, num_strengths=steps)
 
     @property
     def duels(self) -> Tensor:
@@ -122,9 +114,6 @@ class Tie(Duel):
     Args:
         pairs: An `m x 2` integer tensor of rows of `train_X`, in any order.
 
-    Raises:
-        InputDataError: As `Preference`.
-
     Example:
         >>> Tie([[0, 3]])
     """
@@ -149,10 +138,6 @@ class Vote(Duel):
             this order.
         buttons: The answers that the page offers; by default `"first"`, `"second"`, `"tie"` and those given. Pages with
             one of `"both bad"` and `"both good"` must have the other or `"tie"`.
-
-    Raises:
-        InputDataError: If `pairs` is not `m x 2` integers, `answers` does not hold one of the buttons for each pair, or
-            the buttons have no answer where neither item is better.
 
     Example:
         >>> Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"])
@@ -198,10 +183,8 @@ class Vote(Duel):
 
 def check_buttons(buttons: Any) -> tuple[str, ...]:
     """The buttons of a page in the order of `BUTTONS`. Raises `InputDataError`."""
-    if not isinstance(buttons, Iterable):
-        raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
-    named = [buttons] if isinstance(buttons, str) else list(buttons)
-    unknown = sorted(str(button) for button in named if button not in BUTTONS)
+    named = list(buttons) if isinstance(buttons, Iterable) and not isinstance(buttons, str) else [buttons]
+    unknown = [button for button in named if button not in BUTTONS]
     if unknown:
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {unknown}.")
     given = set(named)
@@ -217,20 +200,13 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
 
 def _as_answers(answers: Any) -> Tensor:
     """The numbers of answers; raises `InputDataError` for anything else."""
-    message = f"answers must be a sequence of {', '.join(map(repr, BUTTONS))}"
-    if isinstance(answers, str):
-        raise InputDataError(f"{message}; got {answers!r}. Write answers=[{answers!r}] for a single one.")
-    if not isinstance(answers, Iterable):
-        raise InputDataError(f"{message}; got {answers!r}.")
+    names = ", ".join(map(repr, BUTTONS))
+    if isinstance(answers, str) or not isinstance(answers, Iterable):
+        raise InputDataError(f"answers must be a list of {names}, also for a single pair; got {answers!r}.")
     if not isinstance(answers, Tensor):
         answers = list(answers)
-    if not isinstance(answers, Tensor) and (not answers or any(isinstance(answer, str) for answer in answers)):
-        unknown = [answer for answer in answers if answer not in BUTTONS]
+        unknown = [answer for answer in answers if isinstance(answer, str) and answer not in BUTTONS]
         if unknown:
-            raise InputDataError(f"{message}; got {unknown[:5]}.")
-        return torch.tensor([BUTTONS.index(answer) for answer in answers], dtype=torch.long)
-    codes = as_values(answers, "answers")
-    bad = ((codes != codes.round()) | (codes < 0) | (codes >= len(BUTTONS))).nonzero().squeeze(-1)
-    if bad.numel():
-        raise InputDataError(f"{message}, or their numbers from 0 to 4; got {codes[bad[:5]].tolist()}.")
-    return codes.long()
+            raise InputDataError(f"answers must be a list of {names}; got {unknown[:5]}.")
+        answers = [BUTTONS.index(answer) if isinstance(answer, str) else answer for answer in answers]
+    return as_codes(answers, "answers", len(BUTTONS), f", the numbers of {names}")

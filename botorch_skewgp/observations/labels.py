@@ -13,11 +13,11 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import (
     MAX_CATEGORIES,
+    as_codes,
     as_count,
     as_flags,
     as_index,
     as_point_index,
-    as_values,
     check_length,
     check_pairs,
 )
@@ -31,9 +31,6 @@ class Binary(Countable):
     Args:
         labels: An `m`-dim tensor of 0 and 1 (or booleans).
         index: An `m`-dim integer tensor: the row of `train_X` of each label; by default `0, ..., m - 1`.
-
-    Raises:
-        InputDataError: If a label is neither 0 nor 1, or shapes disagree.
 
     Example:
         >>> Binary([1, 0, 0])  # of the first three rows of train_X
@@ -61,9 +58,6 @@ class Validity(Countable):
     Args:
         valid: An `m`-dim tensor of booleans (or 0 and 1).
         index: An `m`-dim integer tensor: the row of `train_X` of each outcome; by default `0, ..., m - 1`.
-
-    Raises:
-        InputDataError: If an entry is neither 0 nor 1, or shapes disagree.
 
     Example:
         >>> [Numeric([1.2, 0.7], index=[0, 2]), Validity([True, False, True])]
@@ -96,9 +90,6 @@ class Ordinal(Countable):
         item: An `m`-dim integer tensor from 0: the item of a questionnaire that each grade answers, where items have
             cut-points of their own; see `OrdinalLikelihood(num_items=)`.
 
-    Raises:
-        InputDataError: If a grade is out of range, or shapes disagree.
-
     Example:
         >>> Ordinal([0, 2, 4], num_grades=5)
     """
@@ -110,15 +101,7 @@ class Ordinal(Countable):
 
     def _check(self) -> None:
         self._set(num_grades=as_count(self.num_grades, "num_grades", most=MAX_CATEGORIES))
-        grades = as_values(self.grades, "grades")
-        bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
-        if bad.numel():
-            is_from_one = grades.min() == 1 and grades.max() == self.num_grades
-            hint = " Grades count from 0: subtract 1." if is_from_one else ""
-            raise InputDataError(
-                f"grades must be integers from 0 to {self.num_grades - 1}; got {grades[bad[:5]].tolist()} at positions "
-                f"{bad[:5].tolist()}.{hint}"
-            )
+        grades = as_codes(self.grades, "grades", self.num_grades)
         if self.num_grades >= 4 and len(grades) >= self.num_grades - 1 and grades.min() > 0:
             warnings.warn(
                 f"No grade of {len(grades)} is 0, the lowest of {self.num_grades}. If they were counted from 1, as "
@@ -126,7 +109,7 @@ class Ordinal(Countable):
                 InputDataWarning,
                 stacklevel=5,
             )
-        self._set(grades=grades.long(), index=as_point_index(self.index, grades.shape[0], "grades"))
+        self._set(grades=grades, index=as_point_index(self.index, grades.shape[0], "grades"))
         if self.item is not None:
             item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
             check_length(item, len(grades), "item", "grades")
@@ -153,9 +136,6 @@ class LabelPreference(Observation):
         event: An `m`-dim integer tensor: preferences of one event share each label's noise; by default noise is
             independent.
 
-    Raises:
-        InputDataError: If a label is out of range or compared with itself, or shapes disagree.
-
     Example:
         >>> LabelPreference.from_classes([0, 2, 1], num_labels=3)  # class labels of the first three rows of train_X
         >>> LabelPreference([[0, 1], [2, 1]], num_labels=3, index=[0, 0])  # at row 0, labels 0 and 2 both beat label 1
@@ -168,7 +148,7 @@ class LabelPreference(Observation):
 
     def _check(self) -> None:
         self._set(num_labels=as_count(self.num_labels, "num_labels", most=MAX_CATEGORIES))
-        labels = check_pairs(self.labels, "labels", what="labels", item="label")
+        labels = check_pairs(self.labels, "labels", what="labels", item="a label")
         if labels.numel() and int(labels.max()) >= self.num_labels:
             raise InputDataError(f"labels must be from 0 to {self.num_labels - 1}; got {int(labels.max())}.")
         m = labels.shape[0]
@@ -193,14 +173,9 @@ class LabelPreference(Observation):
             num_labels: The number of labels.
             index: As in the class.
             judge: The judge of each class label, an `m`-dim integer tensor.
-
-        Raises:
-            InputDataError: If a class is not one of the labels, or judges are not one for each class.
         """
         num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
-        classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")
-        if classes.numel() and int(classes.max()) >= num_labels:
-            raise InputDataError(f"classes must be from 0 to {num_labels - 1}; got {int(classes.max())}.")
+        classes = as_codes(classes, "classes", num_labels)
         index = as_point_index(index, classes.shape[0], "classes")
         others = torch.arange(num_labels, device=classes.device).expand(classes.shape[0], num_labels)
         event, loser = (others != classes.unsqueeze(-1)).nonzero(as_tuple=True)

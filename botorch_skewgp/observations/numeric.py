@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
+from botorch_skewgp.observations.checks import as_each, as_point_index, as_tensor, as_values, positions
 from botorch_skewgp.observations.observation import Countable, Mark, Observation
 
 
@@ -22,9 +22,6 @@ class Numeric(Observation):
         values: An `m`-dim (or `m x 1`) tensor of finite numbers.
         noise: Known noise variances, an `m`-dim tensor or a number; `None` for one level that the likelihood learns.
         index: An `m`-dim integer tensor: the row of `train_X` of each number; by default `0, ..., m - 1`.
-
-    Raises:
-        InputDataError: If values are not finite, noise is negative, or shapes disagree.
 
     Example:
         >>> Numeric([1.2, 0.7], noise=0.01, index=[0, 4])  # rows 0 and 4 of train_X, both with a variance of 0.01
@@ -62,14 +59,11 @@ class Censored(Countable):
     intervals, or their only bound.
 
     Args:
-        lower: An `m`-dim tensor of lower bounds; `-inf` for none. One of the two may be a number for all.
+        lower: An `m`-dim tensor of bounds below `upper`; `-inf` for none. One of the two may be a number for all.
         upper: An `m`-dim tensor of upper bounds; `inf` for none.
         index: An `m`-dim integer tensor: the row of `train_X` of each reading; by default `0, ..., m - 1`.
         noise: Known noise variances, an `m`-dim tensor or a number: 0 for bounds of the function itself. The noise of
             numbers if `None`.
-
-    Raises:
-        InputDataError: If a lower bound is not below its upper bound, noise is negative, or shapes disagree.
 
     Example:
         >>> Censored(lower=[-torch.inf, 2.5], upper=[0.1, 3.5])  # below a detection limit of 0.1; rounded to 3
@@ -85,18 +79,14 @@ class Censored(Countable):
 
     def _check(self) -> None:
         lower, upper = as_tensor(self.lower, "lower"), as_tensor(self.upper, "upper")
-        if lower.ndim == 0 and upper.ndim > 0:
-            lower = lower.expand(upper.shape)
-        elif upper.ndim == 0 and lower.ndim > 0:
-            upper = upper.expand(lower.shape)
+        if lower.ndim == 0 or upper.ndim == 0:
+            lower, upper = torch.broadcast_tensors(lower, upper)
         lower, upper = as_values(lower, "lower"), as_values(upper, "upper")
         if lower.shape != upper.shape:
             raise InputDataError(f"lower and upper must have equal shapes; got {lower.shape} and {upper.shape}.")
-        bad = (~(lower < upper)).nonzero().squeeze(-1)
-        if bad.numel():
+        if bad := positions(~(lower < upper)):
             raise InputDataError(
-                f"lower must be below upper; this fails at positions {bad[:5].tolist()}. Give exact readings as "
-                "Numeric."
+                f"lower must be below upper; this fails at positions {bad}. Give exact readings as Numeric."
             )
         self._set(lower=lower, upper=upper.to(lower), index=as_point_index(self.index, lower.shape[0], "lower"))
         if self.noise is not None:
@@ -120,8 +110,7 @@ class Censored(Countable):
 
 def _as_variances(noise: Any, values: Tensor, name: str) -> Tensor:
     """Noise variances, one for each of some values; raises `InputDataError` for anything else."""
-    variances = as_tensor(noise, "noise")
-    variances = as_values(variances.expand(values.shape) if variances.ndim == 0 else variances, "noise").to(values)
+    variances = as_values(as_each(noise, "noise", len(values)), "noise").to(values)
     if variances.shape != values.shape or not variances.isfinite().all() or (variances < 0).any():
         raise InputDataError(f"noise must hold one finite non-negative variance for each entry of {name}.")
     return variances

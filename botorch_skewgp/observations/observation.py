@@ -2,17 +2,15 @@ r"""Base classes of observations: references to points, judges, counts, and copi
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, as_values, check_length, check_names
+from botorch_skewgp.observations.checks import as_each, as_index, as_values, check_length, check_names, positions
 
 MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
 MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one
@@ -36,9 +34,8 @@ class Mark(NamedTuple):
 
 def as_judge(value: Any, num_answers: int) -> Tensor:
     """Check the judges of answers, and return them as an integer tensor with one for each. Raises `InputDataError`."""
-    value = _for_each(value, num_answers)
-    hint = " Number names by judge, names = number_judges(names)."
-    judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
+    judge = as_each(value, "judge", num_answers, " Number names by judge, names = number_judges(names).")
+    judge = as_index(judge, "judge", "m-dim", ndim=1, what="numbers of judges")
     check_length(judge, num_answers, "judge", "answers")
     if len(judge) and int(judge.max()) > MAX_JUDGE:
         raise InputDataError(
@@ -49,13 +46,12 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
     """Check the counts of answers, one or one for each; integers, or float64 if fractions. Raises `InputDataError`."""
-    count = as_values([value] * num_answers if isinstance(value, Real) else value, "count").double()
+    count = as_values(as_each(value, "count", num_answers), "count").double()
     check_length(count, num_answers, "count", "answers")
-    bad = (~((count > 0) & count.isfinite())).nonzero().squeeze(-1)
-    if bad.numel():
+    if bad := positions(~((count > 0) & count.isfinite())):
         raise InputDataError(
-            f"count must be positive and finite; it is {count[bad[0]]:g} for answers {bad[:5].tolist()}. Leave answers "
-            "that do not count out."
+            f"count must be positive and finite; it is {count[bad[0]]:g} for answers {bad}. Leave answers that do not "
+            "count out."
         )
     if bool((count != count.round()).any()):
         return count
@@ -64,16 +60,6 @@ def as_repeats(value: Any, num_answers: int) -> Tensor:
             f"count adds up to {count.sum():.3g} answers; at most {MAX_ANSWERS:,} are supported. Give fewer."
         )
     return count.long()
-
-
-def _for_each(value: Any, num_answers: int) -> Any:
-    """A list with a single integer for each answer; anything else as it is."""
-    if isinstance(value, bool) or getattr(value, "ndim", 0) > 0:
-        return value
-    try:
-        return [operator.index(value)] * num_answers
-    except TypeError:
-        return value
 
 
 def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
@@ -115,7 +101,7 @@ class Observation:
             `number_judges` numbers names. `None` for answers about the utility that all judges share.
 
     Raises:
-        InputDataError: If judges are not integers from 0 on, one for each answer.
+        InputDataError: If fields do not hold what their descriptions say, or their shapes disagree.
 
     Attributes:
         index_field: The field that refers to rows of `train_X`, an integer tensor in which -1 is padding.
@@ -174,9 +160,8 @@ class Observation:
         `place` maps points and judge codes (0 for no judge, else the judge's number plus one) to columns.
         """
         index = getattr(self, self.index_field)
-        by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1
-        by = by.to(index.device)
-        by = by.unsqueeze(-1).expand_as(index) if index.ndim > 1 else by
+        by = index.new_zeros(len(index)) if self.judge is None else self.judge.to(index.device) + 1
+        by = by.view(-1, *[1] * (index.ndim - 1)).expand_as(index)
         return self._with({self.index_field: torch.where(index >= 0, place(index.clamp(min=0), by), index)})
 
     def by(self, judge: int) -> Self:
@@ -247,19 +232,16 @@ Kind = type[Observation]
 class Countable(Observation):
     r"""Base class of kinds whose equal answers may be given once, with a count, or have weights.
 
-    Whole numbers are counts: answers are stored one by one, and `count` is `None` afterwards. Repeats have independent
-    noise. Fractions are weights, as a survey has for people of groups that answered too seldom: an answer of weight `w`
-    tells the power `w` of its likelihood. Its posterior is sampled, evidence and fits are of that likelihood, and
-    predictions are of answers of weight 1. Weights that add up to the number of answers keep its size; they say
-    nothing of the extra spread that weighting causes.
+    Whole numbers are counts: answers are stored one by one, with noise of their own, and `count` is `None` afterwards.
+    Fractions are weights, as of a survey: an answer of weight `w` tells the power `w` of its likelihood, which says
+    nothing of the extra spread that weighting causes; predictions are of answers of weight 1.
 
     Args:
         count: An `m`-dim tensor of positive numbers, keyword only: the number of times that each answer was given, or
             its weight; one number stands for all.
 
     Raises:
-        InputDataError: If counts are not positive numbers, one for each answer, add up to more than 10 million, or are
-            fractions for a kind whose answers are comparisons of three items or more.
+        InputDataError: Also if counts add up to more than 10 million, or are fractions for choices and rankings.
     """
 
     takes_weights: ClassVar[bool] = True  # whether the likelihood of an answer is a product over its rows

@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_flags, as_index, check_distinct, check_filled, check_length
+from botorch_skewgp.observations.checks import as_flags, as_index, check_length, positions
 from botorch_skewgp.observations.observation import Countable
 
 
@@ -18,9 +18,24 @@ class Order(Countable):
     """Base class of comparisons of two or more points in one judgement."""
 
     index_field: ClassVar[str] = "options"
+    fewest: ClassVar[int] = 2  # points in a row
     points_per_observation: ClassVar[int] = 2
     takes_more_points: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
+
+    def _check(self) -> None:
+        name = self.index_field
+        index = as_index(getattr(self, name), name, "m x k", ndim=2, padded=True)
+        real = index >= 0
+        if short := positions(real.sum(-1) < self.fewest):
+            points = "two points" if self.fewest == 2 else "one point"
+            raise InputDataError(f"{name} must name at least {points} in every row; see rows {short}.")
+        if early := positions((real[:, 1:] & ~real[:, :-1]).any(-1)):
+            raise InputDataError(
+                f"{name} must be padded with -1 at the end of a row only; see rows {early}. List the chosen item "
+                "first, then the other options."
+            )
+        self._set(**{name: index})
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +43,14 @@ class Choice(Order):
     r"""Best of several: the first item of each row was chosen among all items of the row.
 
     Args:
-        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows of a
-            tensor. Repeated options of a question, as some designs have, have independent noise.
-
-    Raises:
-        InputDataError: If a row has fewer than two items.
+        options: An `m x k` integer tensor of rows of `train_X`, two or more a row, the chosen one first; `-1` pads
+            shorter rows of a tensor. Repeated options of a question, as some designs have, have independent noise.
 
     Example:
         >>> Choice([[2, 0, 1], [3, 4, -1]])  # 2 was the best of three, 3 of two
     """
 
     options: Tensor
-
-    def _check(self) -> None:
-        options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
-        check_filled(options, "options")
-        self._set(options=options)
 
     @property
     def duels(self) -> Tensor:
@@ -73,9 +80,6 @@ class ChoiceOrNone(Order):
             rows of a tensor. Rows of one option are accepted or refused.
         none: An `m`-dim tensor of booleans (or 0 and 1): whether none of the options was good enough.
 
-    Raises:
-        InputDataError: If a row is empty, or an entry of `none` is neither 0 nor 1, or they are not as many as rows.
-
     Example:
         >>> ChoiceOrNone([[2, 0, 1], [3, 4, 5]], none=[False, True])  # 2 was the best; 3, 4 and 5 were all refused
     """
@@ -84,14 +88,14 @@ class ChoiceOrNone(Order):
     none: Tensor
     turned: bool = field(default=False, init=False, repr=False)  # whether low values are good
 
+    fewest: ClassVar[int] = 1
     tells_level: ClassVar[bool] = True
 
     def _check(self) -> None:
-        options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
-        check_filled(options, "options", least=1)
+        super()._check()
         none = as_flags(self.none, "none")
-        check_length(none, len(options), "none", "rows")
-        self._set(options=options, none=none)
+        check_length(none, len(self.options), "none", "rows")
+        self._set(none=none)
 
     @property
     def duels(self) -> Tensor:
@@ -120,12 +124,12 @@ class Ranking(Order):
     r"""Rankings: several items ordered in one judgement, in which each item's noise is drawn once.
 
     Args:
-        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings of a tensor.
+        items: An `m x k` integer tensor of rows of `train_X`, two or more a row, best first; `-1` pads shorter rows.
         ranks: An `m x k` integer tensor of ranks, non-decreasing along each row, for partial orders: items of equal
             rank are not compared; every item beats every item of the next rank. By default `0, ..., k - 1`.
 
     Raises:
-        InputDataError: If a row has fewer than two items, repeats one, or its ranks decrease.
+        InputDataError: As in the base class, also if a row repeats an item.
 
     Example:
         >>> Ranking([[2, 0, 1]])  # 2 before 0 before 1
@@ -138,23 +142,20 @@ class Ranking(Order):
     index_field: ClassVar[str] = "items"
 
     def _check(self) -> None:
-        items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
-        check_distinct(items, "items")
-        check_filled(items, "items")
-        self._set(items=items)
+        super()._check()
+        ordered = self.items.sort(-1).values
+        if twice := positions(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1)):
+            raise InputDataError(f"items names a point twice in rows {twice}; name each point once a row.")
         if self.ranks is None:
-            ranks = torch.arange(items.shape[-1], device=items.device).expand_as(items)
-        else:
-            ranks = as_index(self.ranks, "ranks", "m x k", ndim=2, padded=True, what="ranks")
-            if ranks.shape != items.shape:
-                raise InputDataError(
-                    f"ranks must have the shape of items, {tuple(items.shape)}; got {tuple(ranks.shape)}."
-                )
-            real = items >= 0
-            if (real & (ranks < 0)).any():
-                raise InputDataError("ranks must not be negative, except -1 for padding.")
-            if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
-                raise InputDataError("ranks must not decrease along a row; list items best first.")
+            self._set(ranks=torch.arange(self.items.shape[-1], device=self.items.device).expand_as(self.items))
+            return
+        ranks, real = as_index(self.ranks, "ranks", "m x k", ndim=2, padded=True, what="ranks"), self.items >= 0
+        if ranks.shape != real.shape:
+            raise InputDataError(f"ranks must have the shape of items, {tuple(real.shape)}; got {tuple(ranks.shape)}.")
+        if (real & (ranks < 0)).any():
+            raise InputDataError("ranks must not be negative, except -1 for padding.")
+        if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
+            raise InputDataError("ranks must not decrease along a row; list items best first.")
         self._set(ranks=ranks)
 
     @classmethod

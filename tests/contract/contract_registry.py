@@ -231,6 +231,12 @@ def entries() -> list[Entry]:
     def ref(c: Case) -> dict:
         return {"ref_point": c.ref_point}
 
+    def noisy(c: Case) -> dict:
+        return {**ref(c), **baseline(c)}
+
+    def beta(c: Case) -> dict:
+        return {"beta": 2.0}
+
     def boxes(c: Case) -> dict:
         return {**ref(c), "partitioning": partitioning(c)}
 
@@ -251,10 +257,8 @@ def entries() -> list[Entry]:
 
     return [
         # analytic: mean and variance
-        B(C.LogProbabilityOfImprovement, best, **by_moments),
-        B(C.ProbabilityOfImprovement, best, **by_moments),
-        B(C.ExpectedImprovement, best, **by_moments),
-        B(C.LogExpectedImprovement, best, **by_moments),
+        *(B(target, best, **by_moments) for target in (C.LogProbabilityOfImprovement, C.ProbabilityOfImprovement)),
+        *(B(target, best, **by_moments) for target in (C.ExpectedImprovement, C.LogExpectedImprovement)),
         B(C.LogExpectedImprovement, lambda c: {"best_f": 0.0, **half(c)}, **two,
           variant="two outputs, scalarised", **by_moments),
         *(
@@ -262,9 +266,8 @@ def entries() -> list[Entry]:
             for target in (C.LogConstrainedExpectedImprovement, C.ConstrainedExpectedImprovement)
         ),
         B(C.LogProbabilityOfFeasibility, lambda c: {"constraints": above_zero}, **two, **by_moments),
-        B(C.UpperConfidenceBound, lambda c: {"beta": 2.0}, **by_moments),
-        B(C.PosteriorMean, **by_moments),
-        B(C.PosteriorStandardDeviation, **by_moments),
+        B(C.UpperConfidenceBound, beta, **by_moments),
+        *(B(target, **by_moments) for target in (C.PosteriorMean, C.PosteriorStandardDeviation)),
         B(C.ScalarizedPosteriorMean, lambda c: {"weights": tensor([0.3, 0.7])}, **pair_by_moments),
         B(C.AnalyticExpectedUtilityOfBestOption, **pair_by_moments),
         B(C.AnalyticExpectedUtilityOfBestOption, lambda c: {"previous_winner": grid(1)},
@@ -276,7 +279,8 @@ def entries() -> list[Entry]:
           **two, **by_moments),
         B(C.MultiOutputPosteriorMean, **two, **by_moments, **several),
         # Monte Carlo
-        B(C.qExpectedUtilityOfBestOption, draws=n),
+        *(B(target, draws=n) for target in (C.qExpectedUtilityOfBestOption, C.qSimpleRegret,
+                                            C.qPosteriorStandardDeviation)),
         B(C.qExpectedUtilityOfBestOption, variant="its own sampler",
           left_out={"pending": "the seed is drawn at the first evaluation", "optimise": _AS_ABOVE}),
         B(C.qExpectedImprovement, lambda c: {"best_f": c.best_f - 0.5}, draws=n, **flat),
@@ -284,10 +288,7 @@ def entries() -> list[Entry]:
           **with_constraint),
         B(C.qNoisyExpectedImprovement, baseline, draws=n, **flat),
         B(C.qProbabilityOfImprovement, lambda c: {**best(c), "tau": 0.1}, draws=n),
-        B(C.qSimpleRegret, draws=n),
-        B(C.qUpperConfidenceBound, lambda c: {"beta": 2.0}, draws=n),
-        B(C.qLowerConfidenceBound, lambda c: {"beta": 2.0}, draws=n),
-        B(C.qPosteriorStandardDeviation, draws=n),
+        *(B(target, beta, draws=n) for target in (C.qUpperConfidenceBound, C.qLowerConfidenceBound)),
         B(C.qLogExpectedImprovement, best, draws=n),
         B(C.qLogExpectedImprovement, lambda c: {**best(c), **constrained(c)}, draws=n, **two, **with_constraint),
         B(C.qLogNoisyExpectedImprovement, baseline, draws=n, **other),
@@ -312,14 +313,11 @@ def entries() -> list[Entry]:
           left_out_for_duels={"t-batch": T_BATCH_MIXED}, **ahead),
         # several objectives
         B(C.qExpectedHypervolumeImprovement, boxes, draws=n, **two, **flat),
-        B(C.qNoisyExpectedHypervolumeImprovement, lambda c: {**ref(c), **baseline(c)}, draws=8, **two, **flat,
-          **other),
-        B(C.qNoisyExpectedHypervolumeImprovement,
-          lambda c: {**ref(c), **baseline(c), "constraints": [constraint]}, draws=8, left_out={"optimise": _AS_ABOVE},
-          **two, **flat, **other, **with_constraint),
+        B(C.qNoisyExpectedHypervolumeImprovement, noisy, draws=8, **two, **flat, **other),
+        B(C.qNoisyExpectedHypervolumeImprovement, lambda c: {**noisy(c), "constraints": [constraint]}, draws=8,
+          left_out={"optimise": _AS_ABOVE}, **two, **flat, **other, **with_constraint),
         B(C.qLogExpectedHypervolumeImprovement, boxes, draws=n, **two),
-        B(C.qLogNoisyExpectedHypervolumeImprovement, lambda c: {**ref(c), **baseline(c)}, draws=8, **two,
-          **other),
+        B(C.qLogNoisyExpectedHypervolumeImprovement, noisy, draws=8, **two, **other),
         B(C.qLogNParEGO, lambda c: {**baseline(c), "scalarization_weights": tensor([0.4, 0.6])}, draws=n, **two,
           **other),
         B(C.MOMF, boxes, draws=n, **two, **flat, **other),
@@ -371,10 +369,8 @@ def entries() -> list[Entry]:
           lambda c: regret(c, transform=C.ScalarizedPosteriorTransform(tensor([-2.0]), 1.0))),
         E(C.ExpectationPosteriorTransform,
           lambda c: regret(c, "perturbed", C.ExpectationPosteriorTransform(NUM_PERTURBATIONS).double())),
-        H(C.Expectation, NUM_PERTURBATIONS, of="perturbed"),
-        H(C.WorstCase, NUM_PERTURBATIONS, of="perturbed"),
-        H(C.CVaR, 0.5, NUM_PERTURBATIONS, of="perturbed"),
-        H(C.VaR, 0.5, NUM_PERTURBATIONS, of="perturbed"),
+        *(H(target, NUM_PERTURBATIONS, of="perturbed") for target in (C.Expectation, C.WorstCase)),
+        *(H(target, 0.5, NUM_PERTURBATIONS, of="perturbed") for target in (C.CVaR, C.VaR)),
         E(C.CVaR,
           lambda c: C.qNoisyExpectedImprovement(
               c.perturbed, c.train_X, sampler=sampler(), objective=C.CVaR(0.5, NUM_PERTURBATIONS)),
@@ -384,9 +380,8 @@ def entries() -> list[Entry]:
         H(C.WeightedMCMultiOutputObjective, tensor([1.0, 0.5]), **two),
         E(C.FeasibilityWeightedMCMultiOutputObjective, feasibility_weighted, **flat),
         H(C.MultiOutputExpectation, NUM_PERTURBATIONS, **two_perturbed),
-        H(C.IndependentCVaR, 0.5, NUM_PERTURBATIONS, **two_perturbed),
-        H(C.IndependentVaR, 0.5, NUM_PERTURBATIONS, **two_perturbed),
         H(C.MultiOutputWorstCase, NUM_PERTURBATIONS, **two_perturbed),
+        *(H(target, 0.5, NUM_PERTURBATIONS, **two_perturbed) for target in (C.IndependentCVaR, C.IndependentVaR)),
         H(C.MVaR, NUM_PERTURBATIONS, 0.5, True, **two_perturbed,
           left_out={"gradient": "BoTorch's gradients of MVaR are approximate on purpose",
                     "optimise": "BoTorch enumerates all subsets of a set that can get large"}),

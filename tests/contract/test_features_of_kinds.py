@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 import torch
 from botorch.models.transforms.input import Normalize
-from kind_cases import KINDS, LABELS, TEST_X, TRAIN_X
+from kind_cases import EVERY, TEST_X, TRAIN_X
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -24,7 +24,6 @@ from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
     Choice,
-    ChoiceOrNone,
     LabelPreference,
     Preference,
     Ranking,
@@ -36,7 +35,6 @@ from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
 X, Q = TRAIN_X / 3, TEST_X / 3
-ENTRIES = {**KINDS, **LABELS, "choice or none": ChoiceOrNone([[1, 0, 2], [4, 3, -1]], [False, True])}
 WITHOUT_PROBABILITIES = ("numeric", "numeric with given noise", "censored", "tie", "slope", "affine")
 WIDTHS = {"tie_width": torch.tensor([0.2, 0.7]), "learn_tie_width": True, "ties_allowed": True}
 STRETCHES = {"stretch": torch.tensor([0.5, 2.0]), "learn_stretch": True}
@@ -46,17 +44,17 @@ def of_two(entry):
     return replace(entry, judge=torch.arange(entry.num_answers) % 2)
 
 
-DUELS = of_two(KINDS["preference"])
+DUELS = of_two(EVERY["preference"])
 FEATURES = {
     "a transform": {"observations": DUELS, "input_transform": Normalize(1)},
-    "inducing points": {"observations": KINDS["binary"], "inducing_points": 4},
+    "inducing points": {"observations": EVERY["binary"], "inducing_points": 4},
     "reliabilities": {"observations": DUELS, "learn_judge_reliability": True},
     "slips": {"observations": DUELS, "likelihood": PreferenceLikelihood(slip=[0.1, 0.2])},
     "widths": {"observations": DUELS, "likelihood": PreferenceLikelihood(**WIDTHS)},
-    "stretches": {"observations": of_two(KINDS["ordinal"]), "likelihood": OrdinalLikelihood(3, **STRETCHES)},
-    "a warping": {"observations": KINDS["numeric"], "likelihood": NumericLikelihood(warping=SinhArcsinh())},
+    "stretches": {"observations": of_two(EVERY["ordinal"]), "likelihood": OrdinalLikelihood(3, **STRETCHES)},
+    "a warping": {"observations": EVERY["numeric"], "likelihood": NumericLikelihood(warping=SinhArcsinh())},
     "weights": {"observations": Binary([1, 0, 1], count=[0.5, 1.5, 2.2])},
-    "a skew prior": {"observations": KINDS["slope"], "skew_prior": SkewPrior(Q[:2], [1, -1], 0.3)},
+    "a skew prior": {"observations": EVERY["slope"], "skew_prior": SkewPrior(Q[:2], [1, -1], 0.3)},
 }
 
 
@@ -66,7 +64,7 @@ def model_of(observations, **settings):
 
 
 def build(name):
-    return model_of(ENTRIES[name]) if name in ENTRIES else model_of(**FEATURES[name])
+    return model_of(EVERY[name]) if name in EVERY else model_of(**FEATURES[name])
 
 
 def moments(model):
@@ -76,7 +74,7 @@ def moments(model):
 
 @pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
 @pytest.mark.parametrize(
-    ("name", "drawn"), [*((name, True) for name in [*ENTRIES, *FEATURES]), *((name, False) for name in FEATURES)]
+    ("name", "drawn"), [*((name, True) for name in [*EVERY, *FEATURES]), *((name, False) for name in FEATURES)]
 )
 def test_copies_and_moves(name, drawn):
     model = build(name)
@@ -97,7 +95,7 @@ def test_copies_and_moves(name, drawn):
     assert {moments(again).dtype, *(p.dtype for p in again.parameters())} == {torch.float64}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", EVERY)
 def test_ensembles(name):
     members = [build(name) for _ in range(2)]
     members[1].covar_module.outputscale = 3.0
@@ -110,8 +108,8 @@ def test_ensembles(name):
         torch.testing.assert_close(ensemble.predictive(Q[:2]).probs, sum(probs) / 2)
 
 
-SINGLE = ("partial ranking", "label graph")  # of one answer, or as good as another kind
-JUDGED = {name: of_two(entry) for name, entry in ENTRIES.items() if name not in SINGLE}
+SINGLE = ("partial ranking", "label graph", "graded duels by name")  # of one answer, or as good as another kind
+JUDGED = {name: of_two(entry) for name, entry in EVERY.items() if name not in SINGLE}
 JUDGED["tie"], JUDGED["slope"] = ([JUDGED["preference"], JUDGED[name]] for name in ("tie", "slope"))
 JUDGED["affine"] = AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, [[1.0, 0.0], [0.0, 1.0]], judge=[0, 1])
 
@@ -127,15 +125,15 @@ def test_judges(name):
         assert bool(model.predictive(Q[:2], judge=1).probs.isfinite().all())
 
 
-@pytest.mark.parametrize("name", [name for name in ENTRIES if not ENTRIES[name].anchors_scale])
+@pytest.mark.parametrize("name", [name for name in EVERY if not EVERY[name].anchors_scale])
 def test_slips(name):
-    likelihood: RowLikelihood = default_likelihood([ENTRIES[name]])
+    likelihood: RowLikelihood = default_likelihood([EVERY[name]])
     likelihood.start_slips()
     likelihood.slip = 0.1
     for given in (likelihood, MixedLikelihood(likelihood, NumericLikelihood())):
-        model = model_of(ENTRIES[name], likelihood=given)
+        model = model_of(EVERY[name], likelihood=given)
         slips = model.slips()
-        assert slips.shape == (ENTRIES[name].num_answers,)
+        assert slips.shape == (EVERY[name].num_answers,)
         assert bool(((slips > 0) & (slips < 1)).all())
         assert bool(moments(model).isfinite().all())
 

@@ -233,7 +233,6 @@ def test_counts_judges_votes_and_conditioning():
         (lambda: ChoiceOrNone([[-1, -1]], [True]), "at least one point in every row"),
         (lambda: ChoiceOrNone([[0, -1, 1]], [True]), "padded with -1 at the end"),
         (lambda: SkewGP(Z, ChoiceOrNone([[0, 1]], [True])).predictive(Z, none=1), "none must be True or False"),
-        (lambda: PreferenceLikelihood(threshold=1.0, learn_threshold=True), "do not shift"),
     ],
 )
 def test_mistakes_are_named(make, message):

@@ -13,6 +13,7 @@ from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
+    NumericLikelihood,
     OutcomeScale,
     PreferenceLikelihood,
     VoteLikelihood,
@@ -176,6 +177,7 @@ def test_votes(buttons):
 
 
 def test_defaults():
+    assert isinstance(default_likelihood([]), NumericLikelihood)
     plain, steps = Preference(PAIR), Preference(PAIR, [2])
     assert default_likelihood([plain]).num_strengths == 1
     assert default_likelihood([plain, steps]).num_strengths == 3
@@ -195,13 +197,9 @@ def test_defaults():
 def test_what_a_likelihood_does_not_know():
     with pytest.raises(InputDataError, match=r"answers have 3 strengths, the likelihood 1; give PreferenceLikelihood"):
         SkewGP(X, Preference(PAIR, [2]), likelihood=PreferenceLikelihood())
-    with pytest.raises(InputDataError, match="the likelihood 1"):
+    with pytest.raises(InputDataError, match="answers have 2 strengths, the likelihood 1"):
         PreferenceLikelihood().reading(GradedPreference, X)
-    with pytest.raises(InputDataError, match="num_strengths must be an integer from 1 to 10000; got 0"):
-        PreferenceLikelihood(num_strengths=0)
     with pytest.raises(InputDataError, match="takes Preference or Tie"):
         SkewGP(X, Vote(PAIR, ["tie"]), likelihood=PreferenceLikelihood())
     with pytest.raises(InputDataError, match=r"'both bad'.* are not among the likelihood's buttons"):
         SkewGP(X, Vote(PAIR, ["both bad"]), likelihood=VoteLikelihood(BUTTONS[:3]))
-    with pytest.raises(InputDataError, match="threshold must be a finite number"):
-        VoteLikelihood(threshold=float("nan"))

@@ -1,4 +1,4 @@
-"""Slopes in a model: several inputs against simulation, transforms, what follows from data, and what is refused."""
+"""Slopes in a model: several inputs against simulation, transforms, conditioning, refusals; rows of affine probits."""
 
 import math
 
@@ -11,8 +11,14 @@ from gpytorch.kernels import MaternKernel, RBFKernel
 from gpytorch.means import ConstantMean, LinearMean
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
-from botorch_skewgp.observations import LabelPreference, Numeric, Preference, Slope
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    PreferenceLikelihood,
+    ProbitAffineLikelihood,
+    SlopeLikelihood,
+)
+from botorch_skewgp.observations import AffineProbit, LabelPreference, Numeric, Preference, Slope
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -171,3 +177,32 @@ def test_predictions_are_by_kind_of_what_can_be_predicted_also_if_it_is_one_kind
     assert len(predicted) == 1
     alone = model.likelihood.for_kind(Preference)(model.latent_posterior(TEST_X[:2])).probs
     assert torch.equal(duel.probs, alone)
+
+
+WEIGHT = torch.tensor([[1.0, -0.5, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        torch.zeros(3, 3),
+        0.7 * torch.eye(3),
+        torch.ones(3, 3),  # one noise for all
+        torch.tensor([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.5]]),
+        torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        torch.diag(torch.tensor([0.0, 1.0, 2.0])),
+    ],
+)
+def test_rows_have_the_covariance_given(covariance):
+    rows = ProbitAffineLikelihood().rows(AffineProbit(WEIGHT, 0.0, covariance), X)
+    found = torch.diag(rows.noise) + rows.noise_covariance
+    assert torch.allclose(found, covariance.double(), rtol=0, atol=1e-12)
+    assert (rows.noise >= 0).all()
+
+
+def test_rows_refer_to_the_points_named():
+    observation = AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([4, 0, 2]))
+    f = torch.tensor([1.0, 10.0, 100.0, 1e3, 1e4], dtype=torch.float64)
+    rows = ProbitAffineLikelihood().rows(observation, X)
+    assert torch.allclose(rows.mean(f), WEIGHT @ f[[4, 0, 2]])
+    assert torch.allclose(rows.weight(5) @ f, WEIGHT @ f[[4, 0, 2]])
