@@ -440,6 +440,14 @@ class Reference:
         error = np.divide(self._error(squared - between[:, None]), 2 * sd, out=np.zeros_like(sd), where=sd > 0)
         return sd, error
 
+    def skewness(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior skewness and its standard errors."""
+        scale = self.standard_deviation()[0][:, None]
+        a, c = (self.means - (self.means @ self.weights)[:, None]) / scale, self.variance[:, None] / scale**2
+        skewness = (a**3 @ self.weights)[:, None]
+        influence = a**3 + 3 * a * (c - 1) - skewness - 1.5 * skewness * (a**2 + c - 1)
+        return skewness[:, 0], self._error(influence)
+
     def cdf(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior probabilities at most `value`, one for each query, and their standard errors."""
         sd = np.maximum(np.sqrt(self.variance), 1e-300)
