@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
+from benchmarks._reporting import read
 from benchmarks.real import CASES, bins_of, clustered_error, data, is_asked, ours, rivals
 
 pytestmark = pytest.mark.skipif(
@@ -243,7 +244,7 @@ def test_a_model_of_a_fold_runs_once(tmp_path, capsys):
     command = ["--only", "wine", "cumulative link", "--seeds=1", f"--output={tmp_path}"]
     run_real(*command)
     assert "4 of 4 runs are missing" in capsys.readouterr().err
-    rows = list(csv.DictReader((tmp_path / "real_runs.csv").read_text().splitlines()))
+    _, rows = read(tmp_path / "real_runs.csv")
     assert [(row["split"], row["part"], row["learnt"]) for row in rows] == [
         ("known", "all", "54"),
         ("new", "all", "56"),
@@ -274,9 +275,7 @@ def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
         with (tmp_path / "real_runs.csv").open("w") as file:
             csv.writer(file).writerows([names, *rows])
         run_real("--seconds=0", f"--output={tmp_path}")
-        lines = (tmp_path / "real.csv").read_text().splitlines()
-        assert not any(line.startswith("# commit") for line in lines)
-        found = csv.DictReader(line for line in lines if not line.startswith("#"))
+        _, found = read(tmp_path / "real.csv")
         return [[row[name] for name in ("model", "nats", "commit", "part", "behind_linear")] for row in found]
 
     store("aaaaaaa", ("SkewGP, EP", 1.5), ("boosting", 2.0))
