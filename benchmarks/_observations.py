@@ -64,6 +64,8 @@ class Noise:
     strengths: tuple[float, ...] = (0.0,)
     threshold: float = 0.0
     level_gap: float = 1.0
+    unit: float = 1.0  # of scales that are read in whole units
+    reach: float = 1.0  # of such scales for one value, in units
 
     def times(self, factor: float) -> Noise:
         """All variances multiplied by a number."""
@@ -205,11 +207,12 @@ def _of_items(k: int, make: Callable[[Tensor, Tensor, Noise], list[Observation]]
 
 
 def _censored(values: Tensor, index: Tensor, truth: Noise) -> Observation:
-    """Readings of a scale that shows whole units from -1 to 1, and only whether it is beyond them."""
-    inside = (values > -1) & (values < 1)
-    lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, 1.0))
-    upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -1.0, torch.inf))
-    return Censored(lower, upper, index=index)
+    """Readings of a scale that shows whole units, and beyond its reach only the side."""
+    values = values / truth.unit
+    inside = values.abs() < truth.reach
+    lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, truth.reach))
+    upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -truth.reach, torch.inf))
+    return Censored(truth.unit * lower, truth.unit * upper, index=index)
 
 
 def _duels_with_ties(pairs: Tensor, values: Tensor, truth: Noise) -> list[Observation]:
@@ -223,7 +226,9 @@ def _affine(f: Tensor, size: int, truth: Noise, generator: torch.Generator) -> l
     weight = torch.randn(size, len(f), **kind) / 2
     root = torch.eye(size, dtype=f.dtype) + 0.5 * torch.randn(size, size, **kind) / size**0.5
     values = weight @ f + math.sqrt(truth.affine) * root @ torch.randn(size, **kind)
-    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, values.floor(), values.floor() + 1)]
+    lower = (values / truth.unit).floor()
+    bounds = truth.unit * lower, truth.unit * (lower + 1)
+    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, *bounds)]
 
 
 def _grades(values: Tensor, index: Tensor, truth: Noise) -> Observation:

@@ -136,9 +136,9 @@ def stages(
 
 
 @functools.cache
-def _warm_up() -> None:
-    duel_step(skew_gp, 10)
-    label_step(10)
+def _warm_up(device: torch.device = CPU) -> None:
+    duel_step(skew_gp, 10, device)
+    label_step(10, device)
 
 
 def _run(duels: int, model: str, seed: int) -> dict[str, Cell]:
@@ -146,10 +146,13 @@ def _run(duels: int, model: str, seed: int) -> dict[str, Cell]:
     return {**duel_step(skew_gp if model == "SkewGP" else pairwise_gp, duels)}
 
 
+def _times_pairwise(runs: Group, measure: str) -> float:
+    rival = runs.beside(measure, model="PairwiseGP")[1]
+    return runs.median(measure) / float(rival.quantile(0.5)) if len(rival) else 1.0
+
+
 def _columns(runs: Group) -> dict[str, Cell]:
-    total, rival = runs.median("total_s"), runs.beside("total_s", model="PairwiseGP")[1]
-    ratio = total / float(rival.quantile(0.5)) if len(rival) else 1.0
-    return {**{stage: runs.median(stage) for stage in STAGES}, "ratio_to_pairwise": ratio}
+    return {**{stage: runs.median(stage) for stage in STAGES}, "ratio_to_pairwise": _times_pairwise(runs, "total_s")}
 
 
 def _profile(data: str, size: int, part: str, seed: int) -> list[Names]:
@@ -212,9 +215,7 @@ SAMPLED: dict[str, Callable[[], SkewGP]] = {
 }
 
 
-@functools.cache
-def _warm_up_sampling() -> None:
-    sample_hyperparameters(fit_skew_gp(SAMPLED["50 duels, 6 inputs"]()))
+_warm_up_sampling = functools.cache(lambda: sample_hyperparameters(fit_skew_gp(duel_model(50))))
 
 
 def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
@@ -224,17 +225,16 @@ def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
     mll = fit_skew_gp(model)
     after = time.process_time()
     found = sample_hyperparameters(mll, generator=torch.Generator().manual_seed(seed))
-    return {
-        "fit_s": after - began, "sampling_s": time.process_time() - after, "effective_size": found.effective_size
-    }  # fmt: skip
+    seconds = {"fit_s": after - began, "sampling_s": time.process_time() - after}
+    return {**seconds, "effective_size": found.effective_size}
+
+
+OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
 
 
 def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
     fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
     return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
-
-
-OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
 
 
 # One call of optimize_acqf, of one point with 256 draws; how many evaluations it takes is the optimiser's choice
@@ -248,13 +248,10 @@ FUNCTIONS: dict[str, Callable[[Model, Tensor], AcquisitionFunction]] = {
 
 @functools.cache
 def _roughly_fitted(name: str) -> tuple[Model, Tensor]:
-    data = duel_data(DUELS, LITTLE_NOISE, DIMENSION)
-    if name == "SkewGP":
-        model: Model = SkewGP(data.X, Preference(data.pairs))
-        mll: MarginalLogLikelihood = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    else:
-        model = PairwiseGP(data.X, data.pairs)
-        mll = PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    data, is_ours = duel_data(DUELS, LITTLE_NOISE, DIMENSION), name == "SkewGP"
+    model = SkewGP(data.X, Preference(data.pairs)) if is_ours else PairwiseGP(data.X, data.pairs)
+    objective = SkewGPMarginalLogLikelihood if is_ours else PairwiseLaplaceMarginalLogLikelihood
+    mll: MarginalLogLikelihood = objective(model.likelihood, model)
     fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda _: True)
     model.eval().posterior(data.X[:1])  # draws and factorisations, made once per fit
     return model, data.X
@@ -275,11 +272,8 @@ def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
 
 
 def _columns_of_call(runs: Group) -> dict[str, Cell]:
-    mine, theirs = runs.median("call_s"), runs.beside("call_s", model="PairwiseGP")[1]
-    return {
-        "call_s": mine, "evaluations": runs.median("evaluations"), "value": runs.mean("value"),
-        "times_pairwise": mine / float(theirs.quantile(0.5)) if len(theirs) else 1.0,
-    }  # fmt: skip
+    found = {"call_s": runs.median("call_s"), "evaluations": runs.median("evaluations"), "value": runs.mean("value")}
+    return {**found, "times_pairwise": _times_pairwise(runs, "call_s")}
 
 
 OF_CALL = ("call_s", "evaluations", "value")
@@ -316,13 +310,6 @@ def _clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-@functools.cache
-def _warm_up_device(device: torch.device) -> None:
-    clock = functools.partial(_clock, device)
-    duel_step(skew_gp, 10, device, clock)
-    label_step(10, device, clock)
-
-
 STEPS_ON_DEVICES: dict[str, tuple[Callable[..., dict[str, float]], tuple[int, ...]]] = {
     "SkewGP, duels": (functools.partial(duel_step, skew_gp), (100, 300, 1000)),
     "PairwiseGP, duels": (functools.partial(duel_step, pairwise_gp), (100, 300)),  # more takes minutes
@@ -337,7 +324,7 @@ def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] 
     if (not torch.cuda.is_available()) if device == "cuda" else too_many:
         return []
     of = torch.device(device)
-    _warm_up_device(of)
+    _warm_up(of)
     return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(_clock, of))}
 
 
