@@ -287,30 +287,22 @@ def classification(n: int, seed: int = 0, d: int = 3) -> TruncatedNormal:
     return label_rows(K, generator)
 
 
-@dataclass(frozen=True)
-class Duels:
-    """Points, the pairs that duelled, winner first, and the covariance of the points' values."""
+def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+    """Two new points of the unit cube for each duel, `2m x d`, the pairs, winner first, and the values' covariance.
 
-    X: Tensor  # n x d
-    pairs: Tensor  # m x 2
-    covariance: Tensor
-
-
-def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int = 3) -> Duels:
-    """Duels between two new points each, of a draw from a Gaussian process of unit variance on the unit cube; noise is
-    that of each of two values.
+    The function is drawn from a Gaussian process of unit variance; noise is that of each of two values.
     """
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(2 * m, d, generator=generator, dtype=torch.float64)
     K = squared_exponential(X, lengthscale)
     pairs = torch.stack([torch.arange(m), torch.arange(m) + m], -1)
-    return Duels(X, duel(normal_draw(K, generator, 1e-8), pairs, noise, generator), K)
+    return X, duel(normal_draw(K, generator, 1e-8), pairs, noise, generator), K
 
 
 def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> TruncatedNormal:
     """The rows of `m` duels between `2 m` points, in units in which their noise is one."""
-    data = duel_data(m, noise, d, seed=seed)
-    winner, loser = torch.nn.functional.one_hot(data.pairs, 2 * m).to(data.covariance).unbind(1)
-    covariance = (winner - loser) @ data.covariance @ (winner - loser).mT / (2 * noise**2)
+    _, pairs, K = duel_data(m, noise, d, seed=seed)
+    winner, loser = torch.nn.functional.one_hot(pairs, 2 * m).to(K).unbind(1)
+    covariance = (winner - loser) @ K @ (winner - loser).mT / (2 * noise**2)
     covariance = covariance + 1e-8 * covariance.diagonal().mean() * torch.eye(m, dtype=covariance.dtype)
     return positive_rows(covariance)

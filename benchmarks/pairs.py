@@ -32,12 +32,11 @@ from botorch.test_functions import (
     StyblinskiTang,
     ThreeHumpCamel,
 )
-from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from benchmarks._functions import unit_cube
+from benchmarks._functions import sobol_points, unit_cube
 from benchmarks._observations import random_features
 from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error, verdict
 from botorch_skewgp import SkewGP
@@ -119,7 +118,7 @@ class Problem:
         self.dim, family = every[(seed + 5 * number) % len(every)]
         self.name = f"{family} {self.dim}"
         self.function, known = FAMILIES[family](self.dim, torch.Generator().manual_seed(1000 * seed + number))
-        X = draw_sobol_samples(unit_cube(self.dim), n=16384, q=1, seed=0).squeeze(-2)
+        X = sobol_points(self.dim, 16384, 0)
         values = self.function(X)
         self.mean, self.deviation = float(values.mean()), float(values.std())
         self.best = self._largest(torch.cat([X[values.topk(64).indices], known]))

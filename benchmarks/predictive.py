@@ -44,9 +44,7 @@ def _columns(runs: Group, ours: str = "default", accuracy: bool = False) -> dict
 
 # Labels
 
-TASKS: dict[
-    str, tuple[Callable[..., Any] | None, list[tuple[int, ...]]]
-] = {  # classes of the parts; the first against others
+TASKS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {  # classes of the parts; the first against others
     "drawn": (None, [()]),
     "breast cancer": (load_breast_cancer, [(1, 0)]),
     "wine": (load_wine, [(0, 1, 2), (1, 0, 2), (2, 0, 1)]),

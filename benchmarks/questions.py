@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
-from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._functions import Utility, find_utility, unit_cube
+from benchmarks._functions import Utility, find_utility, sobol_points, unit_cube
 from benchmarks._race import Cell, Group, Names, Race, Row, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
@@ -116,7 +115,7 @@ class _Answers:
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
     bounds = unit_cube(utility.dim)
-    X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
+    X = sobol_points(utility.dim, 20, seed)
     for dims in values.values():
         for dim in dims:
             X[:, dim] = (2 * X[:, dim]).round() / 2
@@ -283,7 +282,7 @@ def _ask_panel(function: str, method: str, seed: int, budget: float | None = Non
         noise = torch.randn(2, dtype=torch.float64, generator=generator)
         return pair[(utility.evaluate(pair) + NOISES[judge] * deviation * noise).argsort(descending=True)]
 
-    X = draw_sobol_samples(bounds, n=4 * STARTS, q=1, seed=seed).squeeze(-2).view(-1, 2, utility.dim)
+    X = sobol_points(utility.dim, 4 * STARTS, seed).view(-1, 2, utility.dim)
     judges = [i % 2 for i in range(len(X))]
     duels = [winner_first(pair, judge) for pair, judge in zip(X, judges, strict=True)]
     regrets, money, spent = [], [], 0.0

@@ -45,6 +45,7 @@ LABELS = (50, 200, 500, 1000)
 DIMENSION = 6
 NOISE = 0.3  # standard deviation of one value of a duel
 CPU = torch.device("cpu")
+Clock = Callable[[], float]
 STAGES = ("fit_s", "draws_s", "acquisition_s", "total_s")
 PARTS: tuple[tuple[str, Any, str], ...] = (  # nothing that a part calls is left out of its seconds
     ("objective of the fit", SkewGPMarginalLogLikelihood, "forward"),
@@ -82,28 +83,21 @@ def best_pair(model: Model) -> AcquisitionFunction:
 
 
 def duel_step(
-    build: Callable[[Tensor, Tensor], Model],
-    m: int,
-    device: torch.device = CPU,
-    clock: Callable[[], float] = time.process_time,
+    build: Callable[[Tensor, Tensor], Model], m: int, device: torch.device = CPU, clock: Clock = time.process_time
 ) -> dict[str, float]:
     """Seconds of a step with `m` duels."""
-    data = duel_data(m, NOISE, DIMENSION)
-    X, pairs = data.X.to(device), data.pairs.to(device)
+    X, pairs = (part.to(device) for part in duel_data(m, NOISE, DIMENSION)[:2])
     return stages(X, functools.partial(build, X, pairs), best_pair, q=2, clock=clock)
 
 
-def label_data(n: int, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+def label_data(n: int, device: torch.device = CPU, d: int = DIMENSION, edge: float = 2.0) -> tuple[Tensor, Tensor]:
     """Points and their labels."""
-    X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
-    return X, torch.sin(4 * X).sum(-1) > 2
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
+    return X, torch.sin(4 * X).sum(-1) > edge
 
 
 def label_step(
-    n: int,
-    device: torch.device = CPU,
-    clock: Callable[[], float] = time.process_time,
-    inducing_points: int | None = None,
+    n: int, device: torch.device = CPU, clock: Clock = time.process_time, inducing_points: int | None = None
 ) -> dict[str, float]:
     """Seconds of a step with `n` labels."""
     X, labels = label_data(n, device)
@@ -115,11 +109,7 @@ def label_step(
 
 
 def stages(
-    X: Tensor,
-    build: Callable[[], Model],
-    acquire: Callable[[Model], AcquisitionFunction],
-    q: int,
-    clock: Callable[[], float] = time.process_time,
+    X: Tensor, build: Callable[[], Model], acquire: Callable[[Model], AcquisitionFunction], q: int, clock: Clock
 ) -> dict[str, float]:
     """Seconds of the fit, the draws and the search of the next points, and of all."""
     torch.manual_seed(0)  # optimize_acqf draws from the global generator
@@ -189,13 +179,13 @@ CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
 
 def duel_model(m: int, d: int = DIMENSION) -> SkewGP:
     """A model of `m` duels."""
-    data = duel_data(m, NOISE, d)
-    return SkewGP(data.X, Preference(data.pairs))
+    X, pairs, _ = duel_data(m, NOISE, d)
+    return SkewGP(X, Preference(pairs))
 
 
 def _labels(n: int, d: int) -> SkewGP:
-    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return SkewGP(X, Binary(torch.sin(4 * X).sum(-1) > 1))
+    X, labels = label_data(n, d=d, edge=1.0)
+    return SkewGP(X, Binary(labels))
 
 
 def _numbers(n: int, d: int, relevant: int) -> SkewGP:
@@ -248,13 +238,13 @@ FUNCTIONS: dict[str, Callable[[Model, Tensor], AcquisitionFunction]] = {
 
 @functools.cache
 def _roughly_fitted(name: str) -> tuple[Model, Tensor]:
-    data, is_ours = duel_data(DUELS, LITTLE_NOISE, DIMENSION), name == "SkewGP"
-    model = SkewGP(data.X, Preference(data.pairs)) if is_ours else PairwiseGP(data.X, data.pairs)
+    (X, pairs, _), is_ours = duel_data(DUELS, LITTLE_NOISE, DIMENSION), name == "SkewGP"
+    model = SkewGP(X, Preference(pairs)) if is_ours else PairwiseGP(X, pairs)
     objective = SkewGPMarginalLogLikelihood if is_ours else PairwiseLaplaceMarginalLogLikelihood
     mll: MarginalLogLikelihood = objective(model.likelihood, model)
     fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda _: True)
-    model.eval().posterior(data.X[:1])  # draws and factorisations, made once per fit
-    return model, data.X
+    model.eval().posterior(X[:1])  # draws and factorisations, made once per fit
+    return model, X
 
 
 def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
@@ -286,17 +276,13 @@ ADAM_STEPS = 500  # of the variational model, each over all data
 MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
 
 
-def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -> dict[str, float]:
+def _variational_fit(n: int, device: torch.device, clock: Clock) -> dict[str, float]:
     """Seconds of the fit of a sparse variational model, of which no step is asked."""
     X, labels = label_data(n, device)
     torch.manual_seed(0)
     began = clock()
     model = SingleTaskVariationalGP(
-        X,
-        labels.to(X).unsqueeze(-1),
-        likelihood=BernoulliLikelihood(),
-        num_outputs=1,
-        inducing_points=min(POINTS, n // 2),
+        X, labels.to(X).unsqueeze(-1), BernoulliLikelihood(), num_outputs=1, inducing_points=min(POINTS, n // 2)
     )
     mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
     fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
@@ -304,7 +290,8 @@ def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -
     return {"fit_s": seconds, "total_s": seconds}
 
 
-def _clock(device: torch.device) -> float:
+def clock_of(device: torch.device) -> float:
+    """The time when a device has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -325,7 +312,7 @@ def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] 
         return []
     of = torch.device(device)
     _warm_up(of)
-    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(_clock, of))}
+    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(clock_of, of))}
 
 
 ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]

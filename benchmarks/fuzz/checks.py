@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchError
 from scipy.special import ndtr
-from torch import Tensor
 
 from benchmarks.fuzz.cases import Case, model_of
 from benchmarks.fuzz.reference import Contradiction, Reference, outcome_scale, reference_of
@@ -94,7 +93,9 @@ def _broken(model: SkewGP, case: Case, twice: bool) -> str:
     if (quantiles.diff(dim=0) < 0).any():
         return "quantiles decrease"
     if not case.single_precision:
-        below, above = (posterior.cdf(quantiles + side * _step(quantiles, posterior)) for side in (-1, 1))
+        scale = torch.maximum(quantiles.abs(), posterior.component_means.abs().amax())
+        step = 16 * torch.finfo(X.dtype).eps * scale  # a few units in the last place of what is compared
+        below, above = (posterior.cdf(quantiles + side * step) for side in (-1, 1))
         at = posterior.cdf(quantiles)
         shaped = levels.view(-1, *[1] * (at.ndim - 1))
         off = ((at - shaped).abs() > QUANTILE_TOLERANCE) & ~((below <= shaped) & (above >= shaped))
@@ -104,12 +105,6 @@ def _broken(model: SkewGP, case: Case, twice: bool) -> str:
     if not (torch.equal(again.mean, posterior.mean) and torch.equal(again.variance, posterior.variance)):
         return "not deterministic"
     return ""
-
-
-def _step(x: Tensor, posterior: object) -> Tensor:
-    """A few units in the last place of `x` and of what it is compared with."""
-    scale = torch.maximum(x.abs(), posterior.component_means.abs().amax())  # type: ignore[attr-defined]
-    return 16 * torch.finfo(x.dtype).eps * scale
 
 
 def _compare(case: Case, model: SkewGP) -> str:
