@@ -48,6 +48,16 @@ def sobol_points(d: int, n: int, seed: int) -> Tensor:
     return draw_sobol_samples(unit_cube(d), n=n, q=1, seed=seed).squeeze(-2)
 
 
+def with_points(X: Tensor, points: Tensor) -> tuple[Tensor, list[int]]:
+    """Points with those that are not among them, and the rows of these."""
+    rows = []
+    for point in points:
+        same = (point == X).all(-1).nonzero()
+        X = X if len(same) else torch.cat([X, point.unsqueeze(0)])
+        rows.append(int(same[0]) if len(same) else len(X) - 1)
+    return X, rows
+
+
 def alpine(X: Tensor) -> Tensor:
     """To maximise, as all here."""
     return -(X * X.sin() + 0.1 * X).abs().sum(-1)

@@ -36,7 +36,7 @@ from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from benchmarks._functions import sobol_points, unit_cube
+from benchmarks._functions import sobol_points, unit_cube, with_points
 from benchmarks._observations import random_features
 from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error, verdict
 from botorch_skewgp import SkewGP
@@ -147,22 +147,16 @@ class Problem:
 # Models
 
 
-Fitted = tuple[Model, MarginalLogLikelihood]
-
-
-def _skew_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
-    """With the last hyperparameters, from which it is fitted."""
-    model = SkewGP(X, Preference(duels))
-    model.load_state_dict(state, strict=False)
-    return model, SkewGPMarginalLogLikelihood(model.likelihood, model)
-
-
-def _pairwise_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
-    """With the last hyperparameters, or as its own defaults, from which alone it can be fitted."""
-    model = PairwiseGP(X, duels)
-    if not fits:
+def _build(
+    method: str, X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool
+) -> tuple[Model, MarginalLogLikelihood]:
+    """With the last hyperparameters, from which a SkewGP is fitted; PairwiseGP can be from its own defaults alone."""
+    is_ours = not method.startswith("PairwiseGP")
+    model = SkewGP(X, Preference(duels)) if is_ours else PairwiseGP(X, duels)
+    if is_ours or not fits:
         model.load_state_dict(state, strict=False)
-    return model, PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    objective = SkewGPMarginalLogLikelihood if is_ours else PairwiseLaplaceMarginalLogLikelihood
+    return model, objective(model.likelihood, model)
 
 
 def _pairs(model: Model, bounds: Tensor, method: str) -> Tensor:
@@ -189,12 +183,7 @@ def _run(
 
     def answer(pair: Tensor) -> None:
         nonlocal X
-        rows = []
-        for point in pair:
-            same = (point == X).all(-1).nonzero()
-            if not len(same):
-                X = torch.cat([X, point.unsqueeze(0)])
-            rows.append(int(same[0]) if len(same) else len(X) - 1)
+        X, rows = with_points(X, pair)
         values = problem.function(pair) + noise * torch.randn(2, generator=answers, dtype=torch.float64)
         slip, first = torch.rand(2, generator=answers).tolist()
         wins = first < 0.5 if slip < slips else bool(values[0] > values[1])
@@ -203,21 +192,20 @@ def _run(
     firsts = torch.Generator().manual_seed(10_000 + seed)
     for pair in torch.rand(max(6, 2 * problem.dim), 2, problem.dim, generator=firsts, dtype=torch.float64):
         answer(pair)
-    bounds, build = unit_cube(problem.dim), _pairwise_gp if method.startswith("PairwiseGP") else _skew_gp
-    state: dict[str, Tensor] = {}
+    bounds, state = unit_cube(problem.dim), dict[str, Tensor]()
     failures, num_first = 0, len(duels)
     row: dict[str, Cell] = {"problem": problem.name}
     began = time.process_time()
     while True:
         asked = len(duels) - num_first
         fits = asked % refit == 0
-        model, mll = build(X, torch.tensor(duels), state, fits)
+        model, mll = _build(method, X, torch.tensor(duels), state, fits)
         if fits:
             try:
                 fit_gpytorch_mll(mll)
             except (ModelFittingError, NanError, NotPSDError):
                 failures += 1
-                model, _ = build(X, torch.tensor(duels), state, fits=False)
+                model, _ = _build(method, X, torch.tensor(duels), state, fits=False)
             state = {name: value.detach().clone() for name, value in model.named_parameters() if value.numel()}
         model.eval()
         if asked in looks:

@@ -14,7 +14,7 @@ from botorch.models.transforms import Standardize
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._functions import Utility, find_utility, sobol_points, unit_cube
+from benchmarks._functions import Utility, find_utility, sobol_points, unit_cube, with_points
 from benchmarks._race import Cell, Group, Names, Race, Row, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
@@ -86,12 +86,7 @@ class _Answers:
 
     def ask(self, kind: type[Observation], X: Tensor) -> None:
         """Answer a question at `k x d` points."""
-        rows = []
-        for point in X:
-            same = (self.points - point).abs().amax(-1) == 0
-            if not bool(same.any()):
-                self.points = torch.cat([self.points, point.unsqueeze(0)])
-            rows.append(int((self.points - point).abs().amax(-1).argmin()))
+        self.points, rows = with_points(self.points, X)
         noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
         seen = self.utility.evaluate(X) + (NOISE if kind is Numeric else self.noise) * self.deviation * noise
         if kind is Numeric:
@@ -114,7 +109,6 @@ class _Answers:
 
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
-    bounds = unit_cube(utility.dim)
     X = sobol_points(utility.dim, 20, seed)
     for dims in values.values():
         for dim in dims:

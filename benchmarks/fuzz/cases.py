@@ -277,8 +277,9 @@ def mended_cases() -> dict[int, Case]:
 def _stored_case(
     seen: list[dict[str, Any]], noise: dict[str, Any], anchors: dict[str, Any] | None = None, **rest: Any
 ) -> Case:
-    entries = [Seen(**entry) for entry in seen]
-    return Case(seen=entries, noise=Noise(**noise), anchors=None if anchors is None else Anchors(**anchors), **rest)
+    noise = {name: tuple(value) if isinstance(value, list) else value for name, value in noise.items()}
+    prior = None if anchors is None else Anchors(**anchors)
+    return Case(seen=[Seen(**entry) for entry in seen], noise=Noise(**noise), anchors=prior, **rest)
 
 
 def numbered_case(number: int) -> Case:
