@@ -13,20 +13,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    NumericLikelihood,
-    OrdinalLikelihood,
-    PreferenceLikelihood,
-    ProbitAffineLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-    VoteLikelihood,
-)
+from botorch_skewgp import SkewGP, likelihoods
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,
@@ -73,30 +60,30 @@ class Noise:
         return replace(self, **{name: factor * getattr(self, name) for name in variances})
 
 
-def likelihood_of(noise: Noise, num_labels: int = 1) -> RowLikelihood:
+def likelihood_of(noise: Noise, num_labels: int = 1) -> likelihoods.RowLikelihood:
     """Likelihoods of all kinds but class labels; of class labels alone if there are several."""
 
     def tensor(*values: float) -> Tensor:
         return torch.tensor(values[0] if len(values) == 1 else values, dtype=torch.float64)
 
     if num_labels > 1:
-        return LabelPreferenceLikelihood(num_labels, noise=tensor(noise.classes))
+        return likelihoods.LabelPreferenceLikelihood(num_labels, noise=tensor(noise.classes))
     items, width, threshold = tensor(noise.items), tensor(noise.tie_width), tensor(noise.threshold)
-    num_strengths = len(noise.strengths)
-    duels = PreferenceLikelihood(items, tie_width=width, ties_allowed=noise.ties_allowed, num_strengths=num_strengths)
-    if num_strengths > 1:
+    of_ties = {"tie_width": width, "ties_allowed": noise.ties_allowed}
+    duels = likelihoods.PreferenceLikelihood(items, num_strengths=len(noise.strengths), **of_ties)
+    if len(noise.strengths) > 1:
         duels.strength_gaps = tensor(*noise.strengths).diff()
-    return MixedLikelihood(
-        NumericLikelihood(noise=tensor(noise.numbers), learn_noise=False),
-        ProbitLikelihood(noise=tensor(noise.labels)),
-        OrdinalLikelihood(
+    return likelihoods.MixedLikelihood(
+        likelihoods.NumericLikelihood(noise=tensor(noise.numbers), learn_noise=False),
+        likelihoods.ProbitLikelihood(noise=tensor(noise.labels)),
+        likelihoods.OrdinalLikelihood(
             len(noise.cutpoints) + 1, torch.tensor(noise.cutpoints, dtype=torch.float64), noise=tensor(noise.grades)
         ),
         duels,
-        VoteLikelihood(threshold=noise.threshold, level_gap=noise.level_gap, noise=items, tie_width=width),
-        ValidityLikelihood(threshold=threshold, noise=tensor(noise.validity)),
-        SlopeLikelihood(tensor(noise.slopes)),
-        ProbitAffineLikelihood(),
+        likelihoods.VoteLikelihood(threshold=noise.threshold, level_gap=noise.level_gap, noise=items, tie_width=width),
+        likelihoods.ValidityLikelihood(threshold=threshold, noise=tensor(noise.validity)),
+        likelihoods.SlopeLikelihood(tensor(noise.slopes)),
+        likelihoods.ProbitAffineLikelihood(),
     )
 
 

@@ -12,26 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
+from botorch import test_functions
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-from botorch.test_functions import (
-    Beale,
-    DixonPrice,
-    DropWave,
-    Levy,
-    Michalewicz,
-    Powell,
-    Rastrigin,
-    Shekel,
-    StyblinskiTang,
-    ThreeHumpCamel,
-)
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
@@ -81,19 +69,20 @@ def _bumps(d: int, generator: torch.Generator) -> Made:
     return bumps, centres
 
 
-STANDARD: dict[int, tuple[Callable[[], Any], ...]] = {
-    2: (Beale, ThreeHumpCamel, DropWave, Michalewicz),
-    3: (lambda: StyblinskiTang(3), lambda: Rastrigin(3), lambda: DixonPrice(3)),
-    4: (lambda: Shekel(m=10), lambda: Powell(4), lambda: StyblinskiTang(4)),
-    6: (lambda: StyblinskiTang(6), lambda: DixonPrice(6), lambda: Rastrigin(6)),
-    10: (lambda: StyblinskiTang(10), lambda: Levy(10)),
-    20: (lambda: StyblinskiTang(20), lambda: Levy(20)),
+FIXED = ("Beale", "ThreeHumpCamel", "DropWave", "Shekel")  # in the number of their inputs
+STANDARD = {
+    2: ("Beale", "ThreeHumpCamel", "DropWave", "Michalewicz"),
+    3: ("StyblinskiTang", "Rastrigin", "DixonPrice"),
+    4: ("Shekel", "Powell", "StyblinskiTang"),
+    6: ("StyblinskiTang", "DixonPrice", "Rastrigin"),
+    10: ("StyblinskiTang", "Levy"),
+    20: ("StyblinskiTang", "Levy"),
 }
 
 
 def _standard(d: int, generator: torch.Generator) -> Made:
-    chosen = int(torch.randint(len(STANDARD[d]), (1,), generator=generator))
-    function = STANDARD[d][chosen]()
+    name = STANDARD[d][int(torch.randint(len(STANDARD[d]), (1,), generator=generator))]
+    function = getattr(test_functions, name)(*(() if name in FIXED else (d,)))
     low, high = function.bounds.double()
     flip = torch.rand(d, generator=generator) < 0.5
     shift = 0.2 * torch.rand(d, generator=generator, dtype=torch.float64) - 0.1

@@ -24,17 +24,7 @@ from torch import Tensor
 from benchmarks._observations import SIMULATORS, Noise, constant_mean, likelihood_of, rbf_kernel
 from botorch_skewgp import SkewGP, observations
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Censored,
-    Choice,
-    LabelPreference,
-    Numeric,
-    Observation,
-    Preference,
-    Ranking,
-    Slope,
-)
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.draws import DrawSettings
 
 INF = math.inf
@@ -148,32 +138,32 @@ def _altered(rng: Random, entry: Observation, noise: Noise, d: int, generator: t
     def some(like: Tensor, share: float) -> Tensor:
         return torch.rand(like.shape, generator=generator) < share
 
-    if isinstance(entry, Numeric) and rng.random() < 0.4:
+    if isinstance(entry, observations.Numeric) and rng.random() < 0.4:
         own = [0.0 if rng.random() < 0.04 else _variance(rng) for _ in entry.values]
         return replace(entry, noise=torch.tensor(own, dtype=entry.values.dtype))
-    if isinstance(entry, AffineProbit):
+    if isinstance(entry, observations.AffineProbit):
         one = entry.covariance[:, :1] @ entry.covariance[:1]
         covariance = noise.affine * (one if rng.random() < 0.3 else entry.covariance)
         masked = entry.weight.masked_fill(some(entry.weight, rng.choice((0.2, 0.8))), 0.0)
         weight = torch.where(masked.any(-1, keepdim=True), masked, entry.weight)
         entry = replace(entry, weight=weight, covariance=covariance)
-    if isinstance(entry, Censored | AffineProbit):
+    if isinstance(entry, observations.Censored | observations.AffineProbit):
         above, below = some(entry.lower, 0.2), some(entry.lower, 0.2)
         lower = entry.lower.masked_fill(below & ~above, -INF)
         return replace(entry, lower=lower, upper=entry.upper.masked_fill(above, INF))
-    if isinstance(entry, Slope):
+    if isinstance(entry, observations.Slope):
         return replace(entry, dims=torch.randint(d, entry.dims.shape, generator=generator))
-    if isinstance(entry, Preference) and rng.random() < 0.3:
+    if isinstance(entry, observations.Preference) and rng.random() < 0.3:
         first = entry.pairs[:1].expand(rng.randint(1, 3), 2)
-        return Preference(torch.cat([entry.pairs, first, first[: rng.randint(0, 1)].flip(-1)]))
-    if isinstance(entry, Choice | Ranking):
-        items = entry.options if isinstance(entry, Choice) else entry.items
+        return observations.Preference(torch.cat([entry.pairs, first, first[: rng.randint(0, 1)].flip(-1)]))
+    if isinstance(entry, observations.Choice | observations.Ranking):
+        items = entry.options if isinstance(entry, observations.Choice) else entry.items
         left_out = some(items, 0.3) & (torch.arange(items.shape[-1]) > 1)
         items = items.masked_fill(left_out, -1).gather(-1, left_out.long().argsort(dim=-1, stable=True))
-        if isinstance(entry, Choice):
-            return Choice(items)
-        return Ranking(items, some(items, 0.6).cumsum(-1) if rng.random() < 0.5 else None)
-    if isinstance(entry, LabelPreference):
+        if isinstance(entry, observations.Choice):
+            return observations.Choice(items)
+        return observations.Ranking(items, some(items, 0.6).cumsum(-1) if rng.random() < 0.5 else None)
+    if isinstance(entry, observations.LabelPreference):
         kept = some(entry.event, 0.7) | (torch.arange(len(entry.event)) == 0)
         return replace(entry, **{name: getattr(entry, name)[kept] for name in ("labels", "index", "event")})
     return entry

@@ -15,14 +15,7 @@ from scipy.special import ndtr
 
 from benchmarks.fuzz.cases import Case, model_of
 from benchmarks.fuzz.reference import Contradiction, Reference, outcome_scale, reference_of
-from botorch_skewgp import SkewGP
-from botorch_skewgp.exceptions import (
-    ContradictionWarning,
-    ConvergenceWarning,
-    LargeCorrectionWarning,
-    PoorDrawsWarning,
-    SkewGPWarning,
-)
+from botorch_skewgp import SkewGP, exceptions
 from botorch_skewgp.papers import corrected_log_normalizer
 
 LEVELS = (0.02, 0.3, 0.5, 0.9, 0.999)
@@ -61,12 +54,12 @@ def check(case: Case, twice: bool = True) -> Verdict:
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__} in {where.filename.rpartition('/')[2]}: {_shape(str(error))}"
             return Verdict("crash", text)
-    told = sorted({entry.category.__name__ for entry in caught if issubclass(entry.category, SkewGPWarning)})
+    told = sorted({entry.category.__name__ for entry in caught if issubclass(entry.category, exceptions.SkewGPWarning)})
     if found == "no reference":
         return Verdict("no reference")
-    telling = [PoorDrawsWarning, ContradictionWarning]
+    telling = [exceptions.PoorDrawsWarning, exceptions.ContradictionWarning]
     if found.startswith("corrected evidence"):  # and nothing else
-        telling += [LargeCorrectionWarning, ConvergenceWarning]
+        telling += [exceptions.LargeCorrectionWarning, exceptions.ConvergenceWarning]
     if found and any(issubclass(entry.category, tuple(telling)) for entry in caught):
         return Verdict("warned", found)
     return Verdict("wrong", found) if found else Verdict("right", " ".join(told))
