@@ -238,7 +238,8 @@ def test_mixed_problems_have_a_minimum_of_nothing(name, best):
     assert 0 <= problem.regret(best) < 1e-5
     assert not problem.crashes(best)
     first, *_ = best
-    assert problem.close(best | {first: 1.001 * best[first]}, [best])
+    closer = 1.005 if problem.parameters[first].is_log else 1.001
+    assert problem.close(best | {first: closer * best[first]}, [best])
     assert not problem.close(best | {first: 1.02 * best[first]}, [best])
     regrets = [problem.regret({key: draw(entry) for key, entry in problem.parameters.items()}) for _ in range(2000)]
     assert min(regrets) > 0
