@@ -31,7 +31,7 @@ class Utility:
 
     def values(self) -> Tensor:
         """Values over the domain, from which its standard deviation and quantiles are taken."""
-        return self.evaluate(draw_sobol_samples(unit_cube(self.dim), n=SEEN, q=1, seed=0).squeeze(-2))
+        return self.evaluate(sobol_points(self.dim, SEEN, 0))
 
     def deviation(self) -> float:
         """The standard deviation over the domain."""
@@ -41,6 +41,21 @@ class Utility:
 def unit_cube(d: int) -> Tensor:
     """The bounds of the domain."""
     return torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
+
+
+def sobol_points(d: int, n: int, seed: int) -> Tensor:
+    """Points of the domain, `n x d`."""
+    return draw_sobol_samples(unit_cube(d), n=n, q=1, seed=seed).squeeze(-2)
+
+
+def with_points(X: Tensor, points: Tensor) -> tuple[Tensor, list[int]]:
+    """Points with those that are not among them, and the rows of these."""
+    rows = []
+    for point in points:
+        same = (point == X).all(-1).nonzero()
+        X = X if len(same) else torch.cat([X, point.unsqueeze(0)])
+        rows.append(int(same[0]) if len(same) else len(X) - 1)
+    return X, rows
 
 
 def alpine(X: Tensor) -> Tensor:

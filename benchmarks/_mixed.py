@@ -24,11 +24,13 @@ class Parameter(NamedTuple):
     is_log: bool = False
     categories: tuple[str, ...] = ()
 
-    def coordinate(self, value: Any) -> float:
-        """A number's place between the bounds."""
+    def near(self, first: Any, second: Any) -> bool:
+        """Whether two values are one category, or differ by less than a thousandth of the range."""
+        if self.categories:
+            return bool(first == second)
         if self.is_log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
+            return abs(math.log(first / second)) < CLOSE * math.log(self.high / self.low)
+        return bool(abs(first - second) < CLOSE * (self.high - self.low))
 
 
 class MixedProblem(NamedTuple):
@@ -38,20 +40,9 @@ class MixedProblem(NamedTuple):
     regret: Callable[[Params], float]
     crashes: Callable[[Params], bool] = lambda params: False
 
-    def distance(self, first: Params, second: Params) -> float:
-        """The largest difference of a coordinate between two points; infinite for different categories."""
-        differences = [0.0]
-        for name, parameter in self.parameters.items():
-            a, b = first[name], second[name]
-            if parameter.categories:
-                differences.append(0.0 if a == b else math.inf)
-            else:
-                differences.append(abs(parameter.coordinate(a) - parameter.coordinate(b)))
-        return max(differences)
-
     def close(self, params: Params, earlier: Iterable[Params]) -> bool:
-        """Whether a point is within a thousandth of an earlier one in every coordinate."""
-        return any(self.distance(params, other) < CLOSE for other in earlier)
+        """Whether a point is near an earlier one in every parameter."""
+        return any(all(entry.near(params[x], other[x]) for x, entry in self.parameters.items()) for other in earlier)
 
 
 FLOAT = Parameter()

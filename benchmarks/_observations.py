@@ -13,20 +13,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    NumericLikelihood,
-    OrdinalLikelihood,
-    PreferenceLikelihood,
-    ProbitAffineLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-    VoteLikelihood,
-)
+from botorch_skewgp import SkewGP, likelihoods
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,
@@ -64,6 +51,8 @@ class Noise:
     strengths: tuple[float, ...] = (0.0,)
     threshold: float = 0.0
     level_gap: float = 1.0
+    unit: float = 1.0  # of scales that are read in whole units
+    reach: float = 1.0  # of such scales for one value, in units
 
     def times(self, factor: float) -> Noise:
         """All variances multiplied by a number."""
@@ -71,30 +60,30 @@ class Noise:
         return replace(self, **{name: factor * getattr(self, name) for name in variances})
 
 
-def likelihood_of(noise: Noise, num_labels: int = 1) -> RowLikelihood:
+def likelihood_of(noise: Noise, num_labels: int = 1) -> likelihoods.RowLikelihood:
     """Likelihoods of all kinds but class labels; of class labels alone if there are several."""
 
     def tensor(*values: float) -> Tensor:
         return torch.tensor(values[0] if len(values) == 1 else values, dtype=torch.float64)
 
     if num_labels > 1:
-        return LabelPreferenceLikelihood(num_labels, noise=tensor(noise.classes))
+        return likelihoods.LabelPreferenceLikelihood(num_labels, noise=tensor(noise.classes))
     items, width, threshold = tensor(noise.items), tensor(noise.tie_width), tensor(noise.threshold)
-    num_strengths = len(noise.strengths)
-    duels = PreferenceLikelihood(items, tie_width=width, ties_allowed=noise.ties_allowed, num_strengths=num_strengths)
-    if num_strengths > 1:
+    of_ties = {"tie_width": width, "ties_allowed": noise.ties_allowed}
+    duels = likelihoods.PreferenceLikelihood(items, num_strengths=len(noise.strengths), **of_ties)
+    if len(noise.strengths) > 1:
         duels.strength_gaps = tensor(*noise.strengths).diff()
-    return MixedLikelihood(
-        NumericLikelihood(noise=tensor(noise.numbers), learn_noise=False),
-        ProbitLikelihood(noise=tensor(noise.labels)),
-        OrdinalLikelihood(
+    return likelihoods.MixedLikelihood(
+        likelihoods.NumericLikelihood(noise=tensor(noise.numbers), learn_noise=False),
+        likelihoods.ProbitLikelihood(noise=tensor(noise.labels)),
+        likelihoods.OrdinalLikelihood(
             len(noise.cutpoints) + 1, torch.tensor(noise.cutpoints, dtype=torch.float64), noise=tensor(noise.grades)
         ),
         duels,
-        VoteLikelihood(threshold=noise.threshold, level_gap=noise.level_gap, noise=items, tie_width=width),
-        ValidityLikelihood(threshold=threshold, noise=tensor(noise.validity)),
-        SlopeLikelihood(tensor(noise.slopes)),
-        ProbitAffineLikelihood(),
+        likelihoods.VoteLikelihood(threshold=noise.threshold, level_gap=noise.level_gap, noise=items, tie_width=width),
+        likelihoods.ValidityLikelihood(threshold=threshold, noise=tensor(noise.validity)),
+        likelihoods.SlopeLikelihood(tensor(noise.slopes)),
+        likelihoods.ProbitAffineLikelihood(),
     )
 
 
@@ -205,11 +194,12 @@ def _of_items(k: int, make: Callable[[Tensor, Tensor, Noise], list[Observation]]
 
 
 def _censored(values: Tensor, index: Tensor, truth: Noise) -> Observation:
-    """Readings of a scale that shows whole units from -1 to 1, and only whether it is beyond them."""
-    inside = (values > -1) & (values < 1)
-    lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, 1.0))
-    upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -1.0, torch.inf))
-    return Censored(lower, upper, index=index)
+    """Readings of a scale that shows whole units, and beyond its reach only the side."""
+    values = values / truth.unit
+    inside = values.abs() < truth.reach
+    lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, truth.reach))
+    upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -truth.reach, torch.inf))
+    return Censored(truth.unit * lower, truth.unit * upper, index=index)
 
 
 def _duels_with_ties(pairs: Tensor, values: Tensor, truth: Noise) -> list[Observation]:
@@ -223,7 +213,9 @@ def _affine(f: Tensor, size: int, truth: Noise, generator: torch.Generator) -> l
     weight = torch.randn(size, len(f), **kind) / 2
     root = torch.eye(size, dtype=f.dtype) + 0.5 * torch.randn(size, size, **kind) / size**0.5
     values = weight @ f + math.sqrt(truth.affine) * root @ torch.randn(size, **kind)
-    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, values.floor(), values.floor() + 1)]
+    lower = (values / truth.unit).floor()
+    bounds = truth.unit * lower, truth.unit * (lower + 1)
+    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, *bounds)]
 
 
 def _grades(values: Tensor, index: Tensor, truth: Noise) -> Observation:
@@ -282,30 +274,22 @@ def classification(n: int, seed: int = 0, d: int = 3) -> TruncatedNormal:
     return label_rows(K, generator)
 
 
-@dataclass(frozen=True)
-class Duels:
-    """Points, the pairs that duelled, winner first, and the covariance of the points' values."""
+def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+    """Two new points of the unit cube for each duel, `2m x d`, the pairs, winner first, and the values' covariance.
 
-    X: Tensor  # n x d
-    pairs: Tensor  # m x 2
-    covariance: Tensor
-
-
-def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int = 3) -> Duels:
-    """Duels between two new points each, of a draw from a Gaussian process of unit variance on the unit cube; noise is
-    that of each of two values.
+    The function is drawn from a Gaussian process of unit variance; noise is that of each of two values.
     """
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(2 * m, d, generator=generator, dtype=torch.float64)
     K = squared_exponential(X, lengthscale)
     pairs = torch.stack([torch.arange(m), torch.arange(m) + m], -1)
-    return Duels(X, duel(normal_draw(K, generator, 1e-8), pairs, noise, generator), K)
+    return X, duel(normal_draw(K, generator, 1e-8), pairs, noise, generator), K
 
 
 def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> TruncatedNormal:
     """The rows of `m` duels between `2 m` points, in units in which their noise is one."""
-    data = duel_data(m, noise, d, seed=seed)
-    winner, loser = torch.nn.functional.one_hot(data.pairs, 2 * m).to(data.covariance).unbind(1)
-    covariance = (winner - loser) @ data.covariance @ (winner - loser).mT / (2 * noise**2)
+    _, pairs, K = duel_data(m, noise, d, seed=seed)
+    winner, loser = torch.nn.functional.one_hot(pairs, 2 * m).to(K).unbind(1)
+    covariance = (winner - loser) @ K @ (winner - loser).mT / (2 * noise**2)
     covariance = covariance + 1e-8 * covariance.diagonal().mean() * torch.eye(m, dtype=covariance.dtype)
     return positive_rows(covariance)

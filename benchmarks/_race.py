@@ -6,7 +6,6 @@ A module that has `RACES` is a benchmark; its options are those of `Contest`.
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import time
 import warnings
@@ -20,7 +19,7 @@ import joblib
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import RESULTS, Table, commit, environment, load_average, publish, say, shown
+from benchmarks._reporting import RESULTS, Table, commit, environment, load_average, read, say, shown, write
 from benchmarks._reporting import Cell as Cell
 
 Row = dict[str, str]  # of a run, as it is stored
@@ -232,13 +231,8 @@ class Race:
         found = []
         for group in groups:
             commits = dict.fromkeys(commit for row in group.rows for commit in row["commit"].split())
-            for cells in _listed(columns(group)):
-                found.append({**group.names, **cells, "commit": " ".join(commits)})
-        used = sorted(dict.fromkeys(column for cells in found for column in cells), key=lambda name: name == "commit")
-        table = Table(name, tuple(used), [environment(), f"load average at the end {load_average()}", *self.notes])
-        for cells in found:
-            table.add(**cells)
-        return table
+            found += [{**group.names, **cells, "commit": " ".join(commits)} for cells in _listed(columns(group))]
+        return Table(name, [environment(), f"load average at the end {load_average()}", *self.notes], found)
 
 
 class Contest:
@@ -274,14 +268,18 @@ class Contest:
                 chosen = replace(chosen, seeds=range(race.seeds[0], race.seeds[0] + options.seeds))
             chosen = chosen.small() if options.quick else chosen
             rows = chosen.hold(folder, options.processes, options.seconds)
-            tables = [table for table in chosen.tables(rows) if table.rows]
-            order = [tuple(map(shown, case.values())) for case in race.cases]
-            for table in tables:
-                table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
-                keys = [tuple(shown(row[name]) for name in race.cases[0]) for row in table.rows]
-                places = [order.index(key) if key in order else len(order) for key in keys]
-                table.rows = [row for _, row in sorted(zip(places, table.rows, strict=True), key=lambda pair: pair[0])]
-            publish(tables, folder)
+            order = {tuple(map(shown, case.values())): place for place, case in enumerate(race.cases)}
+            for table in chosen.tables(rows):
+                if not table.rows:
+                    continue
+                if folder is not None:
+                    table.keep_stored(folder, (*race.cases[0], *race.methods[0]))
+                keys = [tuple(shown(row.get(name)) for name in race.cases[0]) for row in table.rows]
+                places = sorted(range(len(keys)), key=lambda i: order.get(keys[i], len(order)))
+                table.rows = [table.rows[i] for i in places]
+                print(f"\n{table.text()}")
+                if folder is not None:
+                    table.store(folder)
             if race.plot is not None and folder is not None and rows:
                 from matplotlib.figure import Figure
 
@@ -295,24 +293,16 @@ class _Runs:
 
     def __init__(self, columns: Sequence[str], path: Path | None) -> None:
         self.columns, self.path = tuple(dict.fromkeys(columns)), path
-        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
-        self.head = [line for line in lines if line.startswith("#")]
-        found = csv.DictReader(line for line in lines if not line.startswith("#"))
-        self.rows: list[Row] = [{**dict.fromkeys(self.columns, ""), **row} for row in found]
+        self.head, rows = read(path) if path is not None and path.exists() else ([], [])
+        self.rows: list[Row] = [{**dict.fromkeys(self.columns, ""), **row} for row in rows]
 
     def add(self, *rows: Names) -> None:
         """Keep rows, all at once, so that a run that is cut off leaves either all or none."""
         for row in rows:
             cells = {**dict.fromkeys(self.columns, ""), **row, "commit": commit()}
             self.rows.append({name: shown(cell) for name, cell in cells.items()})
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(f"{line}\n" for line in self.head)
-            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows)
+        if self.path is not None:
+            write(self.path, self.head, self.columns, self.rows)
 
 
 def _listed(found: Found) -> Sequence[Names]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import functools
-import io
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -57,70 +56,63 @@ def shown(cell: Cell) -> str:
     return str(cell)
 
 
+def read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """The lines in the head of a stored table, and its rows."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(line for line in lines if line[:1] != "#")
+    return [line for line in lines if line[:1] == "#"], [*rows]
+
+
+def write(path: Path, head: Sequence[str], columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
+    """Store a table; cells that a row lacks are empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"{line}\n" for line in head)
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: shown(cell) for name, cell in row.items()} for row in rows)
+
+
 @dataclass
 class Table:
-    """Rows of named cells."""
+    """Rows of named cells, each with its commit."""
 
     name: str  # of the CSV file
-    columns: tuple[str, ...]
-    notes: list[str] = field(default_factory=list)  # lines in the head of the table and of its file
-    rows: list[dict[str, Cell]] = field(default_factory=list)
+    notes: list[str]  # lines in the head of the table and of its file
+    rows: list[dict[str, Cell]]
 
-    def add(self, **cells: Cell) -> dict[str, Cell]:
-        """Append a row; columns that are not named stay empty."""
-        unknown = set(cells) - set(self.columns)
-        if unknown:
-            raise KeyError(f"{sorted(unknown)} are no columns of the table {self.name}.")
-        self.rows.append({column: cells.get(column) for column in self.columns})
-        return self.rows[-1]
+    @property
+    def columns(self) -> list[str]:
+        """The names of all cells, the commit last."""
+        names = dict.fromkeys(column for row in self.rows for column in row)
+        return sorted(names, key=lambda name: name == "commit")
 
     def text(self) -> str:
         """The table in aligned columns, its notes first."""
-        lines_of_cells = [list(self.columns)] + [[shown(row[column]) for column in self.columns] for row in self.rows]
-        widths = [max(len(line[i]) for line in lines_of_cells) for i in range(len(self.columns))]
+        columns = self.columns
+        lines_of_cells = [columns] + [[shown(row.get(column)) for column in columns] for row in self.rows]
+        widths = [max(map(len, cells)) for cells in zip(*lines_of_cells, strict=True)]
         lines = [f"# {note}" for note in self.notes]
         for line in lines_of_cells:
             first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             lines.append("  ".join([first.strip().ljust(widths[0]), *rest]))
         return "\n".join(line.rstrip() for line in lines)
 
-    def keep_stored(self, folder: Path | None, keys: Sequence[str]) -> None:
+    def keep_stored(self, folder: Path, keys: Sequence[str]) -> None:
         """Append the stored rows whose keys this table lacks, as records of the commits that they were made at."""
-        path = None if folder is None else folder / f"{self.name}.csv"
-        if path is None or not path.exists():
-            return
-        lines = path.read_text(encoding="utf-8").splitlines()
-        stored = [*csv.DictReader(line for line in lines if line[:1] != "#")]
-        keys = [key for key in keys if stored and key in stored[0]]
-        made = {tuple(shown(row[key]) for key in keys) for row in self.rows}
-        commits = " ".join(COMMIT.findall(" ".join(line for line in lines if line[:1] == "#")))
-        for row in stored:
-            if tuple(row[key] for key in keys) not in made:
-                cells = {"commit": commits, **row}
-                self.add(**{name: cells[name] for name in self.columns if name in cells})
-
-    def store(self, folder: Path) -> Path:
-        """Write `name.csv` into a folder; the notes are comment lines, and the commit, unless rows have their own."""
         path = folder / f"{self.name}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        buffer = io.StringIO()
-        made_at = [] if "commit" in self.columns else [f"commit {commit()}"]
-        buffer.writelines(f"# {note}\n" for note in [*made_at, *self.notes])
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([shown(row[column]) for column in self.columns] for row in self.rows)
-        path.write_text(buffer.getvalue(), encoding="utf-8")
-        return path
+        head, rows = read(path) if path.exists() else ([], [])
+        keys, columns = [key for key in keys if rows and key in rows[0]], self.columns
+        made = {tuple(shown(row.get(key)) for key in keys) for row in self.rows}
+        commits = {"commit": " ".join(COMMIT.findall(" ".join(head)))}
+        kept = [commits | row for row in rows if tuple(row[key] for key in keys) not in made]
+        self.rows += [{name: row[name] for name in columns if name in row} for row in kept]
+
+    def store(self, folder: Path) -> None:
+        """Write `name.csv` into a folder; the notes are comment lines."""
+        write(folder / f"{self.name}.csv", [f"# {note}" for note in self.notes], self.columns, self.rows)
 
 
 def say(text: str) -> None:
     """Tell how far a long run has come, without getting in the way of the tables."""
     print(text, file=sys.stderr, flush=True)
-
-
-def publish(tables: Sequence[Table], folder: Path | None) -> None:
-    """Print tables, and store them if there is a folder."""
-    for table in tables:
-        print(f"\n{table.text()}")
-        if folder is not None:
-            table.store(folder)

@@ -86,13 +86,10 @@ def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: i
     ]
     num_labels = NUM_LABELS if isinstance(observations[0], LabelPreference) else 1
     return SkewGP(
-        POINTS,
-        observations,
-        likelihood=likelihood_of(replace(p, ties_allowed=with_ties), num_labels),
-        covar_module=rbf_kernel(OUTPUTSCALE, LENGTHSCALE),
-        mean_module=gpytorch.means.ZeroMean(),
+        POINTS, observations, likelihood=likelihood_of(replace(p, ties_allowed=with_ties), num_labels),
+        covar_module=rbf_kernel(OUTPUTSCALE, LENGTHSCALE), mean_module=gpytorch.means.ZeroMean(),
         draw_settings=DrawSettings(num_draws=256, seed=seed),
-    ).eval()
+    ).eval()  # fmt: skip
 
 
 def functionals(num_outputs: int, near: bool) -> Tensor:

@@ -197,10 +197,6 @@ def _of_features(votes: int, seed: int) -> dict[str, Cell]:
 # Races
 
 
-def _by_double_thompson(model: SkewGP, generator: torch.Generator) -> Tensor:
-    return next_votes(model, AT_ONCE, seed=int(torch.randint(2**31, (), generator=generator)))
-
-
 def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
     pairs = torch.combinations(torch.arange(len(model.datapoints)))
     return pairs[torch.randperm(len(pairs), generator=generator)[:AT_ONCE]]
@@ -250,7 +246,9 @@ class _Quicksort:
 
 Policy = Callable[[SkewGP, torch.Generator], Tensor]
 POLICIES: dict[str, Callable[[], Policy]] = {
-    "double Thompson": lambda: _by_double_thompson,
+    "double Thompson": lambda: (
+        lambda model, generator: next_votes(model, AT_ONCE, seed=int(torch.randint(2**31, (), generator=generator)))
+    ),
     "quicksort": _Quicksort,
     "random pairs": lambda: _at_random,
 }

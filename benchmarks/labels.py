@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable
 
 import torch
-from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._functions import unit_cube
+from benchmarks._functions import sobol_points
 from benchmarks._observations import fitted
 from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
@@ -48,11 +47,10 @@ def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> dic
     began = time.process_time()
     dim, latent = FUNCTIONS[function]
     generator = torch.Generator().manual_seed(seed)
-    unit = unit_cube(dim)
-    everywhere = draw_sobol_samples(unit, n=1024, q=1, seed=0).squeeze(1)
-    pool = draw_sobol_samples(unit, n=512, q=1, seed=seed + 1).squeeze(1)
+    everywhere = sobol_points(dim, 1024, 0)
+    pool = sobol_points(dim, 512, seed + 1)
     if learner == "BALD, with faces":
-        faces = draw_sobol_samples(unit, n=128, q=1, seed=seed + 2).squeeze(1)
+        faces = sobol_points(dim, 128, seed + 2)
         faces[torch.arange(128), torch.arange(128) % dim] = (torch.arange(128) // dim % 2).double()
         corners = torch.cartesian_prod(*[torch.arange(2.0).double()] * dim)
         pool = torch.cat([pool, faces, corners])

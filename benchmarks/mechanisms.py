@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -47,25 +48,11 @@ def _utility(X: Tensor) -> Tensor:
     return torch.sin(5 * X[..., 0]) + 1.5 * torch.cos(4 * X[..., 1]) * X[..., 0]
 
 
-def _answers(n: int, k: int, m: int) -> tuple[Tensor, Tensor]:
-    """Points, and `m` sets of `k` of them, the best first."""
+def _items(n: int, m: int, kind: Any = Preference, k: int = 2, **settings: Any) -> SkewGP:
+    """Answers about `m` sets of `k` of the points."""
     X = _points(n)
-    return X, best_first(_utility(X), random_items(n, m, k, _generator(1)), NOISE**2, _generator(2))[0]
-
-
-def _items(n: int, m: int, **settings: Any) -> SkewGP:
-    X, items = _answers(n, 2, m)
-    return SkewGP(X, Preference(items), **settings)
-
-
-def _slips(n: int, m: int) -> SkewGP:
-    settings = DrawSettings(sampler="hamiltonian")
-    return _items(n, m, likelihood=PreferenceLikelihood(slip=0.05), draw_settings=settings)
-
-
-def _choices(n: int, m: int) -> SkewGP:
-    X, items = _answers(n, 4, m)
-    return SkewGP(X, Choice(items))
+    items, _ = best_first(_utility(X), random_items(n, m, k, _generator(1)), NOISE**2, _generator(2))
+    return SkewGP(X, kind(items), **settings)
 
 
 def _labels(n: int) -> SkewGP:
@@ -122,13 +109,8 @@ def _search(model: SkewGP) -> Measured:
     return evaluate
 
 
-def _fit(m: int) -> Measured:
-    return lambda: fitted(duel_model(m))
-
-
 def _sampled(m: int) -> Measured:
-    mll = fit_skew_gp(duel_model(m))
-    return lambda: sample_hyperparameters(mll)
+    return partial(sample_hyperparameters, fit_skew_gp(duel_model(m)))
 
 
 class Mechanism(NamedTuple):
@@ -156,11 +138,11 @@ MECHANISMS = (
     Mechanism("sums by pairs of points", row_model, "keeps_digits", lambda *_: False,
         "5,000 duels of 300 items, evidence and gradient", lambda: _objective(_items(300, 5000))),
     Mechanism("noise of events in blocks", row_model, "BorderedPrior", lambda *parts: BorderedPrior(*parts).wide,
-        "300 choices of 4, evidence and gradient", lambda: _objective(_choices(35, 300))),
+        "300 choices of 4, evidence and gradient", lambda: _objective(_items(35, 300, Choice, 4))),
     Mechanism("many numbers by their information", row_model.RowModel, "_number_information", property(lambda _: None),
         "2,000 numbers at 40 points, evidence and gradient", lambda: _objective(_numbers(40, 2000))),
     Mechanism("looser sweeps from sites nearby", skew_gp_mll, "TOLERANCE_NEARBY", 1e-7, "fit of 300 duels",
-        lambda: _fit(300)),
+        lambda: lambda: fitted(duel_model(300))),
     Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
         lambda: _sampled(20)),
     Mechanism("merging of equal rows", prior_model, "MAX_SINGLE_ROWS", 10**9,
@@ -170,7 +152,8 @@ MECHANISMS = (
     Mechanism("the stretch of their Gaussian", hamiltonian.HamiltonianSampler, "_fit_stretch", lambda *_: False,
         "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
     Mechanism("starts chosen from a pool", hamiltonian.HamiltonianSampler, "_first", _unchosen,
-        "300 duels of 40 items with slips, first posterior", lambda: _first_posterior(_slips(40, 300))),
+        "300 duels of 40 items with slips, first posterior", lambda: _first_posterior(_items(
+            40, 300, likelihood=PreferenceLikelihood(slip=0.05), draw_settings=DrawSettings(sampler="hamiltonian")))),
     Mechanism("rows that act like numbers drawn last", draws, "gaussian_rows",
         lambda found: torch.zeros_like(found.mean, dtype=torch.bool),
         "50 narrow intervals and labels, first posterior", lambda: _first_posterior(_narrow(50))),

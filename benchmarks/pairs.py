@@ -12,32 +12,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
+from botorch import test_functions
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-from botorch.test_functions import (
-    Beale,
-    DixonPrice,
-    DropWave,
-    Levy,
-    Michalewicz,
-    Powell,
-    Rastrigin,
-    Shekel,
-    StyblinskiTang,
-    ThreeHumpCamel,
-)
-from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from benchmarks._functions import unit_cube
+from benchmarks._functions import sobol_points, unit_cube, with_points
 from benchmarks._observations import random_features
 from benchmarks._race import Cell, Group, Race, Row, grid, mean_and_error, verdict
 from botorch_skewgp import SkewGP
@@ -82,19 +69,20 @@ def _bumps(d: int, generator: torch.Generator) -> Made:
     return bumps, centres
 
 
-STANDARD: dict[int, tuple[Callable[[], Any], ...]] = {
-    2: (Beale, ThreeHumpCamel, DropWave, Michalewicz),
-    3: (lambda: StyblinskiTang(3), lambda: Rastrigin(3), lambda: DixonPrice(3)),
-    4: (lambda: Shekel(m=10), lambda: Powell(4), lambda: StyblinskiTang(4)),
-    6: (lambda: StyblinskiTang(6), lambda: DixonPrice(6), lambda: Rastrigin(6)),
-    10: (lambda: StyblinskiTang(10), lambda: Levy(10)),
-    20: (lambda: StyblinskiTang(20), lambda: Levy(20)),
+FIXED = ("Beale", "ThreeHumpCamel", "DropWave", "Shekel")  # in the number of their inputs
+STANDARD = {
+    2: ("Beale", "ThreeHumpCamel", "DropWave", "Michalewicz"),
+    3: ("StyblinskiTang", "Rastrigin", "DixonPrice"),
+    4: ("Shekel", "Powell", "StyblinskiTang"),
+    6: ("StyblinskiTang", "DixonPrice", "Rastrigin"),
+    10: ("StyblinskiTang", "Levy"),
+    20: ("StyblinskiTang", "Levy"),
 }
 
 
 def _standard(d: int, generator: torch.Generator) -> Made:
-    chosen = int(torch.randint(len(STANDARD[d]), (1,), generator=generator))
-    function = STANDARD[d][chosen]()
+    name = STANDARD[d][int(torch.randint(len(STANDARD[d]), (1,), generator=generator))]
+    function = getattr(test_functions, name)(*(() if name in FIXED else (d,)))
     low, high = function.bounds.double()
     flip = torch.rand(d, generator=generator) < 0.5
     shift = 0.2 * torch.rand(d, generator=generator, dtype=torch.float64) - 0.1
@@ -119,7 +107,7 @@ class Problem:
         self.dim, family = every[(seed + 5 * number) % len(every)]
         self.name = f"{family} {self.dim}"
         self.function, known = FAMILIES[family](self.dim, torch.Generator().manual_seed(1000 * seed + number))
-        X = draw_sobol_samples(unit_cube(self.dim), n=16384, q=1, seed=0).squeeze(-2)
+        X = sobol_points(self.dim, 16384, 0)
         values = self.function(X)
         self.mean, self.deviation = float(values.mean()), float(values.std())
         self.best = self._largest(torch.cat([X[values.topk(64).indices], known]))
@@ -148,22 +136,16 @@ class Problem:
 # Models
 
 
-Fitted = tuple[Model, MarginalLogLikelihood]
-
-
-def _skew_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
-    """With the last hyperparameters, from which it is fitted."""
-    model = SkewGP(X, Preference(duels))
-    model.load_state_dict(state, strict=False)
-    return model, SkewGPMarginalLogLikelihood(model.likelihood, model)
-
-
-def _pairwise_gp(X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool) -> Fitted:
-    """With the last hyperparameters, or as its own defaults, from which alone it can be fitted."""
-    model = PairwiseGP(X, duels)
-    if not fits:
+def _build(
+    method: str, X: Tensor, duels: Tensor, state: dict[str, Tensor], fits: bool
+) -> tuple[Model, MarginalLogLikelihood]:
+    """With the last hyperparameters, from which a SkewGP is fitted; PairwiseGP can be from its own defaults alone."""
+    is_ours = not method.startswith("PairwiseGP")
+    model = SkewGP(X, Preference(duels)) if is_ours else PairwiseGP(X, duels)
+    if is_ours or not fits:
         model.load_state_dict(state, strict=False)
-    return model, PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    objective = SkewGPMarginalLogLikelihood if is_ours else PairwiseLaplaceMarginalLogLikelihood
+    return model, objective(model.likelihood, model)
 
 
 def _pairs(model: Model, bounds: Tensor, method: str) -> Tensor:
@@ -190,12 +172,7 @@ def _run(
 
     def answer(pair: Tensor) -> None:
         nonlocal X
-        rows = []
-        for point in pair:
-            same = (point == X).all(-1).nonzero()
-            if not len(same):
-                X = torch.cat([X, point.unsqueeze(0)])
-            rows.append(int(same[0]) if len(same) else len(X) - 1)
+        X, rows = with_points(X, pair)
         values = problem.function(pair) + noise * torch.randn(2, generator=answers, dtype=torch.float64)
         slip, first = torch.rand(2, generator=answers).tolist()
         wins = first < 0.5 if slip < slips else bool(values[0] > values[1])
@@ -204,21 +181,20 @@ def _run(
     firsts = torch.Generator().manual_seed(10_000 + seed)
     for pair in torch.rand(max(6, 2 * problem.dim), 2, problem.dim, generator=firsts, dtype=torch.float64):
         answer(pair)
-    bounds, build = unit_cube(problem.dim), _pairwise_gp if method.startswith("PairwiseGP") else _skew_gp
-    state: dict[str, Tensor] = {}
+    bounds, state = unit_cube(problem.dim), dict[str, Tensor]()
     failures, num_first = 0, len(duels)
     row: dict[str, Cell] = {"problem": problem.name}
     began = time.process_time()
     while True:
         asked = len(duels) - num_first
         fits = asked % refit == 0
-        model, mll = build(X, torch.tensor(duels), state, fits)
+        model, mll = _build(method, X, torch.tensor(duels), state, fits)
         if fits:
             try:
                 fit_gpytorch_mll(mll)
             except (ModelFittingError, NanError, NotPSDError):
                 failures += 1
-                model, _ = build(X, torch.tensor(duels), state, fits=False)
+                model, _ = _build(method, X, torch.tensor(duels), state, fits=False)
             state = {name: value.detach().clone() for name, value in model.named_parameters() if value.numel()}
         model.eval()
         if asked in looks:

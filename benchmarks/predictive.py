@@ -44,9 +44,7 @@ def _columns(runs: Group, ours: str = "default", accuracy: bool = False) -> dict
 
 # Labels
 
-TASKS: dict[
-    str, tuple[Callable[..., Any] | None, list[tuple[int, ...]]]
-] = {  # classes of the parts; the first against others
+TASKS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {  # classes of the parts; the first against others
     "drawn": (None, [()]),
     "breast cancer": (load_breast_cancer, [(1, 0)]),
     "wine": (load_wine, [(0, 1, 2), (1, 0, 2), (2, 0, 1)]),
@@ -63,12 +61,11 @@ def _split(task: str, seed: int) -> Split:
     if load is None:
         X, y = _drawn(generator)
         order = torch.arange(len(X))
-    else:
+    for part in parts[: seed % len(parts) + 1] if load else ():
         inputs, classes = (torch.tensor(each) for each in load(return_X_y=True))
-        for part in parts[: seed % len(parts) + 1]:
-            chosen = torch.isin(classes, torch.tensor(part))
-            X, y = inputs[chosen].double(), (classes[chosen] == part[0]).long()
-            order = torch.randperm(len(X), generator=generator)
+        chosen = torch.isin(classes, torch.tensor(part))
+        X, y = inputs[chosen].double(), (classes[chosen] == part[0]).long()
+        order = torch.randperm(len(X), generator=generator)
     train, test = order[:SIZE], order[SIZE:]
     low, high = X[train].amin(0), X[train].amax(0)
     X = (X - low) / torch.where(high > low, high - low, torch.ones_like(low))
@@ -121,8 +118,12 @@ def _of_labels(task: str, method: str, seed: int) -> dict[str, Cell] | list[Name
         return []
     train_X, train_y, test_X, test_y = _split(task, seed)
     p = CLASSIFIERS[method](train_X, train_y, test_X)
-    density = torch.where(test_y == 1, p, 1 - p).log().mean()  # infinite if sure and wrong
-    return {"log_density": float(density), "accuracy": float(((p > 0.5) == test_y).double().mean())}
+    return {"log_density": _log_density(p, test_y == 1), "accuracy": float(((p > 0.5) == test_y).double().mean())}
+
+
+def _log_density(p: Tensor, truth: Tensor, least: float = -math.inf) -> float:
+    """The mean log probability of what was true, infinite if sure and wrong, but for the least."""
+    return float(torch.where(truth, p, 1 - p).log().clamp(min=least).mean())
 
 
 # Duels
@@ -179,7 +180,7 @@ def _of_duels(noise: float, duels: int, method: str, seed: int) -> dict[str, Cel
     test, test_winners = _duels(find_utility(name), noise, HELD_OUT, generator)
     pairs = torch.stack([winners, 1 - winners], dim=-1) + 2 * torch.arange(duels).unsqueeze(-1)
     p = MODELS_OF_DUELS[method](known.reshape(2 * duels, -1), pairs, test).detach()
-    return {"function": name, "log_density": float(torch.where(test_winners == 0, p, 1 - p).log().mean())}
+    return {"function": name, "log_density": _log_density(p, test_winners == 0)}
 
 
 # Numbers
@@ -263,8 +264,7 @@ def _densities(method: str, data: Data, deviation: float) -> tuple[float, float 
             return density, None
         judge = model.likelihood.for_kind(Preference)
         p = judge(model.posterior(data.test), scale=model.outcome_scale).probs.flatten()
-        first_wins = data.seen[:, 0] > data.seen[:, 1]
-        return density, float(torch.where(first_wins, p, 1 - p).log().clamp(min=LEAST).mean())
+        return density, _log_density(p, data.seen[:, 0] > data.seen[:, 1], LEAST)
 
 
 def _normal_density(mean: Tensor, variance: Tensor, target: Tensor, deviation: float) -> float:

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
-from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from benchmarks._functions import Utility, find_utility, unit_cube
+from benchmarks._functions import Utility, find_utility, sobol_points, unit_cube, with_points
 from benchmarks._race import Cell, Group, Names, Race, Row, grid, mean_and_error
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
@@ -87,12 +86,7 @@ class _Answers:
 
     def ask(self, kind: type[Observation], X: Tensor) -> None:
         """Answer a question at `k x d` points."""
-        rows = []
-        for point in X:
-            same = (self.points - point).abs().amax(-1) == 0
-            if not bool(same.any()):
-                self.points = torch.cat([self.points, point.unsqueeze(0)])
-            rows.append(int((self.points - point).abs().amax(-1).argmin()))
+        self.points, rows = with_points(self.points, X)
         noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
         seen = self.utility.evaluate(X) + (NOISE if kind is Numeric else self.noise) * self.deviation * noise
         if kind is Numeric:
@@ -115,8 +109,7 @@ class _Answers:
 
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
-    bounds = unit_cube(utility.dim)
-    X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
+    X = sobol_points(utility.dim, 20, seed)
     for dims in values.values():
         for dim in dims:
             X[:, dim] = (2 * X[:, dim]).round() / 2
@@ -283,7 +276,7 @@ def _ask_panel(function: str, method: str, seed: int, budget: float | None = Non
         noise = torch.randn(2, dtype=torch.float64, generator=generator)
         return pair[(utility.evaluate(pair) + NOISES[judge] * deviation * noise).argsort(descending=True)]
 
-    X = draw_sobol_samples(bounds, n=4 * STARTS, q=1, seed=seed).squeeze(-2).view(-1, 2, utility.dim)
+    X = sobol_points(utility.dim, 4 * STARTS, seed).view(-1, 2, utility.dim)
     judges = [i % 2 for i in range(len(X))]
     duels = [winner_first(pair, judge) for pair, judge in zip(X, judges, strict=True)]
     regrets, money, spent = [], [], 0.0

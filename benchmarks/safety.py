@@ -9,10 +9,9 @@ from collections.abc import Callable
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.test_functions import Branin, SixHumpCamel
-from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._functions import unit_cube
+from benchmarks._functions import sobol_points
 from benchmarks._observations import squared_exponential
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
@@ -67,7 +66,7 @@ def _search(functions: str, posterior: str, hyperparameters: str, seed: int) -> 
     """How many trials a search makes, and how many of them are invalid as it claims, and in truth."""
     family = FAMILIES[functions]
     generator = torch.Generator().manual_seed(10_000 + seed)
-    pool = draw_sobol_samples(unit_cube(DIMENSION), n=CANDIDATES, q=1, seed=seed).squeeze(1)
+    pool = sobol_points(DIMENSION, CANDIDATES, seed)
     X = torch.cat([torch.rand(FIRST, DIMENSION, generator=generator, dtype=torch.double), pool])
     valid = torch.rand(len(X), generator=generator) < _probability(family[seed % len(family)], seed, X)
     tried, left, claimed, violated = list(range(FIRST)), torch.ones(len(X), dtype=torch.bool), 0.0, 0

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from benchmarks._observations import classification, duels
 from benchmarks._race import Cell, Group, Names, Race, grid
+from benchmarks.steps import clock_of
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
@@ -52,10 +53,7 @@ class GibbsSampler(RowSampler):
         centred = RowFactor(
             distribution.lower - distribution.mean, distribution.upper - distribution.mean, distribution.noise
         )
-        self._factors = [
-            centred.map(lambda values: values[..., i, None])  # noqa: B023
-            for i in range(distribution.num_rows)
-        ]
+        self._factors = [centred.map(lambda x: x[..., i, None]) for i in range(distribution.num_rows)]  # noqa: B023
         # Row i holds the weights of the other rows in the conditional mean of row i.
         self._weight = torch.diag_embed(torch.ones_like(diagonal)) - precision / diagonal.unsqueeze(-1)
         self._weight.diagonal(dim1=-2, dim2=-1).zero_()  # exactly, against rounding
@@ -129,19 +127,14 @@ def _reference(case: str, device: str) -> tuple[TruncatedNormal, Draws]:
         return distribution, draw(distribution, settings)
 
 
-def _clock(device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def _floor(cholesky: Tensor, device: str, columns: int = 1024) -> float:
+def _floor(cholesky: Tensor, columns: int = 1024) -> float:
     """Seconds for one draw without truncation, `L @ randn`, with `L` at hand: the mean over a second."""
-    generator, calls, began = torch.Generator(device=device).manual_seed(0), 0, 0.0
-    while not calls or _clock(device) - began < 1.0:
+    device, calls, began = cholesky.device, 0, 0.0
+    generator = torch.Generator(device=device).manual_seed(0)
+    while not calls or clock_of(device) - began < 1.0:
         cholesky @ torch.randn(len(cholesky), columns, generator=generator, dtype=cholesky.dtype, device=device)
-        began, calls = (began, calls + 1) if calls else (_clock(device), 1)  # the first one warms up
-    return (_clock(device) - began) / max(calls - 1, 1) / columns
+        began, calls = (began, calls + 1) if calls else (clock_of(device), 1)  # the first one warms up
+    return (clock_of(device) - began) / max(calls - 1, 1) / columns
 
 
 def _run(case: str, device: str, sampler: str, seed: int, budget: float = 15.0) -> dict[str, Cell] | list[Names]:
@@ -150,19 +143,19 @@ def _run(case: str, device: str, sampler: str, seed: int, budget: float = 15.0) 
         return []
     distribution, reference = _reference(case, device)
     if sampler == "floor":
-        seconds = _floor(distribution.gamma_cholesky, device)
+        seconds = _floor(distribution.gamma_cholesky)
         return {"upper_bound": 1 / seconds, "ess_per_s": 1 / seconds, "us_per_draw": 1e6 * seconds}
     chains = DrawSettings().chains_of(device != "cpu") if sampler == "default" else BASELINE_CHAINS
-    every = reference.num_draws // chains
-    began = _clock(device)
+    every, clock = reference.num_draws // chains, partial(clock_of, distribution.mean.device)
+    began = clock()
     advance = SAMPLERS[sampler](distribution, reference.rows[every // 2 :: every])
-    setup = _clock(device) - began
+    setup = clock() - began
     advance(1)  # warm-up, of compiled kernels also
     values, seconds, steps, block = [], 0.0, 0, 1
     while (seconds < budget or len(values) < 8) and steps < MOST_STEPS:
-        began = _clock(device)
+        began = clock()
         rows = advance(block)
-        seconds, steps = seconds + _clock(device) - began, steps + block
+        seconds, steps = seconds + clock() - began, steps + block
         values.append(functionals(distribution, rows))
         left = (budget - seconds) * steps / max(seconds, 1e-9)
         block = int(max(1, min(2 * block, left, BLOCK // rows[0].numel())))
@@ -202,8 +195,6 @@ def _of_bridge(runs: Group) -> dict[str, Cell]:
 
 
 OF_BRIDGE = ("bridge", "standard_error", "bridge_s", "ep_error", "corrected_error")
-
-
 RACES = (
     Race("samplers", grid(device=("cpu", "cuda"), case=PROBLEMS), grid(sampler=("floor", *SAMPLERS)), range(1), _run,
          MEASURES, notes=["15 s for each sampler and case; ess_per_s: where chains are long enough; float64"],

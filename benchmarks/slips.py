@@ -96,13 +96,10 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     personal = rbf_kernel(1e-6, 1.0).requires_grad_(False)  # members differ in their slips alone
     began = time.process_time()
     fitted = SkewGP(
-        item_points(torch.arange(ITEMS)),
-        Preference(duels, judge=judge),
-        likelihood=LIKELIHOODS[model](),
-        covar_module=item_covar_module(),
-        judge_covar_module=personal,
+        item_points(torch.arange(ITEMS)), Preference(duels, judge=judge), likelihood=LIKELIHOODS[model](),
+        covar_module=item_covar_module(), judge_covar_module=personal,
         learn_judge_reliability=model == "reliabilities",
-    )
+    )  # fmt: skip
     fit_skew_gp(fitted)
     with torch.no_grad():
         torch.manual_seed(seed)
@@ -125,10 +122,9 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
 
 
 def _columns_of_votes(runs: Group) -> dict[str, Cell]:
-    return {
-        "crowds": len(runs), **{name: runs.mean(name) for name in OF_VOTES}, "seconds": runs.median("seconds"),
-        "ranks_error": runs.error("ranks_coverage"), "utilities_error": runs.error("utilities_coverage"),
-    }  # fmt: skip
+    errors = {f"{name}_error": runs.error(f"{name}_coverage") for name in ("ranks", "utilities")}
+    means = {name: runs.mean(name) for name in OF_VOTES}
+    return {"crowds": len(runs), **means, "seconds": runs.median("seconds"), **errors}
 
 
 RACES = (

@@ -45,6 +45,7 @@ LABELS = (50, 200, 500, 1000)
 DIMENSION = 6
 NOISE = 0.3  # standard deviation of one value of a duel
 CPU = torch.device("cpu")
+Clock = Callable[[], float]
 STAGES = ("fit_s", "draws_s", "acquisition_s", "total_s")
 PARTS: tuple[tuple[str, Any, str], ...] = (  # nothing that a part calls is left out of its seconds
     ("objective of the fit", SkewGPMarginalLogLikelihood, "forward"),
@@ -82,28 +83,21 @@ def best_pair(model: Model) -> AcquisitionFunction:
 
 
 def duel_step(
-    build: Callable[[Tensor, Tensor], Model],
-    m: int,
-    device: torch.device = CPU,
-    clock: Callable[[], float] = time.process_time,
+    build: Callable[[Tensor, Tensor], Model], m: int, device: torch.device = CPU, clock: Clock = time.process_time
 ) -> dict[str, float]:
     """Seconds of a step with `m` duels."""
-    data = duel_data(m, NOISE, DIMENSION)
-    X, pairs = data.X.to(device), data.pairs.to(device)
+    X, pairs = (part.to(device) for part in duel_data(m, NOISE, DIMENSION)[:2])
     return stages(X, functools.partial(build, X, pairs), best_pair, q=2, clock=clock)
 
 
-def label_data(n: int, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+def label_data(n: int, device: torch.device = CPU, d: int = DIMENSION, edge: float = 2.0) -> tuple[Tensor, Tensor]:
     """Points and their labels."""
-    X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
-    return X, torch.sin(4 * X).sum(-1) > 2
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
+    return X, torch.sin(4 * X).sum(-1) > edge
 
 
 def label_step(
-    n: int,
-    device: torch.device = CPU,
-    clock: Callable[[], float] = time.process_time,
-    inducing_points: int | None = None,
+    n: int, device: torch.device = CPU, clock: Clock = time.process_time, inducing_points: int | None = None
 ) -> dict[str, float]:
     """Seconds of a step with `n` labels."""
     X, labels = label_data(n, device)
@@ -115,11 +109,7 @@ def label_step(
 
 
 def stages(
-    X: Tensor,
-    build: Callable[[], Model],
-    acquire: Callable[[Model], AcquisitionFunction],
-    q: int,
-    clock: Callable[[], float] = time.process_time,
+    X: Tensor, build: Callable[[], Model], acquire: Callable[[Model], AcquisitionFunction], q: int, clock: Clock
 ) -> dict[str, float]:
     """Seconds of the fit, the draws and the search of the next points, and of all."""
     torch.manual_seed(0)  # optimize_acqf draws from the global generator
@@ -136,9 +126,9 @@ def stages(
 
 
 @functools.cache
-def _warm_up() -> None:
-    duel_step(skew_gp, 10)
-    label_step(10)
+def _warm_up(device: torch.device = CPU) -> None:
+    duel_step(skew_gp, 10, device)
+    label_step(10, device)
 
 
 def _run(duels: int, model: str, seed: int) -> dict[str, Cell]:
@@ -146,10 +136,13 @@ def _run(duels: int, model: str, seed: int) -> dict[str, Cell]:
     return {**duel_step(skew_gp if model == "SkewGP" else pairwise_gp, duels)}
 
 
+def _times_pairwise(runs: Group, measure: str) -> float:
+    rival = runs.beside(measure, model="PairwiseGP")[1]
+    return runs.median(measure) / float(rival.quantile(0.5)) if len(rival) else 1.0
+
+
 def _columns(runs: Group) -> dict[str, Cell]:
-    total, rival = runs.median("total_s"), runs.beside("total_s", model="PairwiseGP")[1]
-    ratio = total / float(rival.quantile(0.5)) if len(rival) else 1.0
-    return {**{stage: runs.median(stage) for stage in STAGES}, "ratio_to_pairwise": ratio}
+    return {**{stage: runs.median(stage) for stage in STAGES}, "ratio_to_pairwise": _times_pairwise(runs, "total_s")}
 
 
 def _profile(data: str, size: int, part: str, seed: int) -> list[Names]:
@@ -186,13 +179,13 @@ CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
 
 def duel_model(m: int, d: int = DIMENSION) -> SkewGP:
     """A model of `m` duels."""
-    data = duel_data(m, NOISE, d)
-    return SkewGP(data.X, Preference(data.pairs))
+    X, pairs, _ = duel_data(m, NOISE, d)
+    return SkewGP(X, Preference(pairs))
 
 
 def _labels(n: int, d: int) -> SkewGP:
-    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return SkewGP(X, Binary(torch.sin(4 * X).sum(-1) > 1))
+    X, labels = label_data(n, d=d, edge=1.0)
+    return SkewGP(X, Binary(labels))
 
 
 def _numbers(n: int, d: int, relevant: int) -> SkewGP:
@@ -212,9 +205,7 @@ SAMPLED: dict[str, Callable[[], SkewGP]] = {
 }
 
 
-@functools.cache
-def _warm_up_sampling() -> None:
-    sample_hyperparameters(fit_skew_gp(SAMPLED["50 duels, 6 inputs"]()))
+_warm_up_sampling = functools.cache(lambda: sample_hyperparameters(fit_skew_gp(duel_model(50))))
 
 
 def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
@@ -224,17 +215,16 @@ def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
     mll = fit_skew_gp(model)
     after = time.process_time()
     found = sample_hyperparameters(mll, generator=torch.Generator().manual_seed(seed))
-    return {
-        "fit_s": after - began, "sampling_s": time.process_time() - after, "effective_size": found.effective_size
-    }  # fmt: skip
+    seconds = {"fit_s": after - began, "sampling_s": time.process_time() - after}
+    return {**seconds, "effective_size": found.effective_size}
+
+
+OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
 
 
 def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
     fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
     return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
-
-
-OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
 
 
 # One call of optimize_acqf, of one point with 256 draws; how many evaluations it takes is the optimiser's choice
@@ -248,16 +238,13 @@ FUNCTIONS: dict[str, Callable[[Model, Tensor], AcquisitionFunction]] = {
 
 @functools.cache
 def _roughly_fitted(name: str) -> tuple[Model, Tensor]:
-    data = duel_data(DUELS, LITTLE_NOISE, DIMENSION)
-    if name == "SkewGP":
-        model: Model = SkewGP(data.X, Preference(data.pairs))
-        mll: MarginalLogLikelihood = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    else:
-        model = PairwiseGP(data.X, data.pairs)
-        mll = PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+    (X, pairs, _), is_ours = duel_data(DUELS, LITTLE_NOISE, DIMENSION), name == "SkewGP"
+    model = SkewGP(X, Preference(pairs)) if is_ours else PairwiseGP(X, pairs)
+    objective = SkewGPMarginalLogLikelihood if is_ours else PairwiseLaplaceMarginalLogLikelihood
+    mll: MarginalLogLikelihood = objective(model.likelihood, model)
     fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda _: True)
-    model.eval().posterior(data.X[:1])  # draws and factorisations, made once per fit
-    return model, data.X
+    model.eval().posterior(X[:1])  # draws and factorisations, made once per fit
+    return model, X
 
 
 def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
@@ -275,11 +262,8 @@ def _of_call(function: str, model: str, seed: int) -> dict[str, Cell]:
 
 
 def _columns_of_call(runs: Group) -> dict[str, Cell]:
-    mine, theirs = runs.median("call_s"), runs.beside("call_s", model="PairwiseGP")[1]
-    return {
-        "call_s": mine, "evaluations": runs.median("evaluations"), "value": runs.mean("value"),
-        "times_pairwise": mine / float(theirs.quantile(0.5)) if len(theirs) else 1.0,
-    }  # fmt: skip
+    found = {"call_s": runs.median("call_s"), "evaluations": runs.median("evaluations"), "value": runs.mean("value")}
+    return {**found, "times_pairwise": _times_pairwise(runs, "call_s")}
 
 
 OF_CALL = ("call_s", "evaluations", "value")
@@ -292,17 +276,13 @@ ADAM_STEPS = 500  # of the variational model, each over all data
 MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
 
 
-def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -> dict[str, float]:
+def _variational_fit(n: int, device: torch.device, clock: Clock) -> dict[str, float]:
     """Seconds of the fit of a sparse variational model, of which no step is asked."""
     X, labels = label_data(n, device)
     torch.manual_seed(0)
     began = clock()
     model = SingleTaskVariationalGP(
-        X,
-        labels.to(X).unsqueeze(-1),
-        likelihood=BernoulliLikelihood(),
-        num_outputs=1,
-        inducing_points=min(POINTS, n // 2),
+        X, labels.to(X).unsqueeze(-1), BernoulliLikelihood(), num_outputs=1, inducing_points=min(POINTS, n // 2)
     )
     mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
     fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
@@ -310,17 +290,11 @@ def _variational_fit(n: int, device: torch.device, clock: Callable[[], float]) -
     return {"fit_s": seconds, "total_s": seconds}
 
 
-def _clock(device: torch.device) -> float:
+def clock_of(device: torch.device) -> float:
+    """The time when a device has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
-
-
-@functools.cache
-def _warm_up_device(device: torch.device) -> None:
-    clock = functools.partial(_clock, device)
-    duel_step(skew_gp, 10, device, clock)
-    label_step(10, device, clock)
 
 
 STEPS_ON_DEVICES: dict[str, tuple[Callable[..., dict[str, float]], tuple[int, ...]]] = {
@@ -337,8 +311,8 @@ def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] 
     if (not torch.cuda.is_available()) if device == "cuda" else too_many:
         return []
     of = torch.device(device)
-    _warm_up_device(of)
-    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(_clock, of))}
+    _warm_up(of)
+    return {**STEPS_ON_DEVICES[data][0](size, of, functools.partial(clock_of, of))}
 
 
 ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]

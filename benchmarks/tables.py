@@ -20,18 +20,21 @@ where its repeated entry is not in the file or has no value; a repeated row of e
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 from functools import partial
 from pathlib import Path
 
-from benchmarks._reporting import COMMIT, RESULTS
+from benchmarks._reporting import COMMIT, RESULTS, read
 
 TEMPLATES = Path(__file__).parent / "pages"
 TABLE = re.compile(r"<!-- table: ([\w/]+) -->\n(?:\n(?:\|.*\n)+(?:\n\*From .*\n)?)?")
 TEMPLATE = re.compile(r"(?:([\w/]+) by (.+)\n\n)?((?:\|.*\n){2})((?:\|.*\n)+)")
 CELL = re.compile(r"\{(?:([\w/]+) by ([^{}:]+): )?([^{}]+)\[([^\]]+)\](?::([^{}]*))?\}")
 Entries = dict[str, dict[str, str]]
+
+
+class NotMeasured(Exception):
+    """A cell has no value."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,13 +75,8 @@ def table(name: str) -> str:
     files: dict[str, list[str]] = {file: []} if file else {}
     row = partial(_row, entries=entries, files=files, main=file)
     lines = [row(line, values=values) for line in rows.splitlines() for values in (each if "$" in line else [[]])]
-    notes = {name: " ".join(line for line in _lines(name) if line[:1] == "#") for name in files}
-    sources = [f"`benchmarks/results/{name}.csv`{_commits(notes[name], made)}" for name, made in files.items()]
+    sources = [f"`benchmarks/results/{name}.csv`{_commits(name, made)}" for name, made in files.items()]
     return head + "".join(lines) + f"\n*From {'; '.join(sources)}.*\n"
-
-
-def _lines(name: str) -> list[str]:
-    return (RESULTS / f"{name}.csv").read_text(encoding="utf-8").splitlines()
 
 
 def _entries(name: str, selection: str) -> tuple[Entries, list[list[str]]]:
@@ -88,9 +86,7 @@ def _entries(name: str, selection: str) -> tuple[Entries, list[list[str]]]:
     names = [*repeated.split(), *others.split()]
     wanted = [pair.split("=") for pair in re.split(r", (?=\w+=)", condition) if pair]
     entries = [
-        entry
-        for entry in csv.DictReader(line for line in _lines(name) if line[:1] != "#")
-        if all(entry[column] == value for column, value in wanted)
+        entry for entry in read(RESULTS / f"{name}.csv")[1] if all(entry[column] == value for column, value in wanted)
     ]
     by_name = {" ".join(entry[column] for column in names): entry for entry in entries}
     each = names[: len(repeated.split()) if bar else 1]
@@ -110,7 +106,7 @@ def _row(template: str, entries: Entries, values: list[str], files: dict[str, li
             raise KeyError(f"There is no entry {key!r} in the results for {found[0]}.")
         value = "" if entry is None else entry[column]
         if value in ("", "nan"):
-            raise LookupError
+            raise NotMeasured
         found_any = True
         commits.append(entry.get("commit", ""))
         return format(float(value), form).rstrip(".") if form else value
@@ -118,9 +114,7 @@ def _row(template: str, entries: Entries, values: list[str], files: dict[str, li
     def cell(text: str) -> str:
         try:
             return CELL.sub(shown, text)
-        except KeyError:
-            raise
-        except LookupError:
+        except NotMeasured:
             return "  "
 
     for number, value in reversed(list(enumerate(values, start=1))):
@@ -129,6 +123,7 @@ def _row(template: str, entries: Entries, values: list[str], files: dict[str, li
     return f"{line}\n" if found_any else ""
 
 
-def _commits(head: str, of_rows: list[str]) -> str:
+def _commits(name: str, of_rows: list[str]) -> str:
+    head = " ".join(read(RESULTS / f"{name}.csv")[0])
     commits = ", ".join(dict.fromkeys(COMMIT.findall(" ".join([head, *of_rows]))))
     return commits and f", {'stored' if 'stored at commit' in head else 'run'} at {commits}"

@@ -154,21 +154,6 @@ class Variational(LatentModel):
         return SkewGPPosterior.from_gaussian(self.process(X))
 
 
-# Acquisition
-
-
-def _reference() -> Tensor:
-    return SobolEngine(2, scramble=True, seed=99).draw(REFERENCE, dtype=torch.double)
-
-
-def _level_set(model: Model) -> LevelSetInformation:
-    return LevelSetInformation(model, LEVEL, _reference())
-
-
-def _predictions(model: Model) -> PredictiveInformation:
-    return PredictiveInformation(model, _reference())
-
-
 # Methods
 
 
@@ -290,12 +275,13 @@ def _aepsych(observer: Observer) -> dict[str, Estimate]:
     return {"": (median, lower, upper)}
 
 
-OF_POOL = _of_points(_level_set, 160, 0, edges=16)
+POINTS = SobolEngine(2, scramble=True, seed=99).draw(REFERENCE, dtype=torch.double)
 CRITERIA: dict[str, Callable[[Model], AcquisitionFunction]] = {
-    "LevelSetInformation": _level_set,
-    "PredictiveInformation": _predictions,
+    "LevelSetInformation": lambda model: LevelSetInformation(model, LEVEL, POINTS),
+    "PredictiveInformation": lambda model: PredictiveInformation(model, POINTS),
     "BALD": SkewBayesianActiveLearningByDisagreement,
 }
+OF_POOL = _of_points(CRITERIA["LevelSetInformation"], 160, 0, edges=16)
 METHODS: dict[str, Method] = {
     "asked by Sobol": _of_skew_gp(None),
     "asked at random": _of_skew_gp(None, points="random"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import gpytorch
@@ -140,15 +140,6 @@ def label_model_of(observation: LabelPreference, num_draws: int = 2048, **kwargs
 # Against the reference
 
 
-def seen(entry: Observation) -> Seen:
-    """An observation as plain numbers."""
-    arguments = {field.name: getattr(entry, field.name) for field in fields(entry)}
-    return Seen(
-        type(entry).__name__,
-        {name: x.tolist() if isinstance(x, Tensor) else x for name, x in arguments.items() if x is not None},
-    )
-
-
 def assert_right(
     model: SkewGP,
     observations: Observation | Sequence[Observation],
@@ -160,8 +151,8 @@ def assert_right(
     """Posterior and evidence are the reference's; a right model passes 4.5 but once in some 5,000 cases."""
     entries = [observations] if isinstance(observations, Observation) else observations
     case = Case(
-        points=TRAIN_X.tolist(), seen=[seen(entry) for entry in entries], queries=TEST_X.tolist(), noise=Parameters(),
-        lengthscale=LENGTHSCALE, outputscale=OUTPUTSCALE, mean=MEAN, anchors=anchors,
+        TRAIN_X.tolist(), [Seen.of(entry) for entry in entries], TEST_X.tolist(), Parameters(), lengthscale=LENGTHSCALE,
+        outputscale=OUTPUTSCALE, mean=MEAN, anchors=anchors,
     )  # fmt: skip
     reference = reference_of(case, covariance_of=covariance_of)
     assert reference.effective_size > 1000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import csv
 import inspect
 import re
 from dataclasses import make_dataclass
@@ -18,6 +17,7 @@ from code_blocks import ROOT, markdown_blocks, parsed_package, public_modules, r
 from linear_operator.utils import errors as linear_operator_errors
 
 from benchmarks import tables
+from benchmarks._reporting import RESULTS, read
 from benchmarks.tables import TABLE, TEMPLATES, written
 from botorch_skewgp import SkewGP, exceptions, plots
 from botorch_skewgp.acquisition import next_pair
@@ -249,14 +249,9 @@ def test_tables_name_the_commits_of_their_rows(tmp_path, monkeypatch):
     assert tables.table("new").endswith("*From `benchmarks/results/one.csv`, run at abcdef0, 1234567.*\n")
 
 
-def stored(name: str) -> list[dict[str, str]]:
-    """A stored table of the benchmarks."""
-    lines = (ROOT / "benchmarks" / "results" / f"{name}.csv").read_text().splitlines()
-    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
-
-
 def test_gains_of_transformed_processes_are_the_stored_ones():
     words = " ".join((ROOT / "docs" / "measurements" / "transformed.md").read_text().split())
     for warping, method in (("sinh_arcsinh", "the default warping won"), ("arcsinh", "`Arcsinh`")):
-        (entry,) = [e for e in stored("transformed_loops") if (e["problem"], e["method"]) == ("all", "Standardize")]
+        loops = read(RESULTS / "transformed_loops.csv")[1]
+        (entry,) = [row for row in loops if (row["problem"], row["method"]) == ("all", "Standardize")]
         assert f"{method} {entry[f'{warping}_wins']}" in words

@@ -13,32 +13,10 @@ PACKAGE = ROOT / "botorch_skewgp"
 
 # From the ground to the roof: a folder, or a file beside them, imports of the package what stands before it.
 ORDER = [
-    "exceptions",
-    "observations",
-    "truncated",
-    "warpings",
-    "rows",
-    "posteriors",
-    "likelihoods",
-    "protocols",
-    "kernels",
-    "models",
-    "transformed",
-    "mlls",
-    "fitting",
-    "checking",
-    "sampling",
-    "thresholds",
-    "acquisition",
-    "papers",
-    "frames",
-    "items",
-    "plots",
-    "hosts",
-    "ax",
-    "optuna",
-    "__init__",
-]
+    "exceptions", "observations", "truncated", "warpings", "rows", "posteriors", "likelihoods", "protocols", "kernels",
+    "models", "transformed", "mlls", "fitting", "checking", "sampling", "thresholds", "acquisition", "papers", "frames",
+    "items", "plots", "hosts", "ax", "optuna", "__init__",
+]  # fmt: skip
 
 # Which folders alone may import an extra, and which may not import what all others may.
 ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": set()}
@@ -47,16 +25,8 @@ NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 REEXPORTED = {("models", "botorch_skewgp.transformed.BayesianTransformedGP")}
 # Where kinds of observations may be named: where they are at home, and where others' data become observations.
 NAMES_KINDS = {
-    "observations",
-    "likelihoods",
-    "frames",
-    "items",
-    "hosts",
-    "ax",
-    "optuna",
-    "models/inputs.py",
-    "__init__.py",
-}
+    "observations", "likelihoods", "frames", "items", "hosts", "ax", "optuna", "models/inputs.py", "__init__.py",
+}  # fmt: skip
 KINDS = {name for name in observations.__all__ if name not in ("Mark", "Observation")}
 
 

@@ -1,7 +1,6 @@
 """Races: what is stored is not run again, tables are of pairs, and those on the pages are of the stored runs."""
 
 import argparse
-import csv
 import importlib
 import math
 import re
@@ -17,7 +16,7 @@ from benchmarks import descriptions, load
 from benchmarks._mixed import MIXED_PROBLEMS, Parameter
 from benchmarks._process import apart
 from benchmarks._race import Contest, Group, Race, grid, mean_and_error, verdict
-from benchmarks._reporting import RESULTS
+from benchmarks._reporting import RESULTS, read
 from benchmarks.pairs import Problem
 
 
@@ -87,10 +86,10 @@ def test_stored_rows_of_what_did_not_run_stay(tmp_path):
     )
     contest = Contest([race([])])
     contest.run(options_of(contest, "--only", "1", "plain", "--seeds=1", f"--output={tmp_path}"))
-    lines = [line for line in (tmp_path / "small.csv").read_text().splitlines() if line[0] != "#"]
-    found = [[row[name] for name in ("size", "method", "error")] for row in csv.DictReader(lines)]
+    _, rows = read(tmp_path / "small.csv")
+    found = [[row[name] for name in ("size", "method", "error")] for row in rows]
     assert found == [["1", "plain", "10"], ["1", "old", "7"], ["3", "plain", "8"]]
-    assert lines[-1].endswith(",aaaaaaa")
+    assert rows[-1]["commit"] == "aaaaaaa"
 
 
 def test_small_runs_have_arguments_of_their_own():
@@ -190,10 +189,7 @@ def test_tables_are_those_of_the_stored_runs(name, tmp_path):
         parser.parse_args([*arguments, "--seconds=0", f"--output={tmp_path}", f"--threads={torch.get_num_threads()}"])
     )
     (made,) = set(tmp_path.glob("*.csv")) - set(tmp_path.glob("*_runs.csv"))
-    found, stored = (
-        list(csv.DictReader(line for line in path.read_text().splitlines() if line[0] != "#"))
-        for path in (made, RESULTS / made.name)
-    )
+    found, stored = (read(path)[1] for path in (made, RESULTS / made.name))
     assert [{name: row[name] for name in stored[0]} for row in found] == stored
 
 
@@ -241,6 +237,10 @@ def test_mixed_problems_have_a_minimum_of_nothing(name, best):
 
     assert 0 <= problem.regret(best) < 1e-5
     assert not problem.crashes(best)
+    first, *_ = best
+    closer = 1.005 if problem.parameters[first].is_log else 1.001
+    assert problem.close(best | {first: closer * best[first]}, [best])
+    assert not problem.close(best | {first: 1.02 * best[first]}, [best])
     regrets = [problem.regret({key: draw(entry) for key, entry in problem.parameters.items()}) for _ in range(2000)]
     assert min(regrets) > 0
 

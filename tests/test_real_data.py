@@ -9,50 +9,55 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.real import CASES, KIND, _is_asked, _suits, bins_of, clustered_error, data, ours, rivals
+from benchmarks._reporting import read
+from benchmarks.real import CASES, bins_of, clustered_error, data, is_asked, ours, rivals
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
 )
 
+# answers, people
 SIZES = {
-    "Train": (2929, 235),
-    "Electricity": (4308, 361),
-    "Swissmetro": (6768, 752),
-    "Swissmetro, all": (10719, 1191),
-    "ModeCanada": (2779, 2779),
-    "Heating": (900, 900),
-    "HC": (250, 250),
-    "Car": (4654, 4654),
-    "Yogurt": (1310, 50),
-    "Yogurt, habits": (1310, 50),
-    "Catsup": (452, 50),
-    "Catsup, habits": (452, 50),
-    "VerbAgg": (3792, 158),
-    "bfi": (2500, 100),
-    "wine": (72, 9),
-    "soup": (1847, 185),
-    "rat": (20000, 1),
-    "Kakadu": (1827, 1827),
-    "RainIbk": (4971, 4971),
-    "Affairs": (601, 601),
-    "NH4": (102, 102),
-}
+    "Train": (2929, 235), "Electricity": (4308, 361), "Swissmetro": (6768, 752), "Swissmetro, all": (10719, 1191),
+    "ModeCanada": (2779, 2779), "Heating": (900, 900), "HC": (250, 250), "Car": (4654, 4654), "Yogurt": (1310, 50),
+    "Yogurt, habits": (1310, 50), "Catsup": (452, 50), "Catsup, habits": (452, 50), "VerbAgg": (3792, 158),
+    "bfi": (2500, 100), "wine": (72, 9), "soup": (1847, 185), "rat": (20000, 1), "Kakadu": (1827, 1827),
+    "RainIbk": (4971, 4971), "Affairs": (601, 601), "NH4": (102, 102), "ModeCanada, pairs": (3 * 679, 679),
+}  # fmt: skip
+
+
+def answers_of(name, columns=None):
+    """A data set, perhaps with some of its attributes."""
+    answers = data.DATA[name].answers()
+    if columns is None:
+        return answers
+    which = [answers.columns.index(column) for column in columns]
+    return replace(answers, columns=tuple(columns), points=answers.points[..., which])
+
+
+def parted(answers, way, fold=0):
+    return [answers.take(which) for which in data.split(way, answers.person, fold)]
 
 
 @pytest.mark.parametrize("name", data.DATA)
-def test_answers_are_all_there(name):
-    answers = data.DATA[name]()
-    assert (len(answers), len(answers.person.unique())) == SIZES[name]
+def test_answers_are_all_there_and_of_their_kind(name):
+    answers, kind = answers_of(name), data.DATA[name].kind
+    people = len(answers.person.unique())
+    assert (len(answers), people) == SIZES[name]
     assert answers.points.isfinite().all()
     assert answers.points.shape[-1] == len(answers.columns)
     if isinstance(answers, data.Choices):
-        assert answers.available.gather(1, answers.chosen.unsqueeze(-1)).all()
+        assert answers.available.gather(1, answers.answer.unsqueeze(-1)).all()
         assert (answers.available.sum(-1) > 1).all()
+        assert kind == ("pairs" if "pairs" in name else "choices" if people == len(answers) else "panel")
     elif isinstance(answers, data.Grades):
-        assert len(answers.grades.unique()) == answers.num_grades
+        assert len(answers.answer.unique()) == answers.num_outcomes
+        assert kind == ("grades" if answers.num_outcomes > 2 else "labels")
     else:
         assert (answers.lower <= answers.upper).all()
+        assert kind == "readings"
+    if people in (1, len(answers)):
+        assert [case["split"] for case in CASES if case["data"] == name] == ["known", "known"]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +71,7 @@ def test_answers_are_all_there(name):
     ],
 )
 def test_conditional_logit_reaches_the_published_log_likelihood(name, left_out, published):
-    choices = data.DATA[name]()
-    choices = choices.only([column for column in choices.columns if column not in left_out])
+    choices = answers_of(name, [column for column in answers_of(name).columns if column not in left_out])
     assert rivals.fit_logit(choices)[1] == pytest.approx(published, abs=0.02)
 
 
@@ -85,40 +89,37 @@ def test_cumulative_link_with_judges_is_that_of_the_package_ordinal():
 
 
 def test_pairs_of_the_example_of_prefgp():
-    known, test = data.mode_canada_pairs()
-    assert len(known) + len(test) == 3 * 679
+    known, test = parted(answers_of("ModeCanada, pairs"), "library's")
+    assert len(known) == 3 * round(0.7 * 679)
     assert not set(known.person.tolist()) & set(test.person.tolist())
 
 
 def test_splits():
     person = torch.arange(40).repeat_interleave(8)
-    known, held_out = data.split_known(person)
+    known, held_out = data.split("known", person)
     assert torch.equal(torch.cat([known, held_out]).sort().values, torch.arange(320))
     assert (torch.bincount(person[held_out]) == 2).all()
-    assert torch.equal(data.split_known(person)[1], held_out)
-    held_out = torch.cat([data.split_known(person, fold)[1] for fold in range(4)])
+    assert torch.equal(data.split("known", person)[1], held_out)
+    held_out = torch.cat([data.split("known", person, fold)[1] for fold in range(4)])
     assert torch.equal(held_out.sort().values, torch.arange(320))
-    known, held_out = data.split_new(person)
+    known, held_out = data.split("new", person)
     assert len(held_out) == 64
     assert not set(person[known].tolist()) & set(person[held_out].tolist())
-    assert len(data.split_known(torch.arange(100))[1]) == 25
-
-
-def test_the_last_answers_of_each_person_are_held_out():
-    known, held_out = data.split_last(torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 0, 0]))
+    assert len(data.split("known", torch.arange(100))[1]) == 25
+    known, held_out = data.split("last", torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 0, 0]))
     assert held_out.tolist() == [4, 8, 9]  # two of eight, and one of two
     assert known.tolist() == [0, 1, 2, 3, 5, 6, 7]
 
 
 def test_habits_of_a_scanner_panel_tell_the_choice_before():
-    panel = data.scanner_panel("Yogurt", history=True)
+    panel = answers_of("Yogurt, habits")
     first = torch.tensor([int((panel.person == person).nonzero()[0]) for person in panel.person.unique()])
     last = panel.points[..., -2]
     assert (last[first] == 0).all()
     later = torch.ones(len(panel), dtype=torch.bool).index_fill(0, first, False)
-    assert torch.equal(last[later].argmax(-1), panel.chosen[later.nonzero().squeeze(-1) - 1])
-    known, test = (panel.take(which) for which in data.split_last(panel.person))
-    plain = [part.only(panel.columns[:-2]) for part in (known, test)]
+    assert torch.equal(last[later].argmax(-1), panel.answer[later.nonzero().squeeze(-1) - 1])
+    known, test = parted(panel, "last")
+    plain = parted(answers_of("Yogurt, habits", panel.columns[:-2]), "last")
     gain = rivals.conditional_logit(known, test).log_density - rivals.conditional_logit(*plain).log_density
     assert gain.mean() > 0.4  # of 1.1 nats
 
@@ -129,8 +130,8 @@ def test_graded_response_model_finds_two_abilities_again():
     ability = torch.randn(80, 2, generator=generator, dtype=torch.float64)
     level = 3 * ability[person, item % 2] + torch.randn(480, generator=generator, dtype=torch.float64)
     grades = (level.unsqueeze(-1) > torch.tensor([-1.0, 1.0])).sum(-1)
-    answers = data.Grades("simulated", tuple("abcdef"), torch.eye(6).double()[item], person, grades, 3, item=item)
-    known, held_out = (answers.take(which) for which in data.split_known(person))
+    answers = data.Grades(tuple("abcdef"), torch.eye(6).double()[item], person, grades, 3, item=item)
+    known, held_out = parted(answers, "known")
     model = rivals.fit_graded_response(known, num_factors=2)
     loadings = torch.zeros(6, 2).double().index_put(tuple(torch.tril_indices(6, 2)), model.parameters[1])
     alike = torch.nn.functional.normalize(loadings, dim=-1)
@@ -138,7 +139,7 @@ def test_graded_response_model_finds_two_abilities_again():
     same = (torch.arange(6) % 2 == (torch.arange(6) % 2).unsqueeze(-1)) & ~torch.eye(6, dtype=torch.bool)
     assert alike[same].mean() > alike[~same & ~torch.eye(6, dtype=torch.bool)].mean() + 0.4
     found = model.predict(held_out).log_density.mean()
-    assert found > rivals.RIVALS[data.Grades]["cumulative link, people"](known, held_out).log_density.mean()
+    assert found > rivals.mixed_cumulative_link(known, held_out).log_density.mean()
 
 
 def test_mixed_logit_recovers_a_simulated_panel():
@@ -155,8 +156,8 @@ def test_mixed_logit_recovers_a_simulated_panel():
     gumbel = -(-torch.rand(people * asked, 3, generator=generator, dtype=torch.float64).log()).log()
     utility = (points * tastes[person].unsqueeze(1)).sum(-1) + gumbel
     chosen = utility.masked_fill(~available, -torch.inf).argmax(-1)
-    panel = data.Choices("simulated", ("a", "b"), points, person, available, chosen)
-    known, held_out = data.split_known(person)
+    panel = data.Choices(("a", "b"), points, person, available, chosen)
+    known, held_out = data.split("known", person)
     model = rivals.fit_mixed_logit(panel.take(known))
     found, root = model.parameters
     scales = rivals.spreads(panel.take(known))
@@ -216,24 +217,9 @@ def test_bins_of_what_came_true():
     assert found[3] == (1, pytest.approx(0.38), 0.0)
 
 
-def test_kinds_and_splits_are_those_of_the_data():
-    for name, kind in KIND.items():
-        answers = data.mode_canada_pairs()[0] if name not in data.DATA else data.DATA[name]()
-        people = len(answers.person.unique())
-        if isinstance(answers, data.Readings):
-            assert kind == "readings"
-        elif isinstance(answers, data.Grades):
-            assert kind == ("grades" if answers.num_grades > 2 else "labels")
-        elif name in data.DATA:
-            assert kind == ("choices" if people == len(answers) else "panel")
-            assert answers.in_time == ({"split": "last", "data": name, "part": "all"} in CASES)
-        if name in data.DATA and people in (1, len(answers)):
-            assert [case["split"] for case in CASES if case["data"] == name] == ["known", "known"]
-
-
 def test_which_models_learn_from_what():
     def asked(*names, fold=0):
-        return _suits(names[2], names[0]) and _is_asked(names[0], "known", *names[1:], fold)
+        return is_asked(names[0], "known", *names[1:], fold)
 
     assert asked("Train", "some", "SkewGP, EP")
     assert not asked("Train", "all", "SkewGP, EP")  # which has too many
@@ -258,7 +244,7 @@ def test_a_model_of_a_fold_runs_once(tmp_path, capsys):
     command = ["--only", "wine", "cumulative link", "--seeds=1", f"--output={tmp_path}"]
     run_real(*command)
     assert "4 of 4 runs are missing" in capsys.readouterr().err
-    rows = list(csv.DictReader((tmp_path / "real_runs.csv").read_text().splitlines()))
+    _, rows = read(tmp_path / "real_runs.csv")
     assert [(row["split"], row["part"], row["learnt"]) for row in rows] == [
         ("known", "all", "54"),
         ("new", "all", "56"),
@@ -268,7 +254,7 @@ def test_a_model_of_a_fold_runs_once(tmp_path, capsys):
 
 
 def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
-    names = (
+    names = [
         "data",
         "split",
         "part",
@@ -280,7 +266,7 @@ def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
         "person",
         "log_density",
         "commit",
-    )
+    ]
 
     def store(commit: str, *models: tuple[str, float]) -> list[list[str]]:
         rows = [
@@ -289,9 +275,7 @@ def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
         with (tmp_path / "real_runs.csv").open("w") as file:
             csv.writer(file).writerows([names, *rows])
         run_real("--seconds=0", f"--output={tmp_path}")
-        lines = (tmp_path / "real.csv").read_text().splitlines()
-        assert not any(line.startswith("# commit") for line in lines)
-        found = csv.DictReader(line for line in lines if not line.startswith("#"))
+        _, found = read(tmp_path / "real.csv")
         return [[row[name] for name in ("model", "nats", "commit", "part", "behind_linear")] for row in found]
 
     store("aaaaaaa", ("SkewGP, EP", 1.5), ("boosting", 2.0))
@@ -310,10 +294,10 @@ def test_psytrack_follows_a_weight_that_changes_its_sign():
     grades = (torch.rand(1200, generator=generator) < yes).long()
     points = torch.stack([signal, trial / (SIZES["rat"][0] - 1)], dim=-1)
     order = torch.randperm(1200, generator=generator)
-    simulated = data.Grades("simulated", ("signal", "trial"), points, torch.zeros_like(grades), grades, 2).take(order)
+    simulated = data.Grades(("signal", "trial"), points, torch.zeros_like(grades), grades, 2).take(order)
     known, test = simulated.take(torch.arange(900)), simulated.take(torch.arange(900, 1200))
     found = rivals.psytrack(known, test)
-    truth = rivals.of_outcomes(torch.stack([1 - yes, yes], dim=-1)[order[900:]], test.grades)
+    truth = rivals.of_outcomes(yes[order[900:]], test)
     assert (truth.log_density - found.log_density).mean() < 0.05
     assert found.log_density.mean() > 0.15 - math.log(2)  # a weight that stays says next to nothing
 

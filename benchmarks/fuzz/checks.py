@@ -12,18 +12,10 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchError
 from scipy.special import ndtr
-from torch import Tensor
 
 from benchmarks.fuzz.cases import Case, model_of
 from benchmarks.fuzz.reference import Contradiction, Reference, outcome_scale, reference_of
-from botorch_skewgp import SkewGP
-from botorch_skewgp.exceptions import (
-    ContradictionWarning,
-    ConvergenceWarning,
-    LargeCorrectionWarning,
-    PoorDrawsWarning,
-    SkewGPWarning,
-)
+from botorch_skewgp import SkewGP, exceptions
 from botorch_skewgp.papers import corrected_log_normalizer
 
 LEVELS = (0.02, 0.3, 0.5, 0.9, 0.999)
@@ -62,12 +54,12 @@ def check(case: Case, twice: bool = True) -> Verdict:
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__} in {where.filename.rpartition('/')[2]}: {_shape(str(error))}"
             return Verdict("crash", text)
-    told = sorted({entry.category.__name__ for entry in caught if issubclass(entry.category, SkewGPWarning)})
+    told = sorted({entry.category.__name__ for entry in caught if issubclass(entry.category, exceptions.SkewGPWarning)})
     if found == "no reference":
         return Verdict("no reference")
-    telling = [PoorDrawsWarning, ContradictionWarning]
+    telling = [exceptions.PoorDrawsWarning, exceptions.ContradictionWarning]
     if found.startswith("corrected evidence"):  # and nothing else
-        telling += [LargeCorrectionWarning, ConvergenceWarning]
+        telling += [exceptions.LargeCorrectionWarning, exceptions.ConvergenceWarning]
     if found and any(issubclass(entry.category, tuple(telling)) for entry in caught):
         return Verdict("warned", found)
     return Verdict("wrong", found) if found else Verdict("right", " ".join(told))
@@ -94,7 +86,9 @@ def _broken(model: SkewGP, case: Case, twice: bool) -> str:
     if (quantiles.diff(dim=0) < 0).any():
         return "quantiles decrease"
     if not case.single_precision:
-        below, above = (posterior.cdf(quantiles + side * _step(quantiles, posterior)) for side in (-1, 1))
+        scale = torch.maximum(quantiles.abs(), posterior.component_means.abs().amax())
+        step = 16 * torch.finfo(X.dtype).eps * scale  # a few units in the last place of what is compared
+        below, above = (posterior.cdf(quantiles + side * step) for side in (-1, 1))
         at = posterior.cdf(quantiles)
         shaped = levels.view(-1, *[1] * (at.ndim - 1))
         off = ((at - shaped).abs() > QUANTILE_TOLERANCE) & ~((below <= shaped) & (above >= shaped))
@@ -104,12 +98,6 @@ def _broken(model: SkewGP, case: Case, twice: bool) -> str:
     if not (torch.equal(again.mean, posterior.mean) and torch.equal(again.variance, posterior.variance)):
         return "not deterministic"
     return ""
-
-
-def _step(x: Tensor, posterior: object) -> Tensor:
-    """A few units in the last place of `x` and of what it is compared with."""
-    scale = torch.maximum(x.abs(), posterior.component_means.abs().amax())  # type: ignore[attr-defined]
-    return 16 * torch.finfo(x.dtype).eps * scale
 
 
 def _compare(case: Case, model: SkewGP) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -36,7 +36,7 @@ class Row:
     """`lower < sum_i latent_i f_i + sum_k noise_k e_k + bias <= upper`; a number where the bounds are equal."""
 
     latent: dict[int, Any]
-    noise: dict[Hashable, Any]
+    noise: dict[int, Any]
     lower: Any
     upper: Any
     bias: Any = 0.0
@@ -48,16 +48,15 @@ class Rows:
     def __init__(self, case: Case, location: Any, scale: Any) -> None:
         self.case, self.noise, self.location, self.scale = case, case.noise, location, scale
         self.rows: list[Row] = []
-        self.covariance: dict[tuple[Hashable, Hashable], Any] = defaultdict(lambda: mpf(0))
-        self.counter = 0
+        self.covariance: dict[tuple[int, int], Any] = defaultdict(lambda: mpf(0))
         self.slopes: list[tuple[int, int]] = []  # points and inputs; their columns come after those of anchors
-        for number, seen in enumerate(case.seen):
-            getattr(self, f"_{seen.kind.lower()}")(seen.arguments, number)
+        for seen in case.seen:
+            getattr(self, f"_{seen.kind.lower()}")(seen.arguments)
 
-    def _new_noise(self, variance: float) -> Hashable:
-        self.counter += 1
-        self.covariance[self.counter, self.counter] = mpf(variance)
-        return self.counter
+    def _new_noise(self, variance: float) -> int:
+        name = len(self.covariance)
+        self.covariance[name, name] = mpf(variance)
+        return name
 
     def _latent(self, outcome: float) -> Any:
         """An outcome in units of the latent function."""
@@ -68,94 +67,91 @@ class Rows:
         for i, (lower, upper), own in zip(index, bounds, variances, strict=True):
             self.rows.append(Row({i: mpf(1)}, {self._new_noise(own): mpf(1)}, lower, upper))
 
-    def _numeric(self, a: Arguments, number: int) -> None:
+    def _numeric(self, a: Arguments) -> None:
         values, known = [self._latent(value) for value in a["values"]], a.get("noise")
         variance = self.noise.numbers if known is None else [mpf(v) / self.scale**2 for v in known]
         self._at_points(a["index"], [(value, value) for value in values], variance)
 
-    def _binary(self, a: Arguments, number: int) -> None:
+    def _binary(self, a: Arguments) -> None:
         self._at_points(a["index"], [_side(mpf(0), label) for label in a["labels"]], self.noise.labels)
 
-    def _validity(self, a: Arguments, number: int) -> None:
+    def _validity(self, a: Arguments) -> None:
         edge = self._latent(self.noise.threshold)
         self._at_points(a["index"], [_side(edge, valid) for valid in a["valid"]], self.noise.validity)
 
-    def _ordinal(self, a: Arguments, number: int) -> None:
+    def _ordinal(self, a: Arguments) -> None:
         edges = [-math.inf, *(self._latent(point) for point in self.noise.cutpoints), math.inf]
         self._at_points(a["index"], [(edges[grade], edges[grade + 1]) for grade in a["grades"]], self.noise.grades)
 
-    def _censored(self, a: Arguments, number: int) -> None:
+    def _censored(self, a: Arguments) -> None:
         bounds = [(self._latent(low), self._latent(high)) for low, high in zip(a["lower"], a["upper"], strict=True)]
         self._at_points(a["index"], bounds, self.noise.numbers)
 
-    def _compare(self, winner: int, loser: int, noises: Sequence[Hashable], lower: Any, upper: Any) -> None:
-        latent, noise = {winner: mpf(1), loser: mpf(-1)}, {noises[0]: mpf(1), noises[1]: mpf(-1)}
-        self.rows.append(Row(latent, noise, lower, upper))
+    def _compare(
+        self, winner: int, loser: int, lower: Any, upper: Any, noises: tuple[int, int] | None = None
+    ) -> tuple[int, int]:
+        """A row of a difference, whose noises are new ones unless they are given; the noises."""
+        first, second = noises or (self._new_noise(self.noise.items), self._new_noise(self.noise.items))
+        self.rows.append(Row({winner: mpf(1), loser: mpf(-1)}, {first: mpf(1), second: mpf(-1)}, lower, upper))
+        return first, second
 
-    def _own(self) -> list[Hashable]:
-        return [self._new_noise(self.noise.items) for _ in range(2)]
-
-    def _preference(self, a: Arguments, number: int) -> None:
+    def _preference(self, a: Arguments) -> None:
         least = mpf(self.noise.tie_width if self.noise.ties_allowed else 0)
         edges = [*(least + mpf(edge) for edge in self.noise.strengths), math.inf]
         graded = a.get("strength")
         for i, (winner, loser) in enumerate(a["pairs"]):
-            bounds = (least, math.inf) if graded is None else edges[graded[i] : graded[i] + 2]
-            self._compare(winner, loser, self._own(), *bounds)
+            self._compare(winner, loser, *((least, math.inf) if graded is None else edges[graded[i] : graded[i] + 2]))
 
-    def _vote(self, a: Arguments, number: int) -> None:
+    def _vote(self, a: Arguments) -> None:
         width, low, high = (mpf(x) for x in (self.noise.tie_width, self.noise.threshold, self.noise.level_gap))
         averages = ((low, low + high), (-math.inf, low), (low + high, math.inf))  # where neither is better
         for (first, second), answer in zip(a["pairs"], a["answers"], strict=True):
-            own = self._own()
             if answer < 2:
-                self._compare(*((first, second) if answer == 0 else (second, first)), own, width, math.inf)
+                self._compare(*((first, second) if answer == 0 else (second, first)), width, math.inf)
             else:
-                half = mpf(1) / 2
-                self._compare(first, second, own, -width, width)
-                self.rows.append(Row({first: half, second: half}, dict.fromkeys(own, half), *averages[answer - 2]))
+                half, noises = mpf(1) / 2, self._compare(first, second, -width, width)
+                self.rows.append(Row({first: half, second: half}, dict.fromkeys(noises, half), *averages[answer - 2]))
 
-    def _tie(self, a: Arguments, number: int) -> None:
+    def _tie(self, a: Arguments) -> None:
         width = mpf(self.noise.tie_width)
         for first, second in a["pairs"]:
-            self._compare(first, second, self._own(), -width, width)
+            self._compare(first, second, -width, width)
 
     def _order(self, items: list[int], ranks: list[int]) -> None:
         noises = {item: self._new_noise(self.noise.items) for item in items}
         for better, worse in pairwise(sorted(set(ranks))):
             for i, j in product(range(len(items)), repeat=2):
                 if (ranks[i], ranks[j]) == (better, worse):
-                    self._compare(items[i], items[j], (noises[items[i]], noises[items[j]]), mpf(0), math.inf)
+                    self._compare(items[i], items[j], mpf(0), math.inf, (noises[items[i]], noises[items[j]]))
 
-    def _choice(self, a: Arguments, number: int) -> None:
+    def _choice(self, a: Arguments) -> None:
         for options in a["options"]:
             items = [item for item in options if item >= 0]
             self._order(items, [0] + [1] * (len(items) - 1))
 
-    def _ranking(self, a: Arguments, number: int) -> None:
+    def _ranking(self, a: Arguments) -> None:
         for k, row in enumerate(a["items"]):
             items = [item for item in row if item >= 0]
             ranks = a["ranks"][k] if "ranks" in a else list(range(len(items)))
             self._order(items, ranks[: len(items)])
 
-    def _labelpreference(self, a: Arguments, number: int) -> None:
-        noises: dict[tuple[int, int], Hashable] = {}
+    def _labelpreference(self, a: Arguments) -> None:
+        noises: dict[int, list[int]] = {}  # of all labels, by the event
         for labels, i, event in zip(a["labels"], a["index"], a["event"], strict=True):
-            for label in labels:
-                if (event, label) not in noises:
-                    noises[event, label] = self._new_noise(self.noise.classes)
+            if event not in noises:
+                noises[event] = [self._new_noise(self.noise.classes) for _ in range(a["num_labels"])]
             winner, loser = (i * a["num_labels"] + label for label in labels)
-            self._compare(winner, loser, [noises[event, label] for label in labels], mpf(0), math.inf)
+            self._compare(winner, loser, mpf(0), math.inf, (noises[event][labels[0]], noises[event][labels[1]]))
 
-    def _slope(self, a: Arguments, number: int) -> None:
+    def _slope(self, a: Arguments) -> None:
         first = len(self.case.points) + (0 if self.case.anchors is None else len(self.case.anchors.points))
         for i, dim, sign in zip(a["index"], a["dims"], a["signs"], strict=True):
             noise = {self._new_noise(self.noise.slopes): mpf(1)}
             self.rows.append(Row({first + len(self.slopes): mpf(1)}, noise, *_side(mpf(0), sign > 0)))
             self.slopes.append((i, dim))
 
-    def _affineprobit(self, a: Arguments, number: int) -> None:
-        names = [("affine", number, i) for i in range(len(a["bias"]))]
+    def _affineprobit(self, a: Arguments) -> None:
+        names = [self._new_noise(0.0) for _ in a["bias"]]
         for i, name in enumerate(names):
             for j, other in enumerate(names):
                 self.covariance[name, other] = mpf(a["covariance"][i][j])
@@ -394,22 +390,14 @@ def _sample(factored: Factored, size: int, rng: np.random.Generator) -> tuple[np
     return z, log_weight
 
 
-def _log_average(log_weight: np.ndarray) -> tuple[float, float]:
-    """The log of the average weight, and its standard error."""
+def _average(log_weight: np.ndarray) -> tuple[np.ndarray, float, float, float]:
+    """The weights' shares, the log of their average with its standard error, and the effective number of draws."""
     top = log_weight.max()
     if not np.isfinite(top):
-        return -math.inf, 0.0
+        return np.zeros_like(log_weight), -math.inf, 0.0, 0.0
     w = np.exp(log_weight - top)
-    return float(top + np.log(w.mean())), float(w.std() / w.mean() / math.sqrt(len(w)))
-
-
-def _effective_size(log_weight: np.ndarray) -> float:
-    """The effective number of draws; none if all weights are zero."""
-    top = log_weight.max()
-    if not np.isfinite(top):
-        return 0.0
-    w = np.exp(log_weight - top)
-    return float(w.sum() ** 2 / (w**2).sum())
+    effective_size = float(w.sum() ** 2 / (w**2).sum())
+    return w / w.sum(), float(top + np.log(w.mean())), float(w.std() / w.mean() / math.sqrt(len(w))), effective_size
 
 
 @dataclass
@@ -440,6 +428,14 @@ class Reference:
         error = np.divide(self._error(squared - between[:, None]), 2 * sd, out=np.zeros_like(sd), where=sd > 0)
         return sd, error
 
+    def skewness(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior skewness and its standard errors."""
+        scale = self.standard_deviation()[0][:, None]
+        a, c = (self.means - (self.means @ self.weights)[:, None]) / scale, self.variance[:, None] / scale**2
+        skewness = (a**3 @ self.weights)[:, None]
+        influence = a**3 + 3 * a * (c - 1) - skewness - 1.5 * skewness * (a**2 + c - 1)
+        return skewness[:, 0], self._error(influence)
+
     def cdf(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior probabilities at most `value`, one for each query, and their standard errors."""
         sd = np.maximum(np.sqrt(self.variance), 1e-300)
@@ -462,23 +458,20 @@ def reference_of(case: Case, size: int = 8192, seed: int = 0, covariance_of: Pri
         prior = None if case.anchors is None else _factor(case, rows, prior_only=True)
         location, scale = float(location), float(scale)
     z, log_weight = _sample(factored, size, rng)
-    log_evidence, error = _log_average(log_weight)
-    evidence_size = _effective_size(log_weight)
+    weights, log_evidence, error, effective_size = _average(log_weight)
+    evidence_size = effective_size
     if prior is not None:
-        prior_log_weight = _sample(prior, size, rng)[1]
-        log_prior, prior_error = _log_average(prior_log_weight)
-        evidence_size = min(evidence_size, _effective_size(prior_log_weight))
+        _, log_prior, prior_error, prior_size = _average(_sample(prior, size, rng)[1])
+        evidence_size = min(effective_size, prior_size)
         log_evidence, error = log_evidence - log_prior, math.hypot(error, prior_error)
     num_numbers = sum(len(entry.arguments["values"]) for entry in case.seen if entry.kind == "Numeric")
     log_evidence -= num_numbers * math.log(scale)
-    weights = np.exp(log_weight - log_weight.max()) if np.isfinite(log_weight.max()) else np.zeros(size)
-    weights = weights / max(weights.sum(), 1e-300)
     return Reference(
         weights=weights,
         means=location + scale * (factored.mean[:, None] + factored.gain @ z.T),
         variance=scale**2 * factored.variance,
         log_evidence=factored.log_density + log_evidence,
         log_evidence_error=error,
-        effective_size=_effective_size(log_weight),
+        effective_size=effective_size,
         evidence_size=evidence_size,
     )

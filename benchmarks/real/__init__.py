@@ -10,10 +10,10 @@ import math
 import resource
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,37 +21,18 @@ from torch import Tensor
 from benchmarks._observations import fitted
 from benchmarks._process import apart, tell
 from benchmarks._race import Cell, Group, Names, Race, Row, grid
-from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
-from benchmarks.real.ours import JUDGES, MOST_POINTS, OURS, observations_of, pairwise_gp, scaled, svgp
-from benchmarks.real.rivals import RIVALS, Predictions, psytrack
+from benchmarks.real import ours, rivals
+from benchmarks.real.data import DATA, Answers, Readings, missing_wheels, split
+from benchmarks.real.rivals import Predictions
 from botorch_skewgp import SkewGP
-from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.observations import Preference
 
-PAIRS = "ModeCanada, pairs"
-KINDS = {  # what a table of the page holds: choices of a panel are those of people who chose more than once
-    "panel": (
-        "Train", "Electricity", "Swissmetro", "Swissmetro, all", "Yogurt", "Yogurt, habits", "Catsup", "Catsup, habits",
-    ),
-    "choices": ("ModeCanada", "Heating", "HC", "Car"),
-    "grades": ("wine", "soup", "VerbAgg", "bfi"),
-    "labels": ("rat",),
-    "readings": ("Kakadu", "RainIbk", "Affairs", "NH4"),
-    "pairs": (PAIRS,),
-}  # fmt: skip
-KIND = {name: kind for kind, names in KINDS.items() for name in names}
 NUM_FOLDS = {"known": 4, "new": 5}
-ALL_FOLDS = ("wine", "soup", "NH4", "HC", "Heating", "Affairs")  # too few answers for one fold to say much
-FEW = 200  # answers to learn from, likewise
+FEW = 200  # answers to learn from, too few for one fold to say much
 MOST_TESTED = 1000
 LIMIT = 400.0  # seconds of the clock
-# Answers of which a model of ours learns from a part: as many as it is fitted to within some minutes.
-SIZES = {
-    "Train": 600, "Electricity": 120, "Swissmetro": 150, "Swissmetro, all": 150, "ModeCanada": 120, "Heating": 100,
-    "HC": 60, "Car": 60, "soup": 600, "rat": 600, "Kakadu": 400, "RainIbk": 400,
-}  # fmt: skip
-LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "normal regression"}
 BESIDE = {  # columns of differences in pairs, and the models that they are to: the first that there is
-    ("behind_linear", "its_error"): tuple(LINEAR.values()),
+    ("behind_linear", "its_error"): ("conditional logit", "cumulative link", "normal regression"),
     ("behind_people", "people_error"): (
         "mixed logit", "graded response, five factors", "cumulative link, people's slopes", "cumulative link, people",
     ),
@@ -59,53 +40,66 @@ BESIDE = {  # columns of differences in pairs, and the models that they are to: 
 }  # fmt: skip
 BINS = 10
 FEWEST_PEOPLE = 5  # to cluster by
-OTHERS: dict[str, Callable[..., Predictions]] = {
-    **OURS, **JUDGES, "PairwiseGP": pairwise_gp, "SVGP": svgp, "psytrack": psytrack,
-}  # fmt: skip
-MODELS = dict.fromkeys([*(model for models in RIVALS.values() for model in models), *OTHERS])
 
 
-def _suits(model: str, name: str) -> bool:
-    """Whether a model is of such data; those of people where several answers are one person's."""
-    answers = _answers(name)
-    if model in RIVALS[type(answers)] or model in OURS or model in JUDGES:
-        of_people = "people" in model or model in ("mixed logit", *JUDGES)
-        if isinstance(answers, Grades) and ("slopes" in model and not answers.slopes):
-            return False
-        if model == "graded response, five factors":
-            return isinstance(answers, Grades) and answers.item is not None
-        return not of_people or KIND[name] in ("panel", "grades")
-    is_pair = isinstance(answers, Choices) and answers.points.shape[1] == 2
-    return {"PairwiseGP": is_pair, "SVGP": is_pair or name == "rat", "psytrack": name == "rat"}.get(model, False)
+class Model(NamedTuple):
+    """How predictions are made, of which kinds of data or data sets, and whether from all answers or from some."""
+
+    predict: Callable[..., Predictions]
+    of: tuple[str, ...]
+    parts: tuple[str, ...] = ("some", "all")
 
 
-def _is_asked(name: str, split: str, part: str, model: str, fold: int) -> bool:
-    """Rivals learn from all answers, and from as many as our models do; where people are few, in all folds."""
-    size = SIZES.get(name)
-    some = size is not None and size < len(_parts(name, split, fold, None)[0])
-    from_all = "judges" in model or "panel" in model or "all answers" in model
-    from_some = (model.startswith("SkewGP") and not from_all) or model == "PairwiseGP"
-    if (part == "some" and (from_all or not some)) or (part == "all" and from_some and some):
+CHOICES, GRADES, PEOPLE = ("panel", "choices", "pairs"), ("grades", "labels"), ("panel", "grades")
+EVERY, DUELS = (*CHOICES, *GRADES, "readings"), ("Train", "pairs")
+SOME, ALL = ("some",), ("all",)
+MODELS = {
+    "conditional logit": Model(rivals.conditional_logit, CHOICES),
+    "mixed logit": Model(lambda known, test: rivals.fit_mixed_logit(known).predict(test), ("panel",)),
+    "boosting": Model(rivals.boosting, (*CHOICES, *GRADES)),
+    "cumulative link": Model(rivals.cumulative_link, GRADES),
+    "cumulative link, people": Model(rivals.mixed_cumulative_link, ("grades",)),
+    "cumulative link, people's slopes": Model(partial(rivals.mixed_cumulative_link, slopes=True), ("soup",)),
+    "graded response, five factors": Model(
+        lambda known, test: rivals.fit_graded_response(known).predict(test), ("VerbAgg", "bfi")
+    ),
+    "normal regression": Model(rivals.normal_regression, ("readings",)),
+    "SkewGP, EP": Model(ours.skew_gp, EVERY, SOME),
+    "SkewGP, exact": Model(partial(ours.skew_gp, approximation=None), EVERY, SOME),
+    "SkewGP, linear + RBF, EP": Model(ours.skew_gp_of_recipe, EVERY, SOME),
+    "SkewGP, all answers, EP": Model(partial(ours.skew_gp, inducing=True), EVERY, ALL),
+    "SkewGP, all answers, linear + RBF, EP": Model(partial(ours.panel, by_person=False), EVERY, ALL),
+    "SkewGP, judges, EP": Model(partial(ours.skew_gp, inducing=True, by_person=True), PEOPLE, ALL),
+    "SkewGP, panel, EP": Model(ours.panel, PEOPLE, ALL),
+    "PairwiseGP": Model(ours.pairwise_gp, DUELS, SOME),
+    "SVGP": Model(ours.svgp, (*DUELS, "rat")),
+    "psytrack": Model(rivals.psytrack, ("rat",)),
+}
+
+
+def is_asked(name: str, split: str, part: str, model: str, fold: int) -> bool:
+    """Whether a model is of such data, and learns from such a part of them in this fold.
+
+    Rivals learn from all answers, and from as many as our models do; where people are few, in all folds.
+    """
+    source, entry = DATA[name], MODELS[model]
+    if not {name, source.kind} & {*entry.of}:
         return False
-    few = name in ALL_FOLDS or (split == "new" and part == "all") or (part == "some" and (size or 0) <= FEW)
+    some = source.size is not None and source.size < len(_parts(name, split, fold, None)[0])
+    if (entry.parts == ALL or not some) if part == "some" else (entry.parts == SOME and some):
+        return False
+    few = source.all_folds or (split == "new" and part == "all") or (part == "some" and (source.size or 0) <= FEW)
     return fold < (NUM_FOLDS[split] if few and split in NUM_FOLDS else 1)
 
 
-@cache
-def _answers(name: str) -> Answers:
-    return mode_canada_pairs()[0] if name == PAIRS else DATA[name]()
+_answers = cache(lambda name: DATA[name].answers())
 
 
-def _parts(name: str, split: str, fold: int, size: int | None) -> tuple[Answers, Answers]:
+def _parts(name: str, way: str, fold: int, size: int | None) -> tuple[Answers, Answers]:
     """Training and test answers; the same ones for all models."""
-    generator = torch.Generator().manual_seed(fold)
-    if name == PAIRS:
-        known, test = mode_canada_pairs()
-    else:
-        answers = _answers(name)
-        learnt, held_out = SPLITS[split](answers.person, fold)
-        known, test = answers.take(learnt), answers.take(held_out)
-        test = test.take(torch.randperm(len(test), generator=generator)[:MOST_TESTED])
+    generator, answers = torch.Generator().manual_seed(fold), _answers(name)
+    known, test = (answers.take(which) for which in split(way, answers.person, fold))
+    test = test.take(torch.randperm(len(test), generator=generator)[:MOST_TESTED])
     if size is not None and size < len(known):
         known = known.take(torch.randperm(len(known), generator=generator)[:size])
     return known, test
@@ -113,9 +107,10 @@ def _parts(name: str, split: str, fold: int, size: int | None) -> tuple[Answers,
 
 def measure(name: str, split: str, model: str, fold: int, size: int | None) -> dict[str, Any]:
     """One model on one fold: log densities, seconds, memory, and what it said of outcomes."""
+    warnings.simplefilter("ignore")
     known, test = _parts(name, split, fold, size)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-    predictions = (RIVALS[type(known)] | OTHERS)[model](known, test)
+    predictions = MODELS[model].predict(known, test)
     seconds = time.perf_counter() - began
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
     log_density = predictions.log_density.double()
@@ -125,9 +120,8 @@ def measure(name: str, split: str, model: str, fold: int, size: int | None) -> d
     found |= {"log_density": _text(log_density, ".5f"), "person": _text(test.person, "d")}
     if predictions.probabilities is not None:
         assert not isinstance(test, Readings)
-        answers = test.chosen if isinstance(test, Choices) else test.grades
-        found["right"] = int((predictions.probabilities.argmax(-1) == answers).sum())
-        found |= {"said": _text(predictions.probabilities.flatten(), ".4f"), "answers": _text(answers, "d")}
+        found["right"] = int((predictions.probabilities.argmax(-1) == test.answer).sum())
+        found |= {"said": _text(predictions.probabilities.flatten(), ".4f"), "answers": _text(test.answer, "d")}
     return found
 
 
@@ -138,9 +132,9 @@ def _text(values: Tensor, form: str) -> str:
 def _run(data: str, split: str, part: str, model: str, seed: int) -> dict[str, Cell] | list[Names]:
     if missing := missing_wheels():
         raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
-    if not _suits(model, data) or not _is_asked(data, split, part, model, seed):
+    if not is_asked(data, split, part, model, seed):
         return []
-    size = SIZES[data] if part == "some" else None
+    size = DATA[data].size if part == "some" else None
     learnt = len(_parts(data, split, seed, size)[0])
     return {"learnt": learnt, **apart(measure, data, split, model, seed, size, limit=LIMIT)}
 
@@ -165,7 +159,11 @@ def _pooled(rows: Sequence[Row], field: str) -> Tensor:
 def _columns(runs: Group) -> dict[str, Cell]:
     """Of a data set, split, part and model."""
     first = runs.rows[0]
-    row: dict[str, Cell] = {"kind": KIND[str(runs.names["data"])], "learnt": int(first["learnt"]), "folds": len(runs)}
+    row: dict[str, Cell] = {
+        "kind": DATA[str(runs.names["data"])].kind,
+        "learnt": int(first["learnt"]),
+        "folds": len(runs),
+    }
     row |= {column: None for columns in BESIDE for column in columns}
     if failed := [run["why"] for run in runs.rows if run["why"]]:
         return {**row, "why": failed[0]}
@@ -205,16 +203,9 @@ def _reliability(runs: Group) -> list[Names]:
     return [{"learnt": int(runs.rows[0]["learnt"]), **cells} for cells in bins_of(runs.rows)]
 
 
-def _splits(name: str) -> tuple[str, ...]:
-    """Where everybody answers once, new people are all there are; one rat has no people to hold out."""
-    if name.startswith(("Yogurt", "Catsup")):
-        return ("last",)
-    return ("library's",) if name == PAIRS else ("known", "new")[: 2 if KIND[name] in ("panel", "grades") else 1]
-
-
-CASES: list[Mapping[str, Cell]] = [
+CASES = [
     {"data": name, "split": split, "part": part}
-    for name in (*DATA, PAIRS) for split in _splits(name) for part in ("some", "all")
+    for name, source in DATA.items() for split in source.splits for part in ("some", "all")
 ]  # fmt: skip
 
 
@@ -235,18 +226,16 @@ NUMBERS = (  # data, answers, whether there are inducing points and judges, the 
 
 def measure_at_size(data: str, number: int, with_inducing: bool, judges: bool) -> dict[str, Any]:
     """Tell what has been found so far after each step."""
-    answers = DATA[data]()
-    assert isinstance(answers, Choices)
-    answers = answers.take(torch.arange(number))
-    points, index = scaled(answers, answers)[0].flatten(0, 1).unique(dim=0, return_inverse=True)
-    entry = observations_of(answers)[0]
-    assert isinstance(entry, Choice | Preference)
-    options = entry.pairs if isinstance(entry, Preference) else entry.options
+    answers = DATA[data].answers().take(torch.arange(number))
+    points, index = ours.scaled(answers, answers)[0].flatten(0, 1).unique(dim=0, return_inverse=True)
+    (entry,) = ours.observations_of(answers)
+    field = "pairs" if isinstance(entry, Preference) else "options"
+    options = getattr(entry, field)
     used, place = index[options.clamp(min=0)].where(options >= 0, -1).unique(return_inverse=True)
     points, place = points[used[used >= 0]], place - int((used < 0).any())
     judge = answers.person.unique(return_inverse=True)[1] if judges else None
-    entry = Preference(place, judge=judge) if isinstance(entry, Preference) else Choice(place, judge=judge)
-    inducing = {"inducing_points": points if len(points) <= MOST_POINTS else MOST_POINTS} if with_inducing else {}
+    entry = replace(entry, **{field: place}, judge=judge)
+    inducing = {"inducing_points": ours.some_of(points)} if with_inducing else {}
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {"points": len(points)}
     model = SkewGP(points, entry, **inducing)
@@ -257,7 +246,7 @@ def measure_at_size(data: str, number: int, with_inducing: bool, judges: bool) -
         tell(found)
 
     if not judges:  # what is loaded or compiled on first use
-        small = SkewGP(points[:4], replace(entry, **{_field(entry): torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
+        small = SkewGP(points[:4], replace(entry, **{field: torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
         small.posterior(points[:1])
     began = time.process_time()
     fitted(model)
@@ -277,10 +266,6 @@ def measure_at_size(data: str, number: int, with_inducing: bool, judges: bool) -
     found["evaluations"] = model.draws.num_evaluations * model.draws.thinning
     done("draws", began)
     return found
-
-
-def _field(entry: Choice | Preference) -> str:
-    return "pairs" if isinstance(entry, Preference) else "options"
 
 
 def _run_at_size(case: str, seed: int, **names: Any) -> dict[str, Cell]:

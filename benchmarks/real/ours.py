@@ -6,8 +6,6 @@ A model's posterior is its exact one, or expectation propagation's Gaussian. Inp
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -20,7 +18,7 @@ from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from gpytorch.mlls import VariationalELBO
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior
 from linear_operator import to_dense
 from torch import Tensor
 
@@ -52,7 +50,7 @@ def scaled(known: Answers, test: Answers) -> tuple[Tensor, Tensor]:
 def observations_of(known: Answers) -> list[Observation]:
     """The answers as observations, of choices over all options one after another."""
     if isinstance(known, Grades):
-        return [Ordinal(known.grades, known.num_grades)]
+        return [Ordinal(known.answer, known.num_outcomes)]
     if isinstance(known, Readings):
         read, bounded = (known.lower == known.upper).nonzero(), (known.lower != known.upper).nonzero()
         read, bounded = read.squeeze(-1), bounded.squeeze(-1)
@@ -60,17 +58,10 @@ def observations_of(known: Answers) -> list[Observation]:
         return [*numbers, Censored(known.lower[bounded], known.upper[bounded], index=bounded)]
     m, k = known.available.shape
     index = torch.where(known.available, torch.arange(m * k).reshape(m, k), -1)
-    is_chosen = torch.arange(k) == known.chosen.unsqueeze(-1)
+    is_chosen = torch.arange(k) == known.answer.unsqueeze(-1)
     order = (2 * is_chosen + known.available.long()).argsort(dim=-1, descending=True, stable=True)
     options = index.gather(-1, order)  # chosen first, padding last
     return [Preference(options) if k == 2 else Choice(options)]
-
-
-def smooth_part(dim: int, scale_prior: Prior, **settings: Any) -> Kernel:
-    """One lengthscale, and a scale."""
-    lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
-    rbf = RBFKernel(lengthscale_prior=lengthscale_prior, **settings)
-    return ScaleKernel(rbf, outputscale_prior=scale_prior)
 
 
 def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, float]:
@@ -88,29 +79,40 @@ def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, floa
     return known, test, float(scale)
 
 
+def _points(known: Answers, X: Tensor) -> Tensor:
+    """What the indices of `observations_of` count: all options, or the inputs."""
+    return X.flatten(0, 1) if isinstance(known, Choices) else X
+
+
+def some_of(points: Tensor) -> Tensor | int:
+    """Inducing points: all of them if they are few."""
+    return points if len(points) <= MOST_POINTS else MOST_POINTS
+
+
 def skew_gp(
     known: Answers, test: Answers, approximation: Literal["ep"] | None = "ep", inducing: bool = False,
     by_person: bool = False,
 ) -> Predictions:  # fmt: skip
     """A default SkewGP of the kind of the answers, by its exact posterior or expectation propagation's.
 
-    Perhaps with inducing points, which are all points if they are few, and with a part of everybody's own; people who
-    are new are new judges then.
+    Perhaps with inducing points, and with a part of everybody's own; people who are new are new judges then.
     """
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
-    points = X.flatten(0, 1) if isinstance(known, Choices) else X
-    distinct = (points[known.available.flatten()] if isinstance(known, Choices) else points).unique(dim=0)
-    at = (distinct if len(distinct) <= MOST_POINTS else MOST_POINTS) if inducing else None
-    observations, number = _of_people(known) if by_person else (observations_of(known), None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = fitted(SkewGP(points, observations, inducing_points=at, approximation=approximation))
-        return _predictions(model.eval(), Z, test, unit, number)
+    offered = X[known.available] if isinstance(known, Choices) else X
+    at = some_of(offered.unique(dim=0)) if inducing else None
+    observations, number = _of_people(known, by_person)
+    model = fitted(SkewGP(_points(known, X), observations, inducing_points=at, approximation=approximation))
+    return _predictions(model.eval(), Z, test, unit, number)
 
 
-def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predictions:
-    """What docs/kernels.md says of few answers: linear in two scales plus smooth, hyperparameters sampled."""
+def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
+    """What docs/kernels.md says of few answers: linear in two scales plus smooth, hyperparameters sampled.
+
+    Of grades what `fit_panel` makes of them.
+    """
+    if isinstance(known, Grades) or isinstance(test, Grades):
+        return panel(known, test, by_person=False)
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     offered = X[known.available] if isinstance(known, Choices) else X
@@ -118,107 +120,85 @@ def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predi
     vary = variances > NO_VARIANCE * variances[-1]
     whitening = directions[:, vary] / variances[vary].sqrt()
     X, Z = torch.cat([X, X @ whitening], dim=-1), torch.cat([Z, Z @ whitening], dim=-1)
-    observations, dim = observations_of(known), offered.shape[-1]
+    dim = offered.shape[-1]
     inputs, whitened = tuple(range(dim)), tuple(range(dim, X.shape[-1]))
-    kernel = LinearKernel(active_dims=inputs, variance_prior=WIDE())
-    kernel = kernel + LinearKernel(active_dims=whitened, variance_prior=WIDE())
+    rbf = RBFKernel(lengthscale_prior=LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7), active_dims=inputs)
+    kernels = [LinearKernel(active_dims=dims, variance_prior=WIDE()) for dims in (inputs, whitened)]
     model = SkewGP(
-        X.reshape(-1, X.shape[-1]),
-        observations,
+        _points(known, X),
+        observations_of(known),
         likelihood=NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5)) if isinstance(known, Readings) else None,
-        covar_module=kernel + smooth_part(dim, WIDE(), active_dims=inputs),
+        covar_module=kernels[0] + kernels[1] + ScaleKernel(rbf, outputscale_prior=WIDE()),
         approximation="ep",
     )
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit_gpytorch_mll(mll)
-        ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=NUM_MEMBERS)
-        found = [_predictions(member, Z, test, unit) for member in ensemble.members]
+    fit_gpytorch_mll(mll)
+    ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=NUM_MEMBERS)
+    found = [_predictions(member, Z, test, unit) for member in ensemble.members]
     if isinstance(test, Readings):
         log_density = torch.stack([each.log_density for each in found])
         return Predictions(log_density.logsumexp(0) - math.log(len(found)))
-    probabilities = torch.stack([each.probabilities for each in found if each.probabilities is not None])
-    return of_outcomes(probabilities.mean(0), test.chosen)
-
-
-def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
-    """What docs/kernels.md says of few answers, of their kind."""
-    if isinstance(known, Choices | Readings) and isinstance(test, Choices | Readings):
-        return skew_gp_of_few(known, test)
-    return panel(known, test, by_person=False)
+    return of_outcomes(torch.stack([each.probabilities for each in found]).mean(0), test)
 
 
 def panel(known: Answers, test: Answers, by_person: bool = True) -> Predictions:
     """What `fit_panel` makes of the answers; people who are new are new judges."""
     known, test, unit = _standardised(known, test)
-    asked, categories = test.points, ()
-    points = known.points.flatten(0, 1) if isinstance(known, Choices) else known.points
-    if isinstance(known, Grades) and isinstance(test, Grades) and known.item is not None and test.item is not None:
+    points, asked, categories = _points(known, known.points), test.points, ()
+    if isinstance(known, Grades) and known.item is not None:
         points, asked = (data.item.double().unsqueeze(-1) for data in (known, test))
         categories = (0,)
-    observations, number = _of_people(known) if by_person else (observations_of(known), None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = fit_panel(points, observations, categories)
-        return _predictions(model, asked, test, unit, number)
+    observations, number = _of_people(known, by_person)
+    return _predictions(fit_panel(points, observations, categories), asked, test, unit, number)
 
 
-def _of_people(known: Answers) -> tuple[list[Observation], dict[int, int]]:
-    """The observations with their judges, and the number of each person."""
+def _of_people(known: Answers, by_person: bool) -> tuple[list[Observation], dict[int, int] | None]:
+    """The observations, perhaps with their judges, and the number of each person then."""
+    if not by_person:
+        return observations_of(known), None
     people, judge = known.person.unique(return_inverse=True)
     observations = [replace(entry, judge=judge) for entry in observations_of(known)]
     return observations, {person: i for i, person in enumerate(people.tolist())}
-
-
-def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
-    """The density of numbers that were read, per unit of the data, and the probability of bounds."""
-    read = test.lower == test.upper
-    lower, upper = (torch.where(read, 0.0, bound)[:, None, None] for bound in (test.lower, test.upper))
-    mass = _cdf(predicted, upper) - _cdf(predicted, lower)
-    density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None]) / unit
-    return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
 @torch.no_grad()
 def _predictions(
     model: SkewGP, Z: Tensor, test: Answers, unit: float, number: dict[int, int] | None = None
 ) -> Predictions:
-    """What a model says of test answers about points `Z`, perhaps by each person of a known number."""
+    """What a model says of test answers about points `Z`, perhaps by each person of a known number.
+
+    Of readings the density of numbers that were read, per unit of the data, and the probability of bounds.
+    """
     if isinstance(test, Readings):
-        predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
-        return _of_readings(predicted, test, unit)
-    is_choice = isinstance(test, Choices)
-    answers = test.chosen if isinstance(test, Choices) else test.grades
-    num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
-    found = Z.new_zeros(len(test), num_outcomes)
+        predicted, read = model.predictive(Z.unsqueeze(-2)), test.lower == test.upper
+
+        def cdf(bound: Tensor) -> Tensor:
+            value = torch.where(bound.isfinite() & ~read, bound, 0.0)[:, None, None]
+            return torch.where(bound.isfinite(), predicted.cdf(value).reshape(-1), (bound > 0).to(value))
+
+        density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None]).reshape(-1) / unit
+        return Predictions(torch.where(read, density, cdf(test.upper) - cdf(test.lower)).log())
+    found = Z.new_zeros(len(test), test.num_outcomes)
     asked = torch.zeros_like(test.person) if number is None else test.person
     for person in asked.unique().tolist():
         which = (asked == person).nonzero().squeeze(-1)
         one = model if number is None else model.for_judge(number.get(person, "new"))
-        if isinstance(test, Choices) and num_outcomes > 2:
+        if isinstance(test, Choices) and test.num_outcomes > 2:
             found[which] = one.predictive(Z[which], available=test.available[which]).probs
             continue
+        is_choice = isinstance(test, Choices)
         probs = one.predictive(Z[which] if is_choice else Z[which].unsqueeze(-2)).probs.reshape(len(which), -1)
         if probs.shape[-1] == 1:
             probs = torch.cat([probs, 1 - probs] if is_choice else [1 - probs, probs], dim=-1)
         found[which] = probs
-    return of_outcomes(found, answers)
-
-
-def _cdf(predicted: Any, value: Tensor) -> Tensor:
-    found = predicted.cdf(torch.where(value.isfinite(), value, 0.0))
-    return torch.where(value.isfinite(), found, (value > 0).to(found))
+    return of_outcomes(found, test)
 
 
 def pairwise_gp(known: Choices, test: Choices) -> Predictions:
     """BoTorch's model of duels."""
     X, Z = scaled(known, test)
-    pairs = observations_of(known)[0].pairs
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        first = pairwise_wins(X.flatten(0, 1), pairs, Z)
-    return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
+    first = pairwise_wins(X.flatten(0, 1), observations_of(known)[0].pairs, Z)
+    return of_outcomes(torch.stack([first, 1 - first], dim=-1), test)
 
 
 class CovarianceOfDuels(Kernel):
@@ -245,11 +225,11 @@ def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
     torch.manual_seed(0)
     utility = ScaleKernel(get_covar_module_with_dim_scaled_prior(ard_num_dims=X.shape[-1]))
     if isinstance(known, Choices):
-        X = torch.where(known.chosen.bool()[:, None, None], X.flip(1), X).flatten(1)  # the chosen option first
+        X = torch.where(known.answer.bool()[:, None, None], X.flip(1), X).flatten(1)  # the chosen option first
         Z, y = Z.flatten(1), torch.ones(len(X)).double()
         covar_module, mean_module = CovarianceOfDuels(utility), ZeroMean()
     else:
-        y, covar_module, mean_module = known.grades.double(), utility, ConstantMean()
+        y, covar_module, mean_module = known.answer.double(), utility, ConstantMean()
     model = SingleTaskVariationalGP(
         X, likelihood=BernoulliLikelihood(), covar_module=covar_module, mean_module=mean_module,
         inducing_points=X[torch.randperm(len(X))[:100]],
@@ -264,19 +244,4 @@ def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
     model.eval()
     with torch.no_grad():
         yes = model.likelihood(model.model(Z)).mean
-    if isinstance(test, Choices):
-        return of_outcomes(torch.stack([yes, 1 - yes], dim=-1), test.chosen)
-    return of_outcomes(torch.stack([1 - yes, yes], dim=-1), test.grades)
-
-
-OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
-    "SkewGP, EP": skew_gp,
-    "SkewGP, exact": partial(skew_gp, approximation=None),
-    "SkewGP, linear + RBF, EP": skew_gp_of_recipe,
-    "SkewGP, all answers, EP": partial(skew_gp, inducing=True),
-    "SkewGP, all answers, linear + RBF, EP": partial(panel, by_person=False),
-}
-JUDGES: dict[str, Callable[..., Predictions]] = {
-    "SkewGP, judges, EP": partial(skew_gp, inducing=True, by_person=True),
-    "SkewGP, panel, EP": panel,
-}
+    return of_outcomes(torch.stack([yes, 1 - yes], dim=-1) if isinstance(test, Choices) else yes, test)

@@ -29,9 +29,16 @@ class Predictions(NamedTuple):
     probabilities: Tensor | None = None  # none for readings
 
 
-def of_outcomes(probabilities: Tensor, answers: Tensor) -> Predictions:
-    """Predictions from probabilities of all outcomes."""
-    return Predictions(probabilities.gather(-1, answers.unsqueeze(-1)).squeeze(-1).log(), probabilities)
+def of_outcomes(probabilities: Tensor, test: Choices | Grades) -> Predictions:
+    """Predictions from probabilities of all outcomes, `m x k`; of two from the second's, `m`."""
+    if probabilities.ndim == 1:
+        probabilities = torch.stack([1 - probabilities, probabilities], dim=-1)
+    return Predictions(probabilities.gather(-1, test.answer.unsqueeze(-1)).squeeze(-1).log(), probabilities)
+
+
+def _floored(probabilities: Tensor, test: Choices | Grades) -> Predictions:
+    """Predictions from what may sum to more than one."""
+    return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test)
 
 
 def minimise(objective: Callable[..., Tensor], *start: Tensor, max_iter: int = 500) -> list[Tensor]:
@@ -83,9 +90,8 @@ class OfPeople:
         self.log_likelihood = -float(loss(*self.parameters)) * len(data)
 
     def _seen(self, data: Any, draws: Tensor, people: Tensor, *parameters: Tensor) -> Tensor:
-        answers = data.chosen if isinstance(data, Choices) else data.grades
         logs = self.log_probabilities(data, draws, people, *parameters)
-        return logs.gather(-1, answers[:, None, None].expand(-1, logs.shape[1], 1)).squeeze(-1)
+        return logs.gather(-1, data.answer[:, None, None].expand(-1, logs.shape[1], 1)).squeeze(-1)
 
     def predict(self, test: Any, num_draws: int = TEST_DRAWS) -> Predictions:
         """Probabilities of all outcomes; those of people whose answers are known are given these."""
@@ -96,8 +102,7 @@ class OfPeople:
             seen = self._seen(mine, draws, torch.zeros_like(mine.person), *self.parameters).sum(0)
             each = self.log_probabilities(one, draws, torch.zeros_like(one.person), *self.parameters).exp()
             found.append(torch.einsum("mrk,r->mk", each, seen.softmax(-1)))
-        answers = test.chosen if isinstance(test, Choices) else test.grades
-        return of_outcomes(torch.cat(found)[order.argsort()], answers)
+        return of_outcomes(torch.cat(found)[order.argsort()], test)
 
 
 # Choices
@@ -118,7 +123,7 @@ def _logit(utility: Tensor, available: Tensor) -> Tensor:
 def fit_logit(data: Choices) -> tuple[Tensor, float]:
     """The conditional logit's coefficients, and the log likelihood that they reach."""
     scales = spreads(data)
-    points, chosen = data.points / scales, data.chosen.unsqueeze(-1)
+    points, chosen = data.points / scales, data.answer.unsqueeze(-1)
 
     def loss(tastes: Tensor) -> Tensor:
         return -_logit(points @ tastes, data.available).gather(1, chosen).mean()
@@ -130,7 +135,7 @@ def fit_logit(data: Choices) -> tuple[Tensor, float]:
 def conditional_logit(known: Choices, test: Choices) -> Predictions:
     """One linear utility for all."""
     tastes, _ = fit_logit(known)
-    return of_outcomes(_logit(test.points @ tastes, test.available).exp(), test.chosen)
+    return of_outcomes(_logit(test.points @ tastes, test.available).exp(), test)
 
 
 def fit_mixed_logit(data: Choices) -> OfPeople:
@@ -146,31 +151,6 @@ def fit_mixed_logit(data: Choices) -> OfPeople:
     return OfPeople(data, len(mean), log_probabilities, (mean, root))
 
 
-def boosted_choices(known: Choices, test: Choices) -> Predictions:
-    """Gradient boosting on all options' attributes; where their order has no meaning, averaged over its rotations."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    num_options = known.points.shape[1]
-    rotations = [0] if known.labelled else list(range(num_options))
-
-    def inputs(data: Choices, turn: int) -> np.ndarray:
-        points = torch.where(data.available.unsqueeze(-1), data.points, torch.nan).roll(turn, 1)
-        return points.flatten(1).numpy()
-
-    X = np.concatenate([inputs(known, turn) for turn in rotations])
-    y = np.concatenate([((known.chosen + turn) % num_options).numpy() for turn in rotations])
-    model = HistGradientBoostingClassifier(
-        learning_rate=0.05, max_iter=150, max_leaf_nodes=8, l2_regularization=1.0, random_state=0
-    ).fit(X, y)
-    probabilities = torch.zeros_like(test.points[..., 0])
-    for turn in rotations:
-        found = torch.full_like(probabilities, 1e-6)
-        found[:, model.classes_] = torch.tensor(model.predict_proba(inputs(test, turn)))
-        probabilities += found.roll(-turn, 1) / len(rotations)
-    probabilities = probabilities.clamp_min(1e-6) * test.available
-    return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test.chosen)
-
-
 # Grades
 
 
@@ -180,20 +160,19 @@ def cumulative_link(known: Grades, test: Grades) -> Predictions:
     from statsmodels.miscmodels.ordinal_model import OrderedModel
 
     X, Z = known.points.numpy(), test.points.numpy()
-    if known.num_grades == 2:
-        fitted = sm.Logit(known.grades.numpy(), sm.add_constant(X)).fit(disp=False)
-        yes = torch.tensor(fitted.predict(sm.add_constant(Z, has_constant="add")))
-        return of_outcomes(torch.stack([1 - yes, yes], dim=-1), test.grades)
-    fitted = OrderedModel(known.grades.numpy(), X, distr="logit").fit(method="bfgs", disp=False, maxiter=500)
+    if known.num_outcomes == 2:
+        fitted = sm.Logit(known.answer.numpy(), sm.add_constant(X)).fit(disp=False)
+        return of_outcomes(torch.tensor(fitted.predict(sm.add_constant(Z, has_constant="add"))), test)
+    fitted = OrderedModel(known.answer.numpy(), X, distr="logit").fit(method="bfgs", disp=False, maxiter=500)
     found = torch.tensor(np.asarray(fitted.predict(exog=Z)))
-    probabilities = found.new_full((len(test), known.num_grades), 1e-6)
-    probabilities[:, known.grades.unique()] = found  # it knows the grades alone that it has seen
-    return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test.grades)
+    probabilities = found.new_full((len(test), known.num_outcomes), 1e-6)
+    probabilities[:, known.answer.unique()] = found  # it knows the grades alone that it has seen
+    return _floored(probabilities, test)
 
 
 def _first_cuts(data: Grades) -> Tensor:
     """The first cut-point, and the logarithms of steps to the others, for the shares of the grades."""
-    shares = torch.bincount(data.grades, minlength=data.num_grades).double() + 0.5
+    shares = torch.bincount(data.answer, minlength=data.num_outcomes).double() + 0.5
     ends = (shares / shares.sum()).cumsum(0)[:-1].logit()
     return torch.cat([ends[:1], ends.diff().log()])
 
@@ -223,6 +202,11 @@ def fit_mixed_cumulative_link(data: Grades, slopes: int = 0, num_draws: int = TR
     return OfPeople(data, 1 + slopes, log_probabilities, start, num_draws=num_draws)
 
 
+def mixed_cumulative_link(known: Grades, test: Grades, slopes: bool = False) -> Predictions:
+    """Levels, and perhaps effects, of people's own."""
+    return fit_mixed_cumulative_link(known, known.slopes if slopes else 0).predict(test)
+
+
 def fit_graded_response(data: Grades, num_factors: int = 5) -> OfPeople:
     """Abilities of people, cut-points and loadings of items; priors of both are normal, of deviations 4 and 2."""
     generator = torch.Generator().manual_seed(0)
@@ -244,18 +228,6 @@ def fit_graded_response(data: Grades, num_factors: int = 5) -> OfPeople:
     return OfPeople(data, num_factors, log_probabilities, start, penalty, max_iter=200)
 
 
-def boosted_grades(known: Grades, test: Grades) -> Predictions:
-    """Gradient boosting of classes."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    model = HistGradientBoostingClassifier(
-        learning_rate=0.05, max_iter=100, max_leaf_nodes=8, l2_regularization=1.0, random_state=0
-    ).fit(known.points.numpy(), known.grades.numpy())
-    probabilities = test.points.new_full((len(test), known.num_grades), 1e-6)
-    probabilities[:, model.classes_] = torch.tensor(model.predict_proba(test.points.numpy()))
-    return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test.grades)
-
-
 def psytrack(known: Grades, test: Grades) -> Predictions:
     """Logistic regression whose weights walk from trial to trial, by the package psytrack.
 
@@ -271,7 +243,7 @@ def psytrack(known: Grades, test: Grades) -> Predictions:
 
     def data_of(grades: Grades) -> dict[str, Any]:
         inputs = {name: grades.points[:, i : i + 1].numpy() for i, name in enumerate(names)}
-        return {"y": grades.grades.numpy() + 1, "inputs": inputs}
+        return {"y": grades.answer.numpy() + 1, "inputs": inputs}
 
     missing = torch.cat([trial.new_zeros(1), trial.diff() - 1]).double().numpy()
     weights = dict.fromkeys(["bias", *names], 1)
@@ -279,7 +251,7 @@ def psytrack(known: Grades, test: Grades) -> Predictions:
     found = hyperOpt(data_of(known) | {"missing_trials": missing}, hyper, weights, ["sigma"], hess_calc=None)[2]
     last = (torch.searchsorted(trial, asked) - 1).clamp_min(0)
     yes = torch.from_numpy((read_input(data_of(test), weights) * found[:, last.numpy()].T).sum(-1)).sigmoid()
-    return of_outcomes(torch.stack([1 - yes, yes], dim=-1), test.grades)
+    return of_outcomes(yes, test)
 
 
 # Readings
@@ -322,20 +294,35 @@ def normal_regression(known: Readings, test: Readings) -> Predictions:
     return Predictions(log_density_of_readings(mean, deviation, test.lower, test.upper))
 
 
-RIVALS: dict[type, dict[str, Callable[..., Predictions]]] = {
-    Choices: {
-        "conditional logit": conditional_logit,
-        "mixed logit": lambda known, test: fit_mixed_logit(known).predict(test),
-        "boosting": boosted_choices,
-    },
-    Grades: {
-        "cumulative link": cumulative_link,
-        "cumulative link, people": lambda known, test: fit_mixed_cumulative_link(known).predict(test),
-        "cumulative link, people's slopes": lambda known, test: fit_mixed_cumulative_link(known, known.slopes).predict(
-            test
-        ),
-        "graded response, five factors": lambda known, test: fit_graded_response(known).predict(test),
-        "boosting": boosted_grades,
-    },
-    Readings: {"normal regression": normal_regression},
-}
+# All outcomes
+
+
+def boosting(known: Choices | Grades, test: Choices | Grades) -> Predictions:
+    """Gradient boosting of classes, of choices on all options' attributes.
+
+    Where the options' order has no meaning, probabilities are averages over its rotations.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    of_choices, k = isinstance(known, Choices), known.num_outcomes
+    turns = range(k) if isinstance(known, Choices) and not known.labelled else range(1)
+
+    def inputs(data: Choices | Grades, turn: int) -> np.ndarray:
+        if isinstance(data, Grades):
+            return data.points.numpy()
+        points = torch.where(data.available.unsqueeze(-1), data.points, torch.nan).roll(turn, 1)
+        return points.flatten(1).numpy()
+
+    X = np.concatenate([inputs(known, turn) for turn in turns])
+    y = np.concatenate([((known.answer + turn) % k).numpy() for turn in turns])
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.05, max_iter=150 if of_choices else 100, max_leaf_nodes=8, l2_regularization=1.0, random_state=0
+    ).fit(X, y)
+    probabilities = test.points.new_zeros(len(test), k)
+    for turn in turns:
+        found = torch.full_like(probabilities, 1e-6)
+        found[:, model.classes_] = torch.tensor(model.predict_proba(inputs(test, turn)))
+        probabilities += found.roll(-turn, 1) / len(turns)
+    if isinstance(test, Choices):
+        probabilities = probabilities.clamp_min(1e-6) * test.available
+    return _floored(probabilities, test)

@@ -7,19 +7,10 @@ import pytest
 import torch
 
 from benchmarks import fuzz
-from benchmarks.fuzz import RACES, STATUSES, examine, results
+from benchmarks._observations import SIMULATORS
+from benchmarks.fuzz import RACES, STATUSES, cases, examine, results
 from benchmarks.fuzz import checks as fuzz_checks
-from benchmarks.fuzz.cases import (
-    CORNER,
-    PULLED_APART,
-    Case,
-    Noise,
-    Seen,
-    in_single_precision,
-    model_of,
-    numbered_case,
-    random_case,
-)
+from benchmarks.fuzz.cases import Case, Noise, Seen, model_of, numbered_case
 from benchmarks.fuzz.checks import check
 from botorch_skewgp.exceptions import ContradictionWarning, ConvergenceWarning
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -43,8 +34,7 @@ def test_inputs(number):
 
 
 # some inputs, and some of a corner, that had been wrong, failed without words, or taken too long
-MENDED = [215, 391, 853, 1665, 1861, 2647, 2762, 3336, 3864, 4775, 4855, 7449, 8013, 8727, 9872]
-MENDED += [21_052, 1_000_025, 1_000_093, 1_000_352]
+MENDED = [*cases.mended_cases()]
 
 
 @pytest.mark.slow
@@ -52,7 +42,7 @@ MENDED += [21_052, 1_000_025, 1_000_093, 1_000_352]
     "numbers",
     [
         *(range(first, first + 50) for first in range(0, 300, 50)),
-        *(range(first, first + 25) for first in (CORNER, PULLED_APART)),
+        *(range(first, first + 25) for first in (cases.CORNER, cases.PULLED_APART)),
         MENDED,
     ],
     ids=str,
@@ -119,10 +109,12 @@ def test_an_input_that_ends_its_process_hangs_and_the_next_ones_go_on(monkeypatc
 
 
 def test_numbered_inputs_repeat():
-    assert random_case(Random(5)) == random_case(Random(5))
-    assert {random_case(Random(i)).kinds() for i in range(50)} > {"Numeric", "Binary"}
+    assert cases.random_case(Random(5)) == cases.random_case(Random(5))
+    found = [cases.random_case(Random(i)) for i in range(200)]
+    assert {seen.kind for case in found for seen in case.seen} == {*SIMULATORS, "Tie"} - {"Preference, Tie"}
+    assert {case.num_labels for case in found} == {1, 2, 3}
     entry = examine(3)
-    assert (entry["number"], entry["kinds"]) == (3, random_case(Random(3)).kinds())
+    assert (entry["number"], entry["kinds"]) == (3, cases.random_case(Random(3)).kinds())
     assert entry["status"] in STATUSES
 
 
@@ -161,7 +153,7 @@ def test_a_wedge_of_comparisons_leaves_room_for_trajectories():
 
 
 def test_single_precision_rounds_every_number_and_keeps_noise_above_it():
-    case = in_single_precision(
+    case = cases.in_single_precision(
         replace(LABELS, lengthscale=0.1, noise=Noise(labels=1e-3), seen=[*LABELS.seen, Seen("Numeric", NUMBERS)])
     )
     assert case.points[0][0] == float(torch.tensor(0.1, dtype=torch.float32)) == case.lengthscale != 0.1
