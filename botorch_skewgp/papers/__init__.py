@@ -1,6 +1,12 @@
 """What the founding papers define and no default uses; nothing else in the package imports this room.
 
-`dueling` has the challengers of the paper on preferences, `safety` the penalised bound of that on mixed observations.
+- `unified_skew_normal`: `f(X)` given data is a unified skew-normal vector.
+- `batches`, `stochastic`: objectives for `fit_gpytorch_mll`: Propositions 1 and 2, and a composite likelihood.
+- `corrections`: log normalisers beside expectation propagation's, for `SkewGP.log_marginal_likelihood(method)`.
+- `arcsine`: the covariance of a network of infinitely many units, of the paper on classification.
+- `linear_ess`: linear elliptical slice sampling, as `DrawSettings(sampler=LinearEllipticalSliceSampler)`.
+- `phases`: the signs of a skew prior, by the evidence.
+- `dueling`: the challengers of the paper on preferences; `safety`: the penalised bound of that on mixed observations.
 """
 
 from botorch_skewgp.papers.arcsine import ArcsineKernel

@@ -60,7 +60,7 @@ def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(spac
     assert factors[-1].values.flatten().tolist() == [0.0, 1.0, 2.0]
     for factor in factors:
         assert torch.equal(factor.values[[0, -1], 0], space.domain.bounds[:, factor.columns[0]])
-    assert space.domain.num_points is None
+    assert space.domain.num_points == math.inf
 
 
 def test_points_of_the_optimiser_become_values(space):
