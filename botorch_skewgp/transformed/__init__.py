@@ -1,6 +1,13 @@
 """Bayesian transformed Gaussian processes, for numbers of unknown scale: models, posteriors and acquisition functions.
 
-From data to posterior: `defaults`, `nodes` of the parameters, `regression` at each, and `integrated_process`.
+They use the package's kernels, warpings and checks of inputs, but neither rows nor draws. From data to posterior:
+
+- `defaults`: checks and units of numbers; kernel and noise.
+- `nodes`: nodes for integrals over the parameters' unbounded coordinates, around modes.
+- `regression`, `integrated_process`: the regression on warped outcomes at each node, the weights of nodes, and the
+  posterior that they give.
+- `model`: the BoTorch model; `warping_comparison` chooses among its warpings.
+- `posterior`, `marginals`, `student_t`: the posterior and its marginals; `acquisition`: improvement in closed form.
 """
 
 from botorch_skewgp.transformed.acquisition import (
