@@ -113,10 +113,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         return self.shift + steps - steps[..., self._middle : self._middle + 1]
 
     def for_item(self, item: int) -> Self:
-        """The likelihood of grades of an item, by its number, which has cut-points of its own if items have these.
-
-        Raises `InputDataError` if there is no such item.
-        """
+        """The likelihood of grades of an item, by its number; `InputDataError` if there is no such item."""
         if self.num_items is None:
             return self
         if as_position(item, self.num_items) != item:

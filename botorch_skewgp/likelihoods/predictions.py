@@ -30,9 +30,8 @@ MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 
 
 class Predictions(Mapping[type[Observation], Any]):
-    r"""The distributions of new observations of several kinds, as a mapping: `predictions[Numeric]`.
-
-    The keys are the first kind of each likelihood; any other of the kinds that it takes finds the same distribution.
+    r"""The distributions of new observations, as a mapping by the first kind of each likelihood:
+    `predictions[Numeric]`. Any other of the kinds that a likelihood takes finds the same distribution.
     """
 
     def __init__(self, kinds: Sequence[tuple[type[Observation], ...]], distributions: Sequence[Any]) -> None:

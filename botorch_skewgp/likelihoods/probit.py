@@ -206,9 +206,8 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per preference of a label over another; those of one event share each label's noise.
-
-        Raises `InputDataError` for another number of labels.
+        """One row per preference of a label over another; those of one event share each label's noise. Raises
+        `InputDataError` for another number of labels.
         """
         self.for_kind(type(observation))
         assert isinstance(observation, LabelPreference)

@@ -95,9 +95,8 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """The difference of each vote, and the average where the vote bounds it.
-
-        Raises `InputDataError` for buttons that the page lacks, `UnsupportedError` for weights of votes with slips.
+        """The difference of each vote, and the average where the vote bounds it. Raises `InputDataError` for buttons
+        that the page lacks, `UnsupportedError` for weights of votes with slips.
         """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)

@@ -102,10 +102,7 @@ class RowModel:
 
     @cached_property
     def _number_information(self) -> tuple[Tensor, Tensor] | None:
-        """`L` and the column `h` of the white coordinates given many numbers, `N(L^-T h, (L L^T)^-1)`.
-
-        `None` if the covariance of the numbers is factored instead.
-        """
+        """`L` and the column `h` of white coordinates given many numbers, `N(L^-T h, (L L^T)^-1)`; `None` if few."""
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None
@@ -275,11 +272,9 @@ class RowModel:
         return RepresenterMixture(weights, root)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
-        """Condition through the values at the points, whose distribution given a draw is Gaussian.
-
-        Rows with less noise than the jitter fix some directions; the others are integrated out given the noisy rows.
-        With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 -
-        K^-1 V K^-1`.
+        """Condition through the values at points: with mean `e_s` and covariance `V` given a draw,
+        `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`. Rows with less noise than the jitter fix some
+        directions; the others are integrated out given the noisy rows.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
         mean, noise = distribution.mean, distribution.noisy_prior.noise

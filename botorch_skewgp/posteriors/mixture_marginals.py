@@ -23,12 +23,11 @@ NARROW = 0.1  # share of the range of the means, below which single components b
 
 
 class MixtureMarginals(ABC):
-    """A batch of one-dimensional mixtures of `S` components each.
+    """A batch of one-dimensional mixtures of `S` components each, of probabilities `S` or `batch_shape x S`.
 
     A subclass defines the distribution functions of the components, elementwise, in terms of `self.parameters` alone,
-    and a bracket. Everything is differentiable in values, levels, parameters and probabilities.
-
-    Probabilities are `S` or `batch_shape x S`; parameters broadcast to `batch_shape x S`.
+    which broadcast to `batch_shape x S`, and a bracket. Everything is differentiable in values, levels, parameters and
+    probabilities.
     """
 
     def __init__(self, probabilities: Tensor, parameters: Sequence[Tensor]) -> None:
@@ -90,10 +89,8 @@ class MixtureMarginals(ABC):
         r"""The smallest values whose cdf reaches given levels, `... x batch_shape`.
 
         The cdf there is exact to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or it steps over
-        the level between this number and the one before. Differentiable by the implicit function theorem.
-
-        Raises:
-            ValueError: If a level is not strictly between 0 and 1.
+        the level between this number and the one before. Differentiable by the implicit function theorem. Raises
+        `ValueError` if a level is not strictly between 0 and 1.
         """
         if not bool(((level > 0) & (level < 1)).all()):
             raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")

@@ -18,9 +18,8 @@ from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
 
 
 class MixturePosterior(Posterior):
-    """A posterior of values `offset + weight y`, where `y` has mixtures for marginal distributions.
-
-    It has no `distribution` and no `mvn`, which BoTorch takes where a formula needs a Gaussian.
+    """A posterior of values `offset + weight y`, where `y` has mixtures for marginal distributions. It has no
+    `distribution` and no `mvn`, which BoTorch takes where a formula needs a Gaussian.
     """
 
     _location: Tensor
@@ -55,10 +54,7 @@ class MixturePosterior(Posterior):
         raise AttributeError(message)
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; differentiable in its inputs.
-
-        Of shape `[1]` if `None`, as in BoTorch.
-        """
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`, by default `[1]`; differentiable."""
         sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
         base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
         return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
@@ -116,9 +112,8 @@ class MixturePosterior(Posterior):
         return self._at_outcomes(self.marginals.density, value) / abs(self._weight)
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        """The marginal quantiles at probabilities, of shapes as in `cdf`; see `MixtureMarginals.quantile`.
-
-        Differentiable in the inputs of the posterior. Raises `ValueError` if a probability is outside (0, 1).
+        """The marginal quantiles, of shapes as in `cdf`, differentiable in the inputs of the posterior; see
+        `MixtureMarginals.quantile`. Raises `ValueError` if a probability is outside (0, 1).
         """
         law, upwards = self.marginals, self._weight > 0
         quantile = self._at_values(lambda level: law.quantile(level if upwards else 1 - level), value)

@@ -71,10 +71,7 @@ class SkewGPPosterior(MixturePosterior):
 
     @classmethod
     def from_gaussian(cls, distribution: MultivariateNormal) -> SkewGPPosterior:
-        """A Gaussian distribution as a skewed posterior of a single component.
-
-        Raises `UnsupportedError` if one of several outputs is not interleaved.
-        """
+        """A Gaussian as a posterior of one component; `UnsupportedError` if several outputs are not interleaved."""
         mean, num_outputs = distribution.mean, 1
         if isinstance(distribution, MultitaskMultivariateNormal):
             if not distribution._interleaved:
@@ -258,9 +255,8 @@ class SkewGPPosterior(MixturePosterior):
     # Maps
 
     def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
-        """The posterior of `offset + weight f`, again a skewed one, of stacked values with the output fastest.
-
-        `offset` is an `e'`-dim tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
+        """The posterior of `offset + weight f`, of stacked values with the output fastest; `offset` is an `e'`-dim
+        tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
         """
         weight, e = weight.to(self._location), self._location.shape[-1]
         if weight.ndim < 2 or weight.shape[-1] != e:
@@ -302,10 +298,7 @@ class SkewGPPosterior(MixturePosterior):
         return type(self)(location, crosses, prior, self.mixture, self._num_outputs)
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:
-        """The posterior of weighted means over consecutive blocks of `n_w` points.
-
-        Weights are `n_w x 1` or `n_w x o`, normalised over blocks.
-        """
+        """The posterior of means over blocks of `n_w` points, by weights `n_w x 1` or `n_w x o`, normalised here."""
         o, blocks = self._num_outputs, self.num_points // n_w
         weights = weights.to(self._location).expand(n_w, o)
         # rows (block, output), columns (block, point in block, output)
@@ -314,9 +307,8 @@ class SkewGPPosterior(MixturePosterior):
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
     def add_noise(self, noise: Tensor) -> Self:
-        """The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
-
-        Raises `InputDataError` if one is negative or not finite, or they do not broadcast.
+        """The posterior with independent Gaussian noise, of variances that broadcast to `batch_shape x q x o`; raises
+        `InputDataError` if one is negative or not finite, or they do not broadcast.
         """
         if not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError("noise must hold finite variances that are not negative.")

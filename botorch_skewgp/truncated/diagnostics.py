@@ -67,9 +67,7 @@ def _constant(values: Tensor) -> Tensor:
 
 
 def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Normal scores of draws, and of their distances from the median, with Blom's offsets, of the ranks among all
-    draws; equal draws share their average rank.
-    """
+    """Normal scores of the ranks of draws among all, by Blom, and of distances from the median; ties share a rank."""
     flat = values.flatten(-2).contiguous()
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank

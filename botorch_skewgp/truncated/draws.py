@@ -220,9 +220,8 @@ def draw(
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
     """Draw from a truncated normal until R-hat, effective sizes and moments of `NoisyPrior.expectations` are good,
-    thinning twice as much each time; a `PoorDrawsWarning` is issued if they are not at `max_thinning`.
-
-    Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
+    thinning twice as much each time; a `PoorDrawsWarning` says that they are not at `max_thinning`. Raises
+    `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
     `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()

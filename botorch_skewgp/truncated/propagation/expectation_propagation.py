@@ -156,10 +156,9 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal;
-    to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
-
-    A `ConvergenceWarning` is issued where it was not reached; raises `NanError` if the covariance is not finite.
+    """Parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal; to one
+    without negative precisions where answers may be slips and the sweeps of any of a batch circle. It warns by
+    `ConvergenceWarning` where it was not reached, and raises `NanError` if the covariance is not finite.
     """
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))

@@ -78,10 +78,8 @@ class Stretch(NamedTuple):
 
 
 class HamiltonianSampler(Sampler):
-    """Hamiltonian Monte Carlo with the noise integrated out, around a Gaussian that need not be at the fixed point.
-
-    All chains move as one matrix; `start` makes the first state and tunes the sampler. Raises
-    `UnsupportedError` if answers of rows without noise may be slips.
+    """Hamiltonian Monte Carlo, all chains as one matrix, around a Gaussian that need not be at the fixed point; `start`
+    tunes it. Raises `UnsupportedError` if answers of rows without noise may be slips.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> None:

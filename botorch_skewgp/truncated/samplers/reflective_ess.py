@@ -45,9 +45,7 @@ _logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
-    r"""Linear elliptical slice sampling with reflections, compiled or eager, which are the same up to rounding; raises
-    `UnsupportedError` for more than `MAX_ROWS` rows.
-    """
+    r"""Linear elliptical slice sampling with reflections; `UnsupportedError` for more than `MAX_ROWS` rows."""
 
     def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:
         """Trajectories are compiled where `uses_numba` says so if `None`."""
