@@ -3,8 +3,7 @@ r"""Thresholds: where the probability of a yes crosses a level, along one input 
 `P(yes) >= level` is `f(x) >= c` with one number `c`, since the probability of a yes is a monotone function of the
 latent function, the psychometric function of the field ([Kingdom2016psychophysics]_). Joint draws are solved for it.
 
-.. [Kingdom2016psychophysics] F. A. A. Kingdom, N. Prins. Psychophysics: a practical introduction. 2nd edition, Academic
-   Press, 2016.
+.. [Kingdom2016psychophysics] Kingdom, Prins. Psychophysics: a practical introduction. 2016.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ r"""Distributions of new observations of several kinds, their averages, and the 
 Given a draw, the probability that an item is best is an orthant probability of normal differences, separated into
 univariate ones ([Genz1992numerical]_) and averaged over a Sobol sequence whose first coordinate picks the draw.
 
-.. [Genz1992numerical] A. Genz. Numerical computation of multivariate normal probabilities. Journal of Computational and
-   Graphical Statistics 1, 1992.
+.. [Genz1992numerical] Genz. Numerical computation of multivariate normal probabilities. 1992.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 r"""The probit likelihood of comparisons between points: duels, ties, graded duels, choices, rankings.
 
-.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
-   processes. GECCO 2021.
+.. [Benavoli2021preferential] Benavoli, Azzimonti, Piga. GECCO 2021.
 .. [Chu2005preference] W. Chu, Z. Ghahramani. Preference learning with Gaussian processes. ICML 2005.
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
 """

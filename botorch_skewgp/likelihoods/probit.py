@@ -1,9 +1,7 @@
 r"""The probit likelihoods of yes/no labels, of valid and failed experiments, and of class labels and label graphs.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
-   of fit. Perception and Psychophysics 63, 2001.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
+.. [Wichmann2001psychometric] Wichmann, Hill. The psychometric function: I. Perception and Psychophysics 63, 2001.
 """
 
 from __future__ import annotations

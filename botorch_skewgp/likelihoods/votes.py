@@ -1,7 +1,6 @@
 r"""The likelihood of votes on pages with two items: duels, and ties on several levels.
 
-.. [Chiang2024arena] W. Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML
-   2024.
+.. [Chiang2024arena] Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML 2024.
 """
 
 from __future__ import annotations

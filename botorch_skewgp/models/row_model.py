@@ -4,8 +4,7 @@ With `f ~ N(mean, K)` at the points `Z` of rows, rows `A f + b + v` are jointly 
 conditioned on in closed form (Lemma 1 of [Benavoli2021unified]_); rows observed in intervals are then a truncated
 normal whose normaliser is the other factor of the evidence (Lemma 2 and Corollaries 1-3).
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations

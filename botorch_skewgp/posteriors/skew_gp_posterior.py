@@ -5,8 +5,7 @@ Given a draw `u_s` of the rows, `f(x) | u_s` is Gaussian: its mean is `m(x) + k(
 representation of a unified skew-normal vector ([Benavoli2021unified]_, equation (8)): a Gaussian part plus a linear map
 of truncated normal draws. Averaging over draws needs no further sampling.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 r"""Sample paths: draws of the whole latent function, as fixed functions of the input.
 
-.. [Wilson2021pathwise] J. Wilson, V. Borovitskiy, A. Terenin, P. Mostowsky, M. Deisenroth. Pathwise conditioning of
-   Gaussian processes. Journal of Machine Learning Research 22, 2021.
+.. [Wilson2021pathwise] Wilson et al. Pathwise conditioning of Gaussian processes. 2021.
 """
 
 from __future__ import annotations

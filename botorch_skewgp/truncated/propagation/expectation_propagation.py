@@ -5,8 +5,7 @@ h_i^2 / 2 + nu_i h_i)`. The sites are chosen so that the Gaussian approximation 
 factor put back (the tilted distribution) have the same mean and variance in every row.
 
 .. [Minka2001] T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
-.. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
-   arXiv:1111.6832.
+.. [Cunningham2011] Cunningham, Hennig, Lacoste-Julien. arXiv:1111.6832.
 .. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
 """
 

@@ -14,10 +14,8 @@ The Gaussian is stretched along rows that spread more than it says: where all an
 its tail towards that side is far too light, which is why it serves as coordinates here, and not as a proposal.
 
 .. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
-.. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
-   of Computational and Graphical Statistics 23(2), 2014.
-.. [Shahbaba2014split] B. Shahbaba, S. Lan, W. O. Johnson, R. M. Neal. Split Hamiltonian Monte Carlo. Statistics and
-   Computing 24, 2014.
+.. [Pakman2014exact] Pakman, Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. 2014.
+.. [Shahbaba2014split] Shahbaba et al. Split Hamiltonian Monte Carlo. Statistics and Computing 24, 2014.
 """
 
 from __future__ import annotations
