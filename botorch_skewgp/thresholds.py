@@ -130,9 +130,8 @@ def threshold(
     r"""Where the probability of a yes first reaches a level, going along one input from one bound to the other.
 
     A draw of the latent function is made at points along the input, and its first crossing found between them by linear
-    interpolation. A draw whose probability is above the level at the first bound already has its threshold before that
-    bound; one that never reaches the level has it beyond the second bound. Where the probability of a yes falls with
-    the input, give the upper bound first.
+    interpolation. A draw that starts above the level has its threshold before the first bound, one that never reaches
+    it beyond the second. Where the probability of a yes falls with the input, give the upper bound first.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))

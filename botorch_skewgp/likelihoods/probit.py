@@ -38,7 +38,6 @@ class NoisyValueLikelihood(RowLikelihood):
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
-
     """
 
     noise = PositiveParameter()

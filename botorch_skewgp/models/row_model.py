@@ -101,7 +101,7 @@ class RowModel:
 
     @cached_property
     def _number_information(self) -> tuple[Tensor, Tensor] | None:
-        """`L` and the column `h` of white coordinates given many numbers, `N(L^-T h, (L L^T)^-1)`; `None` if few."""
+        """`L` and column `h` of white coordinates given many noisy numbers, `N(L^-T h, (L L^T)^-1)`; else `None`."""
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None

@@ -188,7 +188,7 @@ class Ranking(Order):
         return Ranking.unchecked(self.items.gather(-1, back), ranks, self.judge)
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
-        r"""Comparisons between neighbouring ranks: positions of items in a row, `p x 2`, winner first, and rows."""
+        r"""Comparisons of neighbouring ranks: places of items in a row, `p x 2`, winner first, and rows, `p`."""
         items, ranks = self.items, self.ranks
         real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)
         # the next rank that occurs in the row, for every item

@@ -94,10 +94,9 @@ class MixturePosterior(Posterior):
         return self._at_values(lambda x: function((x - self._offset) / self._weight), value)
 
     def cdf(self, value: Tensor | float) -> Tensor:
-        """The marginal probabilities `P(f <= value)`, accurate where they are small.
-
-        A number or a tensor is evaluated at every point, `value.shape x batch_shape x q x o` (a single number adds no
-        dimension); a tensor whose last dimensions are `batch_shape x q x o` elementwise.
+        """The marginal probabilities `P(f <= value)`, accurate where they are small. A number or a tensor is evaluated
+        at every point, `value.shape x batch_shape x q x o` (a single number adds no dimension); a tensor whose last
+        dimensions are `batch_shape x q x o` elementwise.
         """
         law = self.marginals
         return self._at_outcomes(law.cdf if self._weight > 0 else law.survival, value)

@@ -57,7 +57,7 @@ class RepresenterMixture:
         return self.weights.shape[-1]
 
     def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
-        """The same equally likely draws, with similar ones next to each other; the covariance at `Z` tells values.
+        """The same equally likely draws, similar ones next to each other, of values by the prior covariance at `Z`.
 
         One base sample picks the draw, so that an average over quasi-Monte Carlo base samples varies less if draws
         change smoothly along their order. Groups of draws are halved repeatedly along their widest principal component.

@@ -207,10 +207,9 @@ class SkewGPPosterior(MixturePosterior):
     # Sampling
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; smooth for fixed base samples.
-
-        These are standard normal numbers of shape `sample_shape x batch_shape x (1 + e)`, else there is a
-        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the draw.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; smooth for fixed base samples, standard
+        normal numbers of shape `sample_shape x batch_shape x (1 + e)`, else there is a `RuntimeError`; batch dimensions
+        may be broadcast. The normal cdf of the first column picks the draw.
         """
         self._check_base_samples(sample_shape, base_samples)
         num, e = len(sample_shape), self._location.shape[-1]
@@ -275,9 +274,8 @@ class SkewGPPosterior(MixturePosterior):
         return type(self)(self._location[..., index], crosses, prior, self.mixture, len(wanted))
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
-        """The posterior of `offset + sum_j weights_j f_j` at every point.
-
-        Raises `BotorchTensorDimensionError` unless there are `o` weights.
+        """The posterior of `offset + sum_j weights_j f_j` at every point; raises `BotorchTensorDimensionError` unless
+        there are `o` weights.
         """
         if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
             raise BotorchTensorDimensionError(
