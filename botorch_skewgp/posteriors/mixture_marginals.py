@@ -48,9 +48,7 @@ class MixtureMarginals(ABC):
 
     @abstractmethod
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """Two finite values around the quantile, for `batch_shape` levels, such as the least and the largest quantile
-        of the components. The search moves them if they do not enclose it.
-        """
+        """Two finite values around quantiles at `batch_shape` levels; the search moves them if they are not."""
 
     def first_guess(self, level: Tensor) -> Tensor:
         """Starts for the search of the quantiles of `batch_shape` levels; by default the middle of the bracket."""

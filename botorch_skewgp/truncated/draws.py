@@ -171,9 +171,7 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    """The default sampler: the one whose draws should cost less, by a rule on the problem alone; Hamiltonian where rows
-    stand for several, and reflective where noise is small beside what is unknown of rows.
-    """
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone."""
     noisy = distribution.noise > 0
     if distribution.heights is not None and not bool(noisy.all()):
         return "reflective"
