@@ -3,8 +3,7 @@ r"""Thresholds: where the probability of a yes crosses a level, along one input 
 `P(yes) >= level` is `f(x) >= c` with one number `c`, since the probability of a yes is a monotone function of the
 latent function, the psychometric function of the field ([Kingdom2016psychophysics]_). Joint draws are solved for it.
 
-.. [Kingdom2016psychophysics] F. A. A. Kingdom, N. Prins. Psychophysics: a practical introduction. 2nd edition, Academic
-   Press, 2016.
+.. [Kingdom2016psychophysics] Kingdom, Prins. Psychophysics: a practical introduction. 2016.
 """
 
 from __future__ import annotations
@@ -44,19 +43,16 @@ def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> ty
 
 @dataclass(frozen=True, eq=False)
 class PsychometricFunction:
-    r"""The probability of a yes as a function of the latent function.
-
-    `P(yes | f) = guess + (1 - guess - lapse) Phi(s (f - center) / sd)`, where `s` is 1, or -1 if low values of the
-    latent function make a yes likely.
+    r"""The probability of a yes, `guess + (1 - guess - lapse) Phi(s (f - center) / sd)`; `s` is 1, or -1 if low values
+    make a yes likely.
     """
 
     reading: Reading  # what an answer reads, with two outcomes: 1 is a yes
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
-        """That of a model's yes/no answers, of the first kind with two outcomes at one point if `None`.
-
-        Raises `UnsupportedError` if the likelihood takes no such answers, `InputDataError` if not those of the kind.
+        """That of yes/no answers, of the first kind with two outcomes at one point if `None`; raises `UnsupportedError`
+        if the likelihood takes no such answers, `InputDataError` if not those of the kind.
         """
         kind = kind_of_yes(model, kind)
         return cls(model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale))
@@ -88,10 +84,7 @@ class PsychometricFunction:
         return low, high
 
     def latent_level(self, level: float) -> Tensor:
-        """The value of the latent function at which the probability of a yes is `level`; a tensor of no dimensions.
-
-        Raises `InputDataError` if the level is not between the two limits.
-        """
+        """The latent function where a yes has probability `level`; `InputDataError` if it is not between the limits."""
         level = as_number(level, "level")
         low, high = self.limits
         if not bool((low < level) & (level < high)):
@@ -137,9 +130,8 @@ def threshold(
     r"""Where the probability of a yes first reaches a level, going along one input from one bound to the other.
 
     A draw of the latent function is made at points along the input, and its first crossing found between them by linear
-    interpolation. A draw whose probability is above the level at the first bound already has its threshold before that
-    bound; one that never reaches the level has it beyond the second bound. Where the probability of a yes falls with
-    the input, give the upper bound first.
+    interpolation. A draw that starts above the level has its threshold before the first bound, one that never reaches
+    it beyond the second. Where the probability of a yes falls with the input, give the upper bound first.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))

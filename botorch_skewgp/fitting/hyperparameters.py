@@ -1,9 +1,7 @@
 r"""Hyperparameters sampled instead of optimised.
 
-.. [Cornuet2012adaptive] J.-M. Cornuet, J.-M. Marin, A. Mira, C. P. Robert. Adaptive multiple importance sampling.
-   Scandinavian Journal of Statistics 39, 2012.
-.. [Hesterberg1995weighted] T. Hesterberg. Weighted average importance sampling and defensive mixture distributions.
-   Technometrics 37, 1995.
+.. [Cornuet2012adaptive] Cornuet et al. Adaptive multiple importance sampling. 2012.
+.. [Hesterberg1995weighted] Hesterberg. Weighted average importance sampling and defensive mixture distributions. 1995.
 """
 
 from __future__ import annotations

@@ -3,12 +3,9 @@ r"""Adaptive multiple importance sampling, for costly densities of up to a few d
 Each round's proposal is a Student t fitted to all points so far; all points have weights with respect to the mixture of
 all proposals (the balance heuristic of [Veach1995optimally]_, equation 9).
 
-.. [Veach1995optimally] E. Veach, L. J. Guibas. Optimally combining sampling techniques for Monte Carlo rendering.
-   SIGGRAPH 1995.
-.. [Koblents2015population] E. Koblents, J. Míguez. A population Monte Carlo scheme with transformed weights and its
-   application to stochastic kinetic models. Statistics and Computing 25, 2015.
-.. [Kitagawa1996monte] G. Kitagawa. Monte Carlo filter and smoother for non-Gaussian nonlinear state space models.
-   Journal of Computational and Graphical Statistics 5, 1996.
+.. [Veach1995optimally] Veach, Guibas. Optimally combining sampling techniques for Monte Carlo rendering. SIGGRAPH 1995.
+.. [Koblents2015population] Koblents, Míguez. Statistics and Computing 25, 2015.
+.. [Kitagawa1996monte] Kitagawa. Monte Carlo filter and smoother for non-Gaussian nonlinear state space models. 1996.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ r"""One call for answers of many people: the kernels of what all share and of ea
 Parts are compared by their evidence, which integrates over the latent function and so over everybody's tastes: only
 hyperparameters are counted against a part, one nat for each ([Akaike1974new]_).
 
-.. [Akaike1974new] H. Akaike. A new look at the statistical model identification. IEEE Transactions on Automatic Control
-   19, 1974.
+.. [Akaike1974new] Akaike. A new look at the statistical model identification. 1974.
 """
 
 from __future__ import annotations

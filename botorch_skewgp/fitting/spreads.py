@@ -14,10 +14,8 @@ have few answers, fitted deviations are mostly noise: with slope `g_j` and curva
 for all spreads from a single fit. A deviation keeps its variance `1 / (h_j + sigma^-2)`, over which predictions are
 averaged. The curvatures are by differences of gradients along few random directions ([Bekas2007estimator]_).
 
-.. [Tierney1986accurate] L. Tierney, J. B. Kadane. Accurate approximations for posterior moments and marginal densities.
-   Journal of the American Statistical Association 81, 1986.
-.. [Bekas2007estimator] C. Bekas, E. Kokiopoulou, Y. Saad. An estimator for the diagonal of a matrix. Applied Numerical
-   Mathematics 57, 2007.
+.. [Tierney1986accurate] Tierney, Kadane. Accurate approximations for posterior moments and marginal densities. 1986.
+.. [Bekas2007estimator] Bekas, Kokiopoulou, Saad. An estimator for the diagonal of a matrix. 2007.
 """
 
 from __future__ import annotations

@@ -119,10 +119,7 @@ class RowLikelihood(JudgedLikelihood):
     # Derived from the reading
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """The rows of observations, of the dtype and device of `like`, differentiable in this likelihood's parameters.
-
-        Raises `InputDataError` if the observations are of another kind.
-        """
+        """The rows of observations, like `like`, differentiable in the parameters; `InputDataError` for other kinds."""
         self.for_kind(type(observation))
         reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
         rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
@@ -135,10 +132,7 @@ class RowLikelihood(JudgedLikelihood):
         return replace(rows, heights=Heights(outside, 1 - slips.sum(-1)))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
-        """The log density of every observation less that of its row, which may be a warped number; `m`, or one zero.
-
-        The derivative of the scale is not included.
-        """
+        """Log densities of observations less those of their warped rows, without the scale's; `m`, or one zero."""
         return like.new_zeros(1)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -211,9 +205,8 @@ class RowLikelihood(JudgedLikelihood):
         return super().__call__(input, *args, **kwargs)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
-        """The rows of a new observation, given noisy values `f(x) + v`, `batch_shape x q`, and the seed of slips.
-
-        Raises `UnsupportedError` if there are fewer points than an observation needs, or its outcomes are no fixed set.
+        """The rows of a new observation, given noisy values `f(x) + v`, `batch_shape x q`, and the seed of slips;
+        raises `UnsupportedError` if there are fewer points than an observation needs, or its outcomes are no fixed set.
         """
         kind, q = self.observation_types[0], noisy.shape[-1]
         generator = torch.Generator().manual_seed(seed)
@@ -239,9 +232,8 @@ class RowLikelihood(JudgedLikelihood):
         return self
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """The noise variance of values of the latent function, in its squared units, at `batch_shape x q x d` points.
-
-        It broadcasts to `batch_shape x q x num_outputs`. Raises `UnsupportedError` if there is no single noise level.
+        """The noise variance of the latent function, in its squared units, at `batch_shape x q x d` points, which
+        broadcasts to `batch_shape x q x num_outputs`. Raises `UnsupportedError` if there is no single noise level.
         """
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."

@@ -1,8 +1,7 @@
 r"""The likelihoods of linear functionals of the latent function: of slopes, and the general affine probit.
 
 .. [Riihimaki2010monotonic] J. Riihimäki, A. Vehtari. Gaussian processes with monotonicity information. AISTATS 2010.
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations

@@ -79,10 +79,8 @@ class NumericLikelihood(RowLikelihood):
         self._register_positive("noise", value, learn_noise, noise_prior, noise_constraint)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per reading: an equality for a number, an interval for a censored reading.
-
-        Raises `InputDataError` for other kinds and values outside the domain of the warping, `UnsupportedError` for
-        known variances of warped numbers.
+        """One row per reading: an equality for a number, an interval for a censored one. Raises `InputDataError` for
+        other kinds and values outside the warping's domain, `UnsupportedError` for known variances of warped numbers.
         """
         self.for_kind(type(observation))
         reading = Reading.at_point(like.new_zeros(0), self.noise)
@@ -136,11 +134,7 @@ class NumericLikelihood(RowLikelihood):
         posterior: SkewGPPosterior,
         scale: OutcomeScale = UNIT,
     ) -> SkewGPPosterior | WarpedPosterior:
-        r"""The posterior of the outcome of numbers, without noise and in units of the outcome.
-
-        Args:
-            posterior: A posterior of the latent function, see `SkewGP.latent_posterior`.
-            scale: How outcomes relate to the latent function, see `SkewGP.outcome_scale`.
+        r"""The posterior of outcomes without noise, in their units, given the latent function's posterior and scale.
 
         Example:
             >>> likelihood, latent = objective.likelihood.for_kind(Numeric), objective.latent_posterior(X)

@@ -1,9 +1,7 @@
 r"""The likelihood of grades, with learned or given cut-points.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Samejima1969estimation] F. Samejima. Estimation of latent ability using a response pattern of graded scores.
-   Psychometrika Monograph Supplement 17, 1969.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
+.. [Samejima1969estimation] Samejima. Estimation of latent ability using a response pattern of graded scores. 1969.
 .. [Chu2005ordinal] W. Chu, Z. Ghahramani. Gaussian processes for ordinal regression. JMLR 6, 2005.
 """
 
@@ -113,10 +111,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         return self.shift + steps - steps[..., self._middle : self._middle + 1]
 
     def for_item(self, item: int) -> Self:
-        """The likelihood of grades of an item, by its number, which has cut-points of its own if items have these.
-
-        Raises `InputDataError` if there is no such item.
-        """
+        """The likelihood of grades of an item, by its number; `InputDataError` if there is no such item."""
         if self.num_items is None:
             return self
         if as_position(item, self.num_items) != item:

@@ -73,9 +73,7 @@ class DeviationPrior(NormalPrior):
         self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
 
     def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
-        """Nodes (differences from the fitted deviation, or 0 if new) and weights of an average over a judge's
-        deviation.
-        """
+        """Nodes (differences from the fit, or 0 if new) and weights of an average over a judge's deviation."""
         if judge == "new":
             scale = self.scale
         elif isinstance(judge, int) and judge < len(self.judge_variance) and bool(self.judge_variance[judge] > 0):

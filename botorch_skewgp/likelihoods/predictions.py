@@ -3,8 +3,7 @@ r"""Distributions of new observations of several kinds, their averages, and the 
 Given a draw, the probability that an item is best is an orthant probability of normal differences, separated into
 univariate ones ([Genz1992numerical]_) and averaged over a Sobol sequence whose first coordinate picks the draw.
 
-.. [Genz1992numerical] A. Genz. Numerical computation of multivariate normal probabilities. Journal of Computational and
-   Graphical Statistics 1, 1992.
+.. [Genz1992numerical] Genz. Numerical computation of multivariate normal probabilities. 1992.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 
 
 class Predictions(Mapping[type[Observation], Any]):
-    r"""The distributions of new observations of several kinds, as a mapping: `predictions[Numeric]`.
-
-    The keys are the first kind of each likelihood; any other of the kinds that it takes finds the same distribution.
+    r"""The distributions of new observations, as a mapping by the first kind of each likelihood:
+    `predictions[Numeric]`. Any other of the kinds that a likelihood takes finds the same distribution.
     """
 
     def __init__(self, kinds: Sequence[tuple[type[Observation], ...]], distributions: Sequence[Any]) -> None:

@@ -1,7 +1,6 @@
 r"""The probit likelihood of comparisons between points: duels, ties, graded duels, choices, rankings.
 
-.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
-   processes. GECCO 2021.
+.. [Benavoli2021preferential] Benavoli, Azzimonti, Piga. GECCO 2021.
 .. [Chu2005preference] W. Chu, Z. Ghahramani. Preference learning with Gaussian processes. ICML 2005.
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
 """
@@ -122,9 +121,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
 
     @property
     def strength_cutpoints(self) -> Tensor:
-        """The cut-points of a winner's noisy advantage, increasing; shape `num_strengths`. The first is zero, or if
-        ties are allowed their width, averaged over judges.
-        """
+        """Cut-points of a winner's advantage, `num_strengths`, increasing; the first is zero, or the width of ties."""
         width = self._of_judges("tie_width", self.noise)
         least = width if self.ties_allowed else torch.zeros_like(width)
         return least if self.num_strengths == 1 else torch.cat([least, least + self.strength_gaps.cumsum(-1)])
@@ -219,18 +216,10 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         none: bool = False,
         **kwargs: Any,
     ) -> Any:
-        r"""The distribution of a new duel of two points, or of a choice among more.
+        r"""The distribution of a new duel of two points, or of a choice among more; see `SkewGP.predictive`.
 
         Probabilities of choices among three or more are averages over a Sobol sequence, within .002 for up to six.
-
-        Args:
-            function_dist: A Gaussian distribution or a skewed posterior of the latent function at the points.
-            scale: How outcomes relate to the latent function.
-            available: A boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen; all if `None`.
-            none: Whether "none of these" is an answer too, the last one.
-
-        Raises:
-            InputDataError: If fewer than two answers are available somewhere, or the tensor does not fit.
+        Raises `InputDataError` if fewer than two answers are `available` somewhere, or that tensor does not fit.
         """
         if available is None and not none:
             return super().marginal(function_dist, *args, scale=scale, **kwargs)

@@ -1,9 +1,7 @@
 r"""The probit likelihoods of yes/no labels, of valid and failed experiments, and of class labels and label graphs.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
-   of fit. Perception and Psychophysics 63, 2001.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
+.. [Wichmann2001psychometric] Wichmann, Hill. The psychometric function: I. Perception and Psychophysics 63, 2001.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ class NoisyValueLikelihood(RowLikelihood):
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
-
     """
 
     noise = PositiveParameter()
@@ -206,9 +203,8 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """One row per preference of a label over another; those of one event share each label's noise.
-
-        Raises `InputDataError` for another number of labels.
+        """One row per preference of a label over another; those of one event share each label's noise. Raises
+        `InputDataError` for another number of labels.
         """
         self.for_kind(type(observation))
         assert isinstance(observation, LabelPreference)

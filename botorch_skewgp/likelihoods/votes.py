@@ -1,7 +1,6 @@
 r"""The likelihood of votes on pages with two items: duels, and ties on several levels.
 
-.. [Chiang2024arena] W. Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML
-   2024.
+.. [Chiang2024arena] Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML 2024.
 """
 
 from __future__ import annotations
@@ -95,9 +94,8 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
-        """The difference of each vote, and the average where the vote bounds it.
-
-        Raises `InputDataError` for buttons that the page lacks, `UnsupportedError` for weights of votes with slips.
+        """The difference of each vote, and the average where the vote bounds it. Raises `InputDataError` for buttons
+        that the page lacks, `UnsupportedError` for weights of votes with slips.
         """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)

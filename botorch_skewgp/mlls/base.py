@@ -95,10 +95,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return value
 
     def evaluate(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Tensor:
-        """The objective, a scalar tensor of `function_dist`'s dtype.
-
-        Raises `NotPSDError` if it cannot be evaluated at the present hyperparameters.
-        """
+        """The objective, a scalar of `function_dist`'s dtype; raises `NotPSDError` if it cannot be evaluated."""
         evidence, prior = self.terms(function_dist, target)
         zero = function_dist.mean.new_zeros((), dtype=torch.double)
         value = evidence.log_evidence(
@@ -108,10 +105,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return (value + prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        """The terms of the objective, before log normalisers are computed.
-
-        Raises `NotPSDError` if hyperparameters, or the prior that they make, are not finite, or a positive one is
-        rounded to zero, where gradients are NaN.
+        """The terms of the objective, before log normalisers are computed. Raises `NotPSDError` if hyperparameters or
+        their prior are not finite, or a positive one is rounded to zero, where gradients are NaN.
         """
         try:
             check_hyperparameters(self.model)

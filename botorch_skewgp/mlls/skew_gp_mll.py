@@ -74,8 +74,7 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
     r"""The log evidence by expectation propagation, plus the log priors of the hyperparameters.
 
     Numbers enter in closed form, interval rows through the expectation propagation fixed point, whose gradient needs no
-    unrolling. Smooth and deterministic, as L-BFGS needs. Every evaluation starts at the sites of the last one. The
-    value is a total, not divided by the number of observations.
+    unrolling. Smooth and deterministic, as L-BFGS needs. Every evaluation starts at the sites of the last one.
 
     Example:
         >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)

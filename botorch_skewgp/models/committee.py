@@ -70,12 +70,8 @@ class Committee(Model):
         posterior_transform: PosteriorTransform | None = None,
         **kwargs: Any,
     ) -> Posterior:
-        r"""The joint posterior of the judges' utilities at `batch_shape x q x d` points, in units of the outcome.
-
-        `output_indices` are positions of judges; `observation_noise` must be `False`. Affine transforms keep skewness.
-
-        Raises:
-            UnsupportedError: If `observation_noise` is not `False`.
+        r"""The joint posterior of utilities at `batch_shape x q x d` points, in units of the outcome; `output_indices`
+        are positions of judges. Affine transforms keep skewness. Raises `UnsupportedError` if noise is to be added.
         """
         if not isinstance(observation_noise, bool) or observation_noise:
             raise UnsupportedError("Answers are predicted for one judge; use model.for_judge(j).")

@@ -4,8 +4,7 @@ Given a draw, the latent function is Gaussian: a further number updates every dr
 density of the number. A further interval row does so with a value drawn from its truncated normal and the probability
 of the interval: a step of sequential importance sampling ([Geweke1991efficient]_).
 
-.. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
-   subject to linear constraints. Computing Science and Statistics 23, 1991.
+.. [Geweke1991efficient] Geweke. Computing Science and Statistics 23, 1991.
 """
 
 from __future__ import annotations

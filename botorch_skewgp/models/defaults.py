@@ -3,8 +3,7 @@ r"""Default kernels and means, with the reason for each number, and a mean that 
 Inputs are in the unit cube. The latent function is measured in units of the noise of labels and comparisons, whose
 variance likelihoods fix at 1 (see the likelihoods), or of standardised numbers.
 
-.. [Hvarfner2024vanilla] C. Hvarfner, E. O. Hellsten, L. Nardi. Vanilla Bayesian optimization performs great in high
-   dimensions. ICML 2024.
+.. [Hvarfner2024vanilla] Hvarfner, Hellsten, Nardi. ICML 2024.
 """
 
 from __future__ import annotations

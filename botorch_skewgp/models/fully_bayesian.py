@@ -26,17 +26,11 @@ def _of_all(name: str, doc: str) -> property:
 
 
 class FullyBayesianSkewGP(Model):
-    r"""An ensemble of SkewGPs whose hyperparameters are draws of their posterior.
+    r"""An ensemble of SkewGPs whose hyperparameters are draws of their posterior, see `fit_fully_bayesian_skew_gp`.
 
     Follows BoTorch's conventions for fully Bayesian models: posteriors have a batch dimension for the members before
     `q x o`, over which acquisition functions average. It matters for small data: where many lengthscales are about
     equally likely, a model with the best one is overconfident.
-
-    Example:
-        >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        >>> fit_gpytorch_mll(mll)
-        >>> ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=16)
-        >>> acquisition = qLogExpectedImprovement(ensemble, best_f=0.0)
 
     Args:
         models: The members, models of the same data.
@@ -89,11 +83,8 @@ class FullyBayesianSkewGP(Model):
         posterior_transform: PosteriorTransform | None = None,
         judge: int | str | None = None,
     ) -> SkewGPEnsemblePosterior:
-        r"""The posteriors of all members, `batch_shape x E x q x o`; arguments are those of `SkewGP.posterior`.
-
-        Raises:
-            InputDataError: If the judge gave no answers.
-            UnsupportedError: If the posterior transform is not affine, or several judges are named.
+        r"""The posteriors of all members, `batch_shape x E x q x o`; arguments and errors are those of
+        `SkewGP.posterior`, but transforms that are not affine and several judges raise `UnsupportedError`.
         """
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
@@ -110,12 +101,7 @@ class FullyBayesianSkewGP(Model):
     def predictive(
         self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
     ) -> Bernoulli | Categorical:
-        r"""The distribution of new labels, grades or comparisons, averaged over members; see `SkewGP.predictive`.
-
-        Raises:
-            InputDataError: If the judge gave no answers, or `available` does not fit the points.
-            UnsupportedError: If predictions are not probabilities.
-        """
+        r"""The average of the members' `SkewGP.predictive`; raises `UnsupportedError` if they are not probabilities."""
         with warnings.catch_warnings(action="ignore", category=FewAnswersWarning):  # of single members
             distributions = [member.predictive(X, judge, available, none) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
@@ -123,12 +109,7 @@ class FullyBayesianSkewGP(Model):
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
 
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
-        r"""The ensemble of one judge's utility; it shares all modules with this one, see `SkewGP.for_judge`.
-
-        Raises:
-            InputDataError: If the judge gave no answers, or `"new"` is given without two judges.
-            UnsupportedError: If several judges are named.
-        """
+        r"""The ensemble of one judge's utility, as `SkewGP.for_judge`; raises `UnsupportedError` for several."""
         if isinstance(judge, Sequence) and not isinstance(judge, str):
             raise UnsupportedError("An ensemble has no committees; call for_judge(judges) of each of the members.")
         return FullyBayesianSkewGP([member.for_judge(judge) for member in self.members])

@@ -6,11 +6,9 @@ fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2
 form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
 
 .. [Snelson2006sparse] E. Snelson, Z. Ghahramani. Sparse Gaussian processes using pseudo-inputs. NeurIPS 18, 2006.
-.. [QuinoneroCandela2005unifying] J. Quinonero-Candela, C. E. Rasmussen. A unifying view of sparse approximate Gaussian
-   process regression. Journal of Machine Learning Research 6, 2005.
+.. [QuinoneroCandela2005unifying] Quinonero-Candela, Rasmussen. Journal of Machine Learning Research 6, 2005.
 .. [NaishGuzman2007generalized] A. Naish-Guzman, S. Holden. The generalized FITC approximation. NeurIPS 20, 2007.
-.. [Burt2020convergence] D. R. Burt, C. E. Rasmussen, M. van der Wilk. Convergence of sparse variational inference in
-   Gaussian processes regression. Journal of Machine Learning Research 21, 2020.
+.. [Burt2020convergence] Burt, Rasmussen, van der Wilk. Journal of Machine Learning Research 21, 2020.
 """
 
 from __future__ import annotations

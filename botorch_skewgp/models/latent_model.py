@@ -98,16 +98,13 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
-            judges: The judge of each of the `q` points, as in `SkewGP.posterior`, for the joint posterior of several
-                utilities; `None` (for one point or all) for the model's own utility.
+            judges: The judge of each of the `q` points, as in `SkewGP.posterior`; the model's own utility if `None`.
             crossed: Whether every point has all judges instead, an output for each.
 
         Raises:
-            InputDataError: If `X` is no floating point tensor, a judge gave no answers, or the number of judges is not
-                that of points.
+            InputDataError: As `SkewGP.posterior`, or if the number of judges is not that of points.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
-            UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
-                fantasies.
+            UnsupportedError: If judges are given to a model of fantasies, without judges, or of several functions.
         """
         X, now = self.checked_query(X), self.snapshot
         inputs = now.inputs_at(X, self.judge_code)
@@ -163,16 +160,14 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         and reweighted, differentiably in `X` and `Y`.
 
         Args:
-            X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
-            Y: Observations of any kind whose indices refer to rows of `X`; or an `n' x 1` floating point tensor of
-                numbers; or an `m x 2` integer tensor of duels, winner first, as `PairwiseGP` takes it. For a batch,
-                tensors with further dimensions in front.
+            X: New points, `n' x d`, or `batch_shape x n' x d` for a batch.
+            Y: Observations of any kind whose indices refer to rows of `X`; or `n' x 1` numbers in floating point; or
+                `m x 2` integers, duels with the winner first. For a batch, tensors with further dimensions in front.
             noise: Known noise variances of numbers, in squared units of the outcome, of `Y`'s shape; for a tensor of
                 numbers by default the mean of the known ones, where all numbers of the model have one.
 
         Raises:
-            InputDataError: If the observations do not fit `X`, the likelihood does not take their kind, or an argument
-                has another name.
+            InputDataError: If observations do not fit `X` or the likelihood, or an argument has another name.
             UnsupportedError: If a fantasy model gets data without batch dimensions.
         """
         if kwargs:
@@ -221,8 +216,7 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         Raises:
             InputDataError: If `X` is not a tensor of single or double precision, or `sampler` not a sampler.
             BotorchTensorDimensionError: If `X` has another number of columns.
-            UnsupportedError: If noise is given for outcomes other than numbers, or the new observations cannot be
-                drawn.
+            UnsupportedError: If outcomes are no numbers and noise is given, or cannot be drawn.
         """
         with fantasize():  # input transforms of queries alone leave new data as they are
             X = self.checked_query(X)
@@ -275,13 +269,12 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         return new
 
     def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Self, Tensor]:
-        r"""A model whose draws are also conditioned on noise-free values at given points, drawn from the posterior.
+        r"""A model whose draws also know noise-free values at points, drawn from the posterior, and these values.
 
-        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values. The
-        values, `n x S` in units of the outcome, come second.
+        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
 
         Args:
-            X: An `n x d` tensor of points.
+            X: An `n x d` tensor of points; their values, in units of the outcome, are `n x S`.
             samples_per_draw: The number of draws of the values for each of the model's draws.
             seed: The seed of the base samples.
 

@@ -81,12 +81,8 @@ class MomentMatchedModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> GPyTorchPosterior:
-        r"""The Gaussian posterior at `batch_shape x q x d` points, to which a posterior transform is applied.
-
-        With several outputs the covariance is in blocks, one output after the other.
-
-        Raises:
-            UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
+        r"""The Gaussian posterior at `batch_shape x q x d` points, transformed; of several outputs in blocks, one after
+        the other. Raises `UnsupportedError` if a posterior is neither a `SkewGPPosterior` nor Gaussian.
         """
         skewed = self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
         posterior = _moment_matched(skewed)
@@ -98,10 +94,8 @@ class MomentMatchedModel(Model):
         r"""Condition the skewed model.
 
         Numbers are noisy readings of the latent function, as in `posterior(X, observation_noise=True)`, also for models
-        of other kinds of observations; a list of models takes `... x num_outputs`, one column for each.
-
-        Raises:
-            UnsupportedError: If a list of models is given anything but a tensor.
+        of other kinds of observations; a list of models takes `... x num_outputs`, one column for each, and raises
+        `UnsupportedError` for anything but a tensor.
         """
         if not isinstance(self.model, ModelList):
             return type(self)(_condition(self.model, X, Y, **kwargs))

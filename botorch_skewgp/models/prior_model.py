@@ -232,15 +232,10 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         targets: Observation | Sequence[Observation] | None = None,
         strict: bool = True,
     ) -> None:
-        r"""Replace points, observations or both, without refitting.
-
-        Args:
-            inputs: An `n x d` tensor.
-            targets: The observations.
-            strict: Whether new points must have the shape, dtype and device of the old ones.
+        r"""Replace points, `n x d`, observations or both, without refitting.
 
         Raises:
-            RuntimeError: If `strict` and new points differ from the old ones in one of these.
+            RuntimeError: If `strict` and new points differ from the old ones in shape, dtype or device.
             InputDataError: If points are not a tensor or have another number of columns, observations do not fit them,
                 or the likelihood has a parameter for each judge and no answer names one.
         """

@@ -4,8 +4,7 @@ With `f ~ N(mean, K)` at the points `Z` of rows, rows `A f + b + v` are jointly 
 conditioned on in closed form (Lemma 1 of [Benavoli2021unified]_); rows observed in intervals are then a truncated
 normal whose normaliser is the other factor of the evidence (Lemma 2 and Corollaries 1-3).
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations
@@ -102,10 +101,7 @@ class RowModel:
 
     @cached_property
     def _number_information(self) -> tuple[Tensor, Tensor] | None:
-        """`L` and the column `h` of the white coordinates given many numbers, `N(L^-T h, (L L^T)^-1)`.
-
-        `None` if the covariance of the numbers is factored instead.
-        """
+        """`L` and column `h` of white coordinates given many noisy numbers, `N(L^-T h, (L L^T)^-1)`; else `None`."""
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None
@@ -275,11 +271,9 @@ class RowModel:
         return RepresenterMixture(weights, root)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
-        """Condition through the values at the points, whose distribution given a draw is Gaussian.
-
-        Rows with less noise than the jitter fix some directions; the others are integrated out given the noisy rows.
-        With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 -
-        K^-1 V K^-1`.
+        """Condition through the values at points: with mean `e_s` and covariance `V` given a draw,
+        `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`. Rows with less noise than the jitter fix some
+        directions; the others are integrated out given the noisy rows.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
         mean, noise = distribution.mean, distribution.noisy_prior.noise

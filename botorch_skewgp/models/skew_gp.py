@@ -1,9 +1,7 @@
 r"""The skew Gaussian process as a BoTorch model.
 
-.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
-   109, 2020.
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2020skew] Benavoli, Azzimonti, Piga. Skew Gaussian processes for classification. Machine Learning 109, 2020.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations
@@ -87,10 +85,8 @@ class SkewGP(LatentModel):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset of numbers or rankings, whose equal ranks are ties.
-
-        Raises:
-            UnsupportedError: If the dataset has tasks or several outcomes.
+        r"""The constructor's arguments for a BoTorch dataset of numbers or rankings, whose equal ranks are ties; raises
+        `UnsupportedError` if the dataset has tasks or several outcomes.
         """
         train_X, observations = from_dataset(training_data)
         return {"train_X": train_X, "observations": observations}
@@ -292,11 +288,7 @@ class SkewGP(LatentModel):
         return larger.log_marginal_likelihood(method).value - self.log_marginal_likelihood(method).value
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model itself, whose outputs must all be chosen.
-
-        Raises:
-            UnsupportedError: If some of several outputs are chosen.
-        """
+        """The model itself; raises `UnsupportedError` if some of several outputs are chosen."""
         if check_output_indices(idcs, self._num_outputs) != list(range(self._num_outputs)):
             raise UnsupportedError(f"This model has {self._num_outputs} output(s); got idcs={idcs}.")
         return self

@@ -1,7 +1,6 @@
 r"""The skew prior: a Gaussian process conditioned on the signs of its noise-free values at pseudo-points.
 
-.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
-   109, 2020.
+.. [Benavoli2020skew] Benavoli, Azzimonti, Piga. Skew Gaussian processes for classification. Machine Learning 109, 2020.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 r"""Linear functionals of the latent function: signs of slopes, and the general affine probit.
 
 .. [Riihimaki2010monotonic] J. Riihimäki, A. Vehtari. Gaussian processes with monotonicity information. AISTATS 2010.
-.. [Benavoli2024linearly] A. Benavoli, D. Azzimonti. Linearly constrained Gaussian processes are SkewGPs: application to
-   monotonic preference learning and desirability. UAI 2024.
+.. [Benavoli2024linearly] Benavoli, Azzimonti. Linearly constrained Gaussian processes are SkewGPs. UAI 2024.
 """
 
 from __future__ import annotations

@@ -155,10 +155,7 @@ class Observation:
         return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
 
     def at_columns(self, place: Callable[[Tensor, Tensor], Tensor]) -> Self:
-        """A copy whose indices are columns, pairs of a point and a judge, instead of points.
-
-        `place` maps points and judge codes (0 for no judge, else the judge's number plus one) to columns.
-        """
+        """A copy whose indices are columns, `place` of points and codes of judges (0 for none, else number + 1)."""
         index = getattr(self, self.index_field)
         by = index.new_zeros(len(index)) if self.judge is None else self.judge.to(index.device) + 1
         by = by.view(-1, *[1] * (index.ndim - 1)).expand_as(index)

@@ -106,10 +106,7 @@ class ChoiceOrNone(Order):
         return duels.flip(-1) if self.turned else duels
 
     def as_ranking(self) -> Ranking:
-        """The same data as a ranking in which a further last item of each row is what "none" stands for.
-
-        The index of that item is the one of the first option.
-        """
+        """The same data as a ranking, with "none" as a last item of each row, of the first option's index."""
         items = torch.cat([self.options, self.options[:, :1]], dim=-1)
         first = torch.where(self.none, items.shape[-1] - 1, 0).unsqueeze(-1)
         return Ranking.unchecked(items, torch.ones_like(items).scatter(-1, first, 0), self.judge)
@@ -191,11 +188,7 @@ class Ranking(Order):
         return Ranking.unchecked(self.items.gather(-1, back), ranks, self.judge)
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
-        r"""The comparisons between neighbouring ranks.
-
-        Returns:
-            A `p x 2` tensor of positions of items in their row, winner first, and a `p`-dim tensor of row numbers.
-        """
+        r"""Comparisons of neighbouring ranks: places of items in a row, `p x 2`, winner first, and rows, `p`."""
         items, ranks = self.items, self.ranks
         real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)
         # the next rank that occurs in the row, for every item

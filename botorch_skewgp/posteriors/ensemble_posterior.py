@@ -25,9 +25,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
 
     @classmethod
     def stack(cls, posteriors: Sequence[SkewGPPosterior]) -> SkewGPEnsemblePosterior:
-        """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side.
-
-        Raises `UnsupportedError` if they are of fantasies, or not all conditioned on draws equally often.
+        """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side; raises
+        `UnsupportedError` if they are of fantasies, or not all conditioned on draws equally often.
         """
         batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
         if any(level.weights.ndim > 2 for mixture in mixtures for level in mixture.levels):
@@ -80,10 +79,7 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return result.reshape(value.shape + shape)
 
     def mixture_cdf(self, value: Tensor | float) -> Tensor:
-        """The marginal probabilities `P(f <= value)` under the mixture of all members.
-
-        At a number or a tensor, evaluated at every point; `value.shape x batch_shape x q x o`.
-        """
+        """The marginal probabilities `P(f <= value)` of all members' mixture, `value.shape x batch_shape x q x o`."""
         return self._mixture_at(self._mixture_marginals.cdf, value)
 
     def mixture_density(self, value: Tensor | float) -> Tensor:
@@ -91,10 +87,7 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return self._mixture_at(self._mixture_marginals.density, value)
 
     def mixture_quantile(self, value: Tensor | float) -> Tensor:
-        """The marginal quantiles of the mixture of all members, at probabilities as in `mixture_cdf`.
-
-        Raises `ValueError` if a probability is outside (0, 1).
-        """
+        """The marginal quantiles of all members' mixture, as `mixture_cdf`; `ValueError` outside of (0, 1)."""
         return self._mixture_at(self._mixture_marginals.quantile, value)
 
     def moment_matched(self) -> GaussianMixturePosterior:

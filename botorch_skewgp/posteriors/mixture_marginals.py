@@ -23,12 +23,11 @@ NARROW = 0.1  # share of the range of the means, below which single components b
 
 
 class MixtureMarginals(ABC):
-    """A batch of one-dimensional mixtures of `S` components each.
+    """A batch of one-dimensional mixtures of `S` components each, of probabilities `S` or `batch_shape x S`.
 
     A subclass defines the distribution functions of the components, elementwise, in terms of `self.parameters` alone,
-    and a bracket. Everything is differentiable in values, levels, parameters and probabilities.
-
-    Probabilities are `S` or `batch_shape x S`; parameters broadcast to `batch_shape x S`.
+    which broadcast to `batch_shape x S`, and a bracket. Everything is differentiable in values, levels, parameters and
+    probabilities.
     """
 
     def __init__(self, probabilities: Tensor, parameters: Sequence[Tensor]) -> None:
@@ -49,9 +48,7 @@ class MixtureMarginals(ABC):
 
     @abstractmethod
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """Two finite values around the quantile, for `batch_shape` levels, such as the least and the largest quantile
-        of the components. The search moves them if they do not enclose it.
-        """
+        """Two finite values around quantiles at `batch_shape` levels; the search moves them if they are not."""
 
     def first_guess(self, level: Tensor) -> Tensor:
         """Starts for the search of the quantiles of `batch_shape` levels; by default the middle of the bracket."""
@@ -90,10 +87,8 @@ class MixtureMarginals(ABC):
         r"""The smallest values whose cdf reaches given levels, `... x batch_shape`.
 
         The cdf there is exact to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or it steps over
-        the level between this number and the one before. Differentiable by the implicit function theorem.
-
-        Raises:
-            ValueError: If a level is not strictly between 0 and 1.
+        the level between this number and the one before. Differentiable by the implicit function theorem. Raises
+        `ValueError` if a level is not strictly between 0 and 1.
         """
         if not bool(((level > 0) & (level < 1)).all()):
             raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")

@@ -18,9 +18,8 @@ from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
 
 
 class MixturePosterior(Posterior):
-    """A posterior of values `offset + weight y`, where `y` has mixtures for marginal distributions.
-
-    It has no `distribution` and no `mvn`, which BoTorch takes where a formula needs a Gaussian.
+    """A posterior of values `offset + weight y`, where `y` has mixtures for marginal distributions. It has no
+    `distribution` and no `mvn`, which BoTorch takes where a formula needs a Gaussian.
     """
 
     _location: Tensor
@@ -55,10 +54,7 @@ class MixturePosterior(Posterior):
         raise AttributeError(message)
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; differentiable in its inputs.
-
-        Of shape `[1]` if `None`, as in BoTorch.
-        """
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`, by default `[1]`; differentiable."""
         sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
         base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
         return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
@@ -98,10 +94,9 @@ class MixturePosterior(Posterior):
         return self._at_values(lambda x: function((x - self._offset) / self._weight), value)
 
     def cdf(self, value: Tensor | float) -> Tensor:
-        """The marginal probabilities `P(f <= value)`, accurate where they are small.
-
-        A number or a tensor is evaluated at every point, `value.shape x batch_shape x q x o` (a single number adds no
-        dimension); a tensor whose last dimensions are `batch_shape x q x o` elementwise.
+        """The marginal probabilities `P(f <= value)`, accurate where they are small. A number or a tensor is evaluated
+        at every point, `value.shape x batch_shape x q x o` (a single number adds no dimension); a tensor whose last
+        dimensions are `batch_shape x q x o` elementwise.
         """
         law = self.marginals
         return self._at_outcomes(law.cdf if self._weight > 0 else law.survival, value)
@@ -116,9 +111,8 @@ class MixturePosterior(Posterior):
         return self._at_outcomes(self.marginals.density, value) / abs(self._weight)
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        """The marginal quantiles at probabilities, of shapes as in `cdf`; see `MixtureMarginals.quantile`.
-
-        Differentiable in the inputs of the posterior. Raises `ValueError` if a probability is outside (0, 1).
+        """The marginal quantiles, of shapes as in `cdf`, differentiable in the inputs of the posterior; see
+        `MixtureMarginals.quantile`. Raises `ValueError` if a probability is outside (0, 1).
         """
         law, upwards = self.marginals, self._weight > 0
         quantile = self._at_values(lambda level: law.quantile(level if upwards else 1 - level), value)

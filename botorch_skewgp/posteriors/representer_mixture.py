@@ -57,12 +57,10 @@ class RepresenterMixture:
         return self.weights.shape[-1]
 
     def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
-        """The same mixture of equally likely draws, with similar draws next to each other.
+        """The same equally likely draws, similar ones next to each other, of values by the prior covariance at `Z`.
 
         One base sample picks the draw, so that an average over quasi-Monte Carlo base samples varies less if draws
         change smoothly along their order. Groups of draws are halved repeatedly along their widest principal component.
-
-        The prior covariance at `Z` turns weights into values.
         """
         if self.num_draws == 1:
             return self
@@ -91,9 +89,8 @@ class RepresenterMixture:
 
     @staticmethod
     def stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
-        """Mixtures side by side, as a batch of one dimension; exact, whatever their sizes are.
-
-        Draws are repeated where others are more, and points and columns of roots are added whose weight is zero.
+        """Mixtures of any sizes side by side, exactly, as a batch of one dimension: draws are repeated where others are
+        more, and points and columns of roots are added whose weight is zero.
         """
         num_draws = max(mixture.num_draws for mixture in mixtures)
         mixtures = [mixture.repeated(num_draws) for mixture in mixtures]

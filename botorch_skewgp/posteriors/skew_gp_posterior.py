@@ -5,8 +5,7 @@ Given a draw `u_s` of the rows, `f(x) | u_s` is Gaussian: its mean is `m(x) + k(
 representation of a unified skew-normal vector ([Benavoli2021unified]_, equation (8)): a Gaussian part plus a linear map
 of truncated normal draws. Averaging over draws needs no further sampling.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
 """
 
 from __future__ import annotations
@@ -71,10 +70,7 @@ class SkewGPPosterior(MixturePosterior):
 
     @classmethod
     def from_gaussian(cls, distribution: MultivariateNormal) -> SkewGPPosterior:
-        """A Gaussian distribution as a skewed posterior of a single component.
-
-        Raises `UnsupportedError` if one of several outputs is not interleaved.
-        """
+        """A Gaussian as a posterior of one component; `UnsupportedError` if several outputs are not interleaved."""
         mean, num_outputs = distribution.mean, 1
         if isinstance(distribution, MultitaskMultivariateNormal):
             if not distribution._interleaved:
@@ -211,10 +207,9 @@ class SkewGPPosterior(MixturePosterior):
     # Sampling
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; smooth for fixed base samples.
-
-        These are standard normal numbers of shape `sample_shape x batch_shape x (1 + e)`, else there is a
-        `RuntimeError`; batch dimensions may be broadcast. The normal cdf of the first column picks the draw.
+        """Draw from the joint posterior, `sample_shape x batch_shape x q x o`; smooth for fixed base samples, standard
+        normal numbers of shape `sample_shape x batch_shape x (1 + e)`, else there is a `RuntimeError`; batch dimensions
+        may be broadcast. The normal cdf of the first column picks the draw.
         """
         self._check_base_samples(sample_shape, base_samples)
         num, e = len(sample_shape), self._location.shape[-1]
@@ -258,9 +253,8 @@ class SkewGPPosterior(MixturePosterior):
     # Maps
 
     def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
-        """The posterior of `offset + weight f`, again a skewed one, of stacked values with the output fastest.
-
-        `offset` is an `e'`-dim tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
+        """The posterior of `offset + weight f`, of stacked values with the output fastest; `offset` is an `e'`-dim
+        tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
         """
         weight, e = weight.to(self._location), self._location.shape[-1]
         if weight.ndim < 2 or weight.shape[-1] != e:
@@ -280,9 +274,8 @@ class SkewGPPosterior(MixturePosterior):
         return type(self)(self._location[..., index], crosses, prior, self.mixture, len(wanted))
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
-        """The posterior of `offset + sum_j weights_j f_j` at every point.
-
-        Raises `BotorchTensorDimensionError` unless there are `o` weights.
+        """The posterior of `offset + sum_j weights_j f_j` at every point; raises `BotorchTensorDimensionError` unless
+        there are `o` weights.
         """
         if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
             raise BotorchTensorDimensionError(
@@ -302,10 +295,7 @@ class SkewGPPosterior(MixturePosterior):
         return type(self)(location, crosses, prior, self.mixture, self._num_outputs)
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:
-        """The posterior of weighted means over consecutive blocks of `n_w` points.
-
-        Weights are `n_w x 1` or `n_w x o`, normalised over blocks.
-        """
+        """The posterior of means over blocks of `n_w` points, by weights `n_w x 1` or `n_w x o`, normalised here."""
         o, blocks = self._num_outputs, self.num_points // n_w
         weights = weights.to(self._location).expand(n_w, o)
         # rows (block, output), columns (block, point in block, output)
@@ -314,9 +304,8 @@ class SkewGPPosterior(MixturePosterior):
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
     def add_noise(self, noise: Tensor) -> Self:
-        """The posterior with independent Gaussian noise added, of variances that broadcast to `batch_shape x q x o`.
-
-        Raises `InputDataError` if one is negative or not finite, or they do not broadcast.
+        """The posterior with independent Gaussian noise, of variances that broadcast to `batch_shape x q x o`; raises
+        `InputDataError` if one is negative or not finite, or they do not broadcast.
         """
         if not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError("noise must hold finite variances that are not negative.")

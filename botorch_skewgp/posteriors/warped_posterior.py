@@ -130,10 +130,8 @@ class ProbabilityPosterior(MappedPosterior):
 
     @cached_property
     def variance(self) -> Tensor:
-        r"""The marginal variances of the probabilities, `batch_shape x q x o`.
-
-        Given a draw, `E[p^2]` is the probability that two noisy readings of `f(x)` are both positive,
-        `Phi(h) - 2 T(h, a)` with Owen's function `T` (Owen, Annals of Mathematical Statistics 27, 1956).
+        r"""The marginal variances of the probabilities, `batch_shape x q x o`: given a draw, `E[p^2]` is the
+        probability that two noisy readings of `f(x)` are both positive, `Phi(h) - 2 T(h, a)` with Owen's function `T`.
         """
         latent, noise = self.latent, self.noise
         variance = latent.gaussian_variance.unsqueeze(-1)

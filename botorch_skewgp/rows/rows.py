@@ -267,9 +267,7 @@ def slope_in(dim: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """The order of a model's columns: values at all points, output fastest; values at pseudo-points; slopes, each pair
-    of a point and an input once.
-    """
+    """The order of columns: values at points, output fastest, and at pseudo-points; then slopes, each of them once."""
 
     num_points: int  # number of training points
     num_outputs: int  # number of outputs
@@ -288,9 +286,7 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        """The position of the first column equal to each one, of the same quantity at an equal point: rows over these
-        have a singular covariance; those of pseudo-points are not compared.
-        """
+        """The position of the first column of the same quantity at an equal point; no comparison of pseudo-points."""
         equal = first_of_equal(points.detach())
         outputs = torch.arange(self.num_outputs, device=points.device)
         values = (equal.unsqueeze(-1) * self.num_outputs + outputs).flatten()

@@ -1,7 +1,6 @@
 r"""Sample paths: draws of the whole latent function, as fixed functions of the input.
 
-.. [Wilson2021pathwise] J. Wilson, V. Borovitskiy, A. Terenin, P. Mostowsky, M. Deisenroth. Pathwise conditioning of
-   Gaussian processes. Journal of Machine Learning Research 22, 2021.
+.. [Wilson2021pathwise] Wilson et al. Pathwise conditioning of Gaussian processes. 2021.
 """
 
 from __future__ import annotations
@@ -43,10 +42,8 @@ class SkewGPSamplePath(MatheronPath):
         `f(x) = g(x) + k(x, Z) {a_s - R [R^T (g(Z) - m(Z)) + xi]}`.
 
     `Z` are the columns of the rows: values at points, and slopes, those of the prior path by forward differentiation.
-    The square bracket is the whitened value of the rows under the prior, with the identity as covariance and the
-    covariance `R^T k(Z, x)` with `g(x)`. Given `s`, the mean of `f(x)` is therefore `m(x) + k(x, Z) a_s` and its
-    covariance `k(x, x') - k(x, Z) R R^T k(Z, x')`: those of `SkewGPPosterior`, up to the finite features of the prior
-    path.
+    The square bracket is the whitened value of the rows under the prior, with the covariances `I`, and `R^T k(Z, x)`
+    with `g(x)`: given `s`, mean and covariance are those of `SkewGPPosterior`, but for the finite features.
 
     Example:
         >>> path = SkewGPSamplePath.draw(model, torch.Size([]), generator=torch.Generator().manual_seed(0))

@@ -1,12 +1,9 @@
 r"""Diagnostics of chains, of all functionals at once and in float64, and of the tails of importance weights.
 
-.. [Vehtari2021rhat] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
-   localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis 16(2), 2021.
+.. [Vehtari2021rhat] Vehtari et al. Rank-normalization, folding, and localization. Bayesian Analysis 16, 2021.
 .. [Geyer1992practical] C. J. Geyer. Practical Markov chain Monte Carlo. Statistical Science 7(4), 1992.
-.. [Zhang2009generalized] J. Zhang, M. A. Stephens. A new and efficient estimation method for the generalized Pareto
-   distribution. Technometrics 51, 2009.
-.. [Vehtari2024pareto] A. Vehtari, D. Simpson, A. Gelman, Y. Yao, J. Gabry. Pareto smoothed importance sampling. Journal
-   of Machine Learning Research 25, 2024.
+.. [Zhang2009generalized] Zhang, Stephens. Technometrics 51, 2009.
+.. [Vehtari2024pareto] Vehtari et al. Pareto smoothed importance sampling. 2024.
 """
 
 from __future__ import annotations
@@ -67,9 +64,7 @@ def _constant(values: Tensor) -> Tensor:
 
 
 def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Normal scores of draws, and of their distances from the median, with Blom's offsets, of the ranks among all
-    draws; equal draws share their average rank.
-    """
+    """Normal scores of the ranks of draws among all, by Blom, and of distances from the median; ties share a rank."""
     flat = values.flatten(-2).contiguous()
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank

@@ -171,9 +171,7 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    """The default sampler: the one whose draws should cost less, by a rule on the problem alone; Hamiltonian where rows
-    stand for several, and reflective where noise is small beside what is unknown of rows.
-    """
+    """The default sampler: the one whose draws should cost less, by a rule on the problem alone."""
     noisy = distribution.noise > 0
     if distribution.heights is not None and not bool(noisy.all()):
         return "reflective"
@@ -220,9 +218,8 @@ def draw(
     approximation: ExpectationPropagation | None = None,
 ) -> Draws:
     """Draw from a truncated normal until R-hat, effective sizes and moments of `NoisyPrior.expectations` are good,
-    thinning twice as much each time; a `PoorDrawsWarning` is issued if they are not at `max_thinning`.
-
-    Raises `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
+    thinning twice as much each time; a `PoorDrawsWarning` says that they are not at `max_thinning`. Raises
+    `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
     `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()

@@ -1,9 +1,7 @@
 r"""The probability that a normal vector falls between its bounds: the normaliser of a truncated normal.
 
-.. [Meng1996bridge] X.-L. Meng, W. H. Wong. Simulating ratios of normalizing constants via a simple identity. Statistica
-   Sinica 6, 1996.
-.. [FruehwirthSchnatter2004] S. Fruehwirth-Schnatter. Estimating marginal likelihoods for mixture and Markov switching
-   models using bridge sampling techniques. Econometrics Journal 7, 2004.
+.. [Meng1996bridge] Meng, Wong. Simulating ratios of normalizing constants via a simple identity. 1996.
+.. [FruehwirthSchnatter2004] Fruehwirth-Schnatter. Econometrics Journal 7, 2004.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ Expectation propagation keeps the rows and this indicator, independent of each o
 an answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel
 in the normaliser except for `log(outside + gain prod_i Z_i)`.
 
-.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
-   of fit. Perception and Psychophysics 63, 2001.
+.. [Wichmann2001psychometric] Wichmann, Hill. The psychometric function: I. Perception and Psychophysics 63, 2001.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    """The distribution of `u = h + v` given `lower < u <= upper`, with `h ~ N(mean, C)` and `v ~ N(0, diag(noise))`.
-
-    `Gamma = C + diag(noise)`. In float64. Raises `ValueError` where shapes, values, counts or heights cannot be.
+    """The distribution of `u = h + v` given `lower < u <= upper`, with `h ~ N(mean, C)` and `v ~ N(0, diag(noise))`, of
+    `Gamma = C + diag(noise)`, in float64. Raises `ValueError` where shapes, values, counts or heights cannot be.
     """
 
     mean: Tensor  # `batch_shape x m`

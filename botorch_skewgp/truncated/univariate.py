@@ -3,8 +3,7 @@ r"""One normal variable in an interval: log probability, moments and exact draws
 All functions are elementwise and broadcast. An interval that lies in the right tail is reflected into
 the left one, where `log_ndtr` is accurate; differences of logarithms go through `log1p` and `expm1`.
 
-.. [Golub1969quadrature] G. H. Golub, J. H. Welsch. Calculation of Gauss quadrature rules. Mathematics of Computation
-   23, 1969.
+.. [Golub1969quadrature] Golub, Welsch. Calculation of Gauss quadrature rules. Mathematics of Computation 23, 1969.
 """
 
 from __future__ import annotations

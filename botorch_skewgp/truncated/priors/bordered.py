@@ -22,10 +22,8 @@ from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, 
 
 
 class BorderedPrior(LowRankPrior):
-    """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks.
-
-    Roots are `m x r` and `m x p`, the latter's columns each block's own; `block` numbers the block of each row. Latent
-    coordinates are those that all rows share, and then those of each block.
+    """A prior with the covariance `U U^T + D`, with `D` the part of `N N^T` within blocks, whose numbers are `block`;
+    roots are `m x r` and `m x p`, and latent coordinates those that all rows share, then those of each block.
     """
 
     def __init__(self, root: Tensor, block_root: Tensor, block: Tensor) -> None:

@@ -1,7 +1,6 @@
 r"""Priors given by a root or a covariance, and products with sites: by coordinates, or by rows if these are fewer.
 
-.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning, section 3.6. MIT Press
-   2006.
+.. [Rasmussen2006] Rasmussen, Williams. Gaussian Processes for Machine Learning, section 3.6. MIT Press 2006.
 """
 
 from __future__ import annotations

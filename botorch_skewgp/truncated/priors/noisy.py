@@ -21,10 +21,7 @@ MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 
 
 class NoisyPrior:
-    r"""The Gaussian distribution of `u - mean`, rows with their noise before truncation, of covariance `Gamma`.
-
-    A single distribution: residuals are `k x m`, latent coordinates `k x r`.
-    """
+    r"""The Gaussian of `u - mean`, rows with noise, of covariance `Gamma`; residuals `k x m`, coordinates `k x r`."""
 
     def __init__(self, prior: LowRankPrior, noise: Tensor) -> None:
         self.prior, self.noise = prior, noise

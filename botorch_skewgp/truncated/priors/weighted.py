@@ -91,9 +91,7 @@ class WeightedPrior(LowRankPrior):
 
 @torch.no_grad()
 def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: Tensor) -> bool:
-    """Whether sums by pairs of points keep digits, unlike those for differences of nearly equal values, or for rows so
-    precise that the prior is lost beside them.
-    """
+    """Whether sums by pairs keep digits: not for nearly equal values, or rows so precise that they drown the prior."""
     n = covariance.shape[0]
     single = (covariance.diagonal().sqrt()[index] * weight.abs()).sum(-1).square()
     of_pairs = covariance.flatten()[index.unsqueeze(-1) * n + index.unsqueeze(-2)]

@@ -5,8 +5,7 @@ h_i^2 / 2 + nu_i h_i)`. The sites are chosen so that the Gaussian approximation 
 factor put back (the tilted distribution) have the same mean and variance in every row.
 
 .. [Minka2001] T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
-.. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
-   arXiv:1111.6832.
+.. [Cunningham2011] Cunningham, Hennig, Lacoste-Julien. arXiv:1111.6832.
 .. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
 """
 
@@ -156,10 +155,9 @@ def expectation_propagation(
     non_negative: bool = False,
     warn: bool = True,
 ) -> ExpectationPropagation:
-    """Run parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal;
-    to one without negative precisions where answers may be slips and the sweeps of any of a batch circle.
-
-    A `ConvergenceWarning` is issued where it was not reached; raises `NanError` if the covariance is not finite.
+    """Parallel expectation propagation to its fixed point, up to a `tolerance` in units of a row's marginal; to one
+    without negative precisions where answers may be slips and the sweeps of any of a batch circle. It warns by
+    `ConvergenceWarning` where it was not reached, and raises `NanError` if the covariance is not finite.
     """
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))

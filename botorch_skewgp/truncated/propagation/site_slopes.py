@@ -5,8 +5,7 @@ There sites follow the hyperparameters by the implicit function theorem: with th
 T(s)` and multipliers `p = dL/ds + (dT/ds)^T p`, `L + p (T - s)` is stationary in `s`, so that its explicit derivatives
 are those of the evidence at the fixed point ([Christianson1994reverse]_).
 
-.. [Christianson1994reverse] B. Christianson. Reverse accumulation and attractive fixed points. Optimization Methods and
-   Software 3, 1994.
+.. [Christianson1994reverse] Christianson. Reverse accumulation and attractive fixed points. 1994.
 """
 
 from __future__ import annotations

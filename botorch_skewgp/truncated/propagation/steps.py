@@ -1,7 +1,6 @@
 r"""Sites that match moments, and steps to their fixed point, extrapolated where they are near ([Walker2011anderson]_).
 
-.. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
-   Analysis 49, 2011.
+.. [Walker2011anderson] Walker, Ni. Anderson acceleration for fixed-point iterations. 2011.
 """
 
 from __future__ import annotations

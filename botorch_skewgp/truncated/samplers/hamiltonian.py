@@ -14,10 +14,8 @@ The Gaussian is stretched along rows that spread more than it says: where all an
 its tail towards that side is far too light, which is why it serves as coordinates here, and not as a proposal.
 
 .. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
-.. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
-   of Computational and Graphical Statistics 23(2), 2014.
-.. [Shahbaba2014split] B. Shahbaba, S. Lan, W. O. Johnson, R. M. Neal. Split Hamiltonian Monte Carlo. Statistics and
-   Computing 24, 2014.
+.. [Pakman2014exact] Pakman, Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. 2014.
+.. [Shahbaba2014split] Shahbaba et al. Split Hamiltonian Monte Carlo. Statistics and Computing 24, 2014.
 """
 
 from __future__ import annotations
@@ -78,10 +76,8 @@ class Stretch(NamedTuple):
 
 
 class HamiltonianSampler(Sampler):
-    """Hamiltonian Monte Carlo with the noise integrated out, around a Gaussian that need not be at the fixed point.
-
-    All chains move as one matrix; `start` makes the first state and tunes the sampler. Raises
-    `UnsupportedError` if answers of rows without noise may be slips.
+    """Hamiltonian Monte Carlo, all chains as one matrix, around a Gaussian that need not be at the fixed point; `start`
+    tunes it. Raises `UnsupportedError` if answers of rows without noise may be slips.
     """
 
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> None:

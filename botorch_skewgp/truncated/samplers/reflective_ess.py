@@ -15,10 +15,8 @@ Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v
 through `l` at `T = (v + D) / (x + l) = (x - l) / (D - v)`; of these forms one does not cancel. A row that has just
 bounced has `v > 0`, and the first form then gives its next hit, so that no tolerance decides what counts as a hit.
 
-.. [Gessner2020integrals] A. Gessner, O. Kanjilal, P. Hennig. Integrals over Gaussians under linear domain constraints.
-   International Conference on Artificial Intelligence and Statistics, 2020.
-.. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
-   of Computational and Graphical Statistics 23(2), 2014.
+.. [Gessner2020integrals] Gessner, Kanjilal, Hennig. Integrals over Gaussians under linear domain constraints. 2020.
+.. [Pakman2014exact] Pakman, Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. 2014.
 """
 
 from __future__ import annotations
@@ -45,9 +43,7 @@ _logger = logging.getLogger("botorch_skewgp")
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
-    r"""Linear elliptical slice sampling with reflections, compiled or eager, which are the same up to rounding; raises
-    `UnsupportedError` for more than `MAX_ROWS` rows.
-    """
+    r"""Linear elliptical slice sampling with reflections; `UnsupportedError` for more than `MAX_ROWS` rows."""
 
     def __init__(self, distribution: TruncatedNormal, compiled: bool | None = None) -> None:
         """Trajectories are compiled where `uses_numba` says so if `None`."""
