@@ -16,10 +16,7 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 
 
 class LatentModel(Protocol):
-    """A model of a latent function, with a likelihood that states what new observations read.
-
-    The posterior is a mixture of normal distributions that share a covariance.
-    """
+    """A model of a latent function, a mixture of normals of one covariance, and of what new observations read of it."""
 
     likelihood: RowLikelihood
     approximation: Literal["ep"] | None

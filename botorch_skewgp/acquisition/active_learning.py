@@ -276,11 +276,9 @@ class PredictiveInformation(_InformationAtPoints):
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
         X_reference: The points where predictions are wanted, an `n x d` tensor; of duels the pairs, `n x 2 x d`.
-        kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions.
+        kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions, as are the errors.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes no supported kind.
-        InputDataError: If the likelihood does not take observations of the wanted kind.
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 

@@ -40,12 +40,9 @@ class _SkewImprovement(ComponentAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        r"""
-        Args:
-            model: A model with skewed posteriors and one output (or several, with a posterior transform to one).
-            best_f: The best value so far, a number or a `batch_shape` tensor; an `InputDataError` if it is none.
-            posterior_transform: A posterior transform; affine ones keep the skewness.
-            maximize: Whether large values are good.
+        """Of a model with one output, or several and a transform to one, of which affine ones keep the skewness.
+
+        `best_f` is the best value so far, a number or a `batch_shape` tensor; an `InputDataError` if it is none.
         """
         check_flags(maximize=maximize)
         if as_tensor(best_f, "best_f").isnan().any():

@@ -36,13 +36,9 @@ class TasteDirections:
     for a single judge, and for `LinearTastesKernel(dim, rank=r)` alone at most `r` (without inducing points, whose
     residuals differ between judges).
 
-    Args:
-        weights: The weights of the inputs in each direction, `r x d`; unit vectors, the largest entry positive.
-        share: The share of the variance between judges in each direction, `r`, the largest first.
-        mean: Posterior means of judges' scores, `J x r`: the slope of a judge's utility along the direction, less the
-            mean of judges, in units of the outcome.
-        lower: Lower ends of their credible intervals.
-        upper: Upper ends.
+    Directions have `weights` of the inputs, `r x d` unit vectors with a positive largest entry, and a `share` of the
+    variance, `r`, the largest first. Judges' scores, `J x r`, are slopes of their utilities along directions, less the
+    mean of judges, in units of the outcome: posterior `mean`, and ends of credible intervals, `lower` and `upper`.
     """
 
     weights: Tensor
