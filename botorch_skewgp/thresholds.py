@@ -95,8 +95,8 @@ class PsychometricFunction:
 class Threshold(NamedTuple):
     """The posterior of thresholds: its median, the ends of the credible band, and the probabilities of no crossing.
 
-    Those are that it is `below` or `above` the bounds. All have shape `batch_shape`. Quantiles outside of the bounds are
-    infinite: `upper = inf` says that there may be no crossing.
+    Those are that it is `below` or `above` the bounds. All have shape `batch_shape`. Quantiles outside of the bounds
+    are infinite: `upper = inf` says that there may be no crossing.
     """
 
     median: Tensor

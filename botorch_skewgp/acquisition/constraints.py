@@ -63,14 +63,9 @@ class ValidityConstraint(Module):
         ... )
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these, whose
-            members' samples are compared with the members' own thresholds.
+        model: As for `LogProbabilityOfValidity`; samples of an ensemble's members have thresholds of their own.
         output: The output of the samples that is its latent function.
-        eta: The temperature of the acquisition function.
-
-    Raises:
-        UnsupportedError: If the likelihood takes neither.
-        InputDataError: If `eta` is not positive.
+        eta: The temperature of the acquisition function; an `InputDataError` if it is not positive.
     """
 
     threshold: Tensor

@@ -371,7 +371,7 @@ def probability_of_best(
     r"""The probability that each point has the largest value of the latent function among all given points.
 
     At the recommended point it is the probability that no other of these points is better; where it is low,
-    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability.
+    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability; the sum is 1.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -383,9 +383,6 @@ def probability_of_best(
         X_candidates: An `n x d` tensor of points; the model's own points if `None`.
         num_samples: The number of joint draws; the standard error of a probability `p` is `sqrt(p (1 - p) / num)`.
         seed: The seed of the draws.
-
-    Returns:
-        An `n`-dim tensor that adds up to 1.
 
     Raises:
         InputDataError: If the points are not `n x d` with at least one finite point, or there are fewer draws than

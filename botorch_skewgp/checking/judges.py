@@ -205,11 +205,7 @@ def judge_summary(
 def _sampled_group(
     model: SkewGP, judges: Sequence[int | str], X: Tensor, places: Tensor, base: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`s` joint samples of the shared utility and of some judges', at points and, for slopes, at places.
-
-    Level and tastes of the shared utility, `s x (1 + d) x 1`, which the first base samples are of, and of the judges,
-    `s x (1 + d) x J`; their distances, `J`; and the signs of differences of pairs of points, `s pairs x J`.
-    """
+    """Samples of level and tastes, shared, `s x (1 + d) x 1`, and of judges, `s x (1 + d) x J`; distances, signs."""
     n, points = len(X), X if places is X else torch.cat([X, places])
     by = [code for judge in (None, *judges) for code in [judge] * len(points)]
     posterior = model.of_judge(SHARED).latent_posterior(points.repeat(1 + len(judges), 1), by)
@@ -227,9 +223,7 @@ def _sampled_group(
 
 
 def _some_of(points: Tensor) -> Tensor:
-    """Evenly spaced points; with those of extreme inputs if the former do not identify linear effects, as for a rare
-    category.
-    """
+    """Evenly spaced points; with those of extreme inputs if the former do not identify linear effects."""
     distinct = points.unique(dim=0)
     n, d = distinct.shape
     spaced = torch.linspace(0, n - 1, min(max(NUM_POINTS, 2 * (1 + d)), n), device=points.device).round().long()
