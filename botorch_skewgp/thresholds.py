@@ -43,17 +43,13 @@ def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> ty
 
 @dataclass(frozen=True, eq=False)
 class PsychometricFunction:
-    r"""The probability of a yes, `guess + (1 - guess - lapse) Phi(s (f - center) / sd)`; `s` is 1, or -1 if low values
-    make a yes likely.
-    """
+    """`P(yes | f) = guess + (1 - guess - lapse) Phi(sign (f - center) / sqrt(noise))` of the latent function `f`."""
 
     reading: Reading  # what an answer reads, with two outcomes: 1 is a yes
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
-        """That of yes/no answers, of the first kind with two outcomes at one point if `None`; raises `UnsupportedError`
-        if the likelihood takes no such answers, `InputDataError` if not those of the kind.
-        """
+        """That of a model's yes/no answers, see `kind_of_yes`."""
         kind = kind_of_yes(model, kind)
         return cls(model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale))
 
@@ -96,16 +92,10 @@ class PsychometricFunction:
 
 
 class Threshold(NamedTuple):
-    r"""The posterior of thresholds, one for each entry of a batch.
+    """The posterior of thresholds: its median, the ends of the credible band, and the probabilities of no crossing.
 
-    Quantiles are infinite where they fall outside of the bounds: `upper = inf` says that there may be no crossing.
-
-    Args:
-        median: The posterior median, `batch_shape`.
-        lower: The lower end of the credible band, `batch_shape`.
-        upper: The upper end, `batch_shape`.
-        below: The probability that the threshold is below the bounds, `batch_shape`.
-        above: The probability that it is above them, `batch_shape`.
+    Those are that it is `below` or `above` the bounds. All have shape `batch_shape`. Quantiles outside of the bounds
+    are infinite: `upper = inf` says that there may be no crossing.
     """
 
     median: Tensor
@@ -129,9 +119,9 @@ def threshold(
 ) -> Threshold:
     r"""Where the probability of a yes first reaches a level, going along one input from one bound to the other.
 
-    A draw of the latent function is made at points along the input, and its first crossing found between them by linear
-    interpolation. A draw that starts above the level has its threshold before the first bound, one that never reaches
-    it beyond the second. Where the probability of a yes falls with the input, give the upper bound first.
+    The first crossing of a draw of the latent function is found between points along the input by linear interpolation.
+    A draw above the level at the first bound has its threshold before that bound, one that never reaches it beyond the
+    second. Where the probability of a yes falls with the input, give the upper bound first.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))

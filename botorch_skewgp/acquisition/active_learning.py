@@ -1,12 +1,4 @@
-r"""Active learning: what one more answer tells about the function, a level set, or other answers.
-
-- The function: `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
-  labels, validity, grades and duels.
-- Given points: a point belongs to the level set of a model of yes/no answers if `P(yes | f(x)) >= level`, which is
-  `f(x) >= c` with one number `c`. An answer informs about the membership of every point ([Letham2022lookahead]_), and
-  about the answer that another question would have ([BickfordSmith2023epig]_).
-
-The integrals are in `outlook`.
+r"""Active learning: what one more answer tells about the function, a level set, or answers, by integrals of `outlook`.
 
 .. [BickfordSmith2023epig] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster, T. Rainforth. Prediction-
    oriented Bayesian active learning. AISTATS 2023.
@@ -126,11 +118,12 @@ class _Information(AcquisitionFunction):
 class SkewBayesianActiveLearningByDisagreement(_Information):
     r"""The expected information about the latent function from one observation of a given kind, in nats.
 
-    A function of single points for labels and grades, of pairs for duels, exact given the model's draws and smooth.
-    With pending points it is the information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) =
-    E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
-    ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint outcomes are replaced by a sample. BoTorch's
-    `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and one item's noise for a duel's.
+    `I(y; f) = H(y) - E[H(y | f)]` ([Houlsby2011bald]_), a function of single points for labels and grades, of pairs for
+    duels, exact given the model's draws and smooth. With pending points it is the information beyond that of their
+    unknown outcomes `y_P`, `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is
+    greedy batch selection ([Kirsch2019batchbald]_); more than `MAX_OUTCOMES` joint outcomes are replaced by a sample.
+    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and one item's noise for a
+    duel's.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -228,7 +221,7 @@ class _InformationAtPoints(_Information):
 class LevelSetInformation(_InformationAtPoints):
     r"""The mutual information of one more answer and the membership of a point in the level set, averaged over points.
 
-    `E_z[I(y; 1(z in the level set))]` in nats over the reference points `z`: the global mutual information of
+    `E_z[I(y; 1(P(yes | f(z)) >= level))]` in nats over the reference points `z`: the global mutual information of
     [Letham2022lookahead]_. It is smooth, and positive where an answer changes no classification yet.
 
     Example:
@@ -276,11 +269,9 @@ class PredictiveInformation(_InformationAtPoints):
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
         X_reference: The points where predictions are wanted, an `n x d` tensor; of duels the pairs, `n x 2 x d`.
-        kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions.
+        kind: As for `SkewBayesianActiveLearningByDisagreement`, of the answer and of predictions, as are the errors.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes no supported kind.
-        InputDataError: If the likelihood does not take observations of the wanted kind.
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 

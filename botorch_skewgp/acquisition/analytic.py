@@ -40,12 +40,9 @@ class _SkewImprovement(ComponentAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        r"""
-        Args:
-            model: A model with skewed posteriors and one output (or several, with a posterior transform to one).
-            best_f: The best value so far, a number or a `batch_shape` tensor; an `InputDataError` if it is none.
-            posterior_transform: A posterior transform; affine ones keep the skewness.
-            maximize: Whether large values are good.
+        """Of a model with one output, or several and a transform to one, of which affine ones keep the skewness.
+
+        `best_f` is the best value so far, a number or a `batch_shape` tensor; an `InputDataError` if it is none.
         """
         check_flags(maximize=maximize)
         if as_tensor(best_f, "best_f").isnan().any():
@@ -106,14 +103,11 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
-        X_baseline: An `n x d` tensor of points.
+        X_baseline: An `n x d` tensor of points, at least one; a `BotorchTensorDimensionError` if it is none.
         samples_per_draw: The number of normal draws at the baseline for each of the model's draws.
         posterior_transform: An affine posterior transform.
         maximize: Whether large values are good.
         seed: The seed of the base samples.
-
-    Raises:
-        BotorchTensorDimensionError: If `X_baseline` is not `n x d` with at least one point.
     """
 
     _log = True
@@ -179,12 +173,9 @@ class QuantileBound(AnalyticAcquisitionFunction):
 
     Args:
         model: A model whose posteriors have quantiles, with one output (or several, with a posterior transform to one).
-        probability: The posterior probability that the value is below the bound, in (0, 1).
+        probability: The probability that the value is below the bound, in (0, 1), else an `InputDataError`.
         posterior_transform: A posterior transform; affine ones keep the skewness.
         maximize: Whether large values are good. If not, the value is minus the quantile of `1 - probability`.
-
-    Raises:
-        InputDataError: If the probability is outside (0, 1).
     """
 
     def __init__(

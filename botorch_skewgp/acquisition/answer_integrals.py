@@ -118,15 +118,14 @@ def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
 
 
 def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
-    """`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast.
-
-    The cdf of independent variables plus the integral of the density over the correlation, by Gauss-Legendre quadrature
-    in its angle ([Drezner1990bivariate]_), with more nodes for larger correlations ([Genz2004bivariate]_).
-    """
+    """`P(Z_1 <= h, Z_2 <= k)` of standard normal variables, with an error of rounding; tensors are broadcast."""
     return _BivariateNormalCDF.apply(h, k, correlation)
 
 
 class _BivariateNormalCDF(torch.autograd.Function):
+    # that of independent variables plus the integral of the density over the angle of the correlation
+    # ([Drezner1990bivariate]_), with more nodes for larger correlations ([Genz2004bivariate]_)
+
     @staticmethod
     def forward(ctx: Any, h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
         ctx.save_for_backward(h, k, correlation)

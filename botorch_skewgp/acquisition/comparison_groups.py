@@ -25,10 +25,7 @@ TELLING = 1.0  # variance of a difference, in units of a duel's noise, from whic
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
-    """The number of each point's group, of points `n x d` linked by comparisons, directly or through others; `n`.
-
-    Equal points are one. A point without comparisons is a group of its own.
-    """
+    """The group of each point, of points `n x d` that comparisons link, or chains of these; equal points are one."""
     _, place = X.unique(dim=0, return_inverse=True)
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
     for entry in observations:

@@ -74,10 +74,7 @@ def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
 
 
 def follow(acquisition: torch.nn.Module, X: Tensor) -> None:
-    """Move an acquisition function to the type and device of points, as BoTorch's analytic ones do.
-
-    Only if needed: `to` visits every module of the models, which takes longer than a small evaluation.
-    """
+    """Move an acquisition function to the type and device of points, as BoTorch's do; slow, hence only if needed."""
     device, dtype = X.device, X.dtype
     for entry in tensors_of([acquisition, *modules_below(acquisition)]):
         if entry.device != device or (entry.dtype != dtype and entry.is_floating_point()):

@@ -63,14 +63,9 @@ class ValidityConstraint(Module):
         ... )
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these, whose
-            members' samples are compared with the members' own thresholds.
+        model: As for `LogProbabilityOfValidity`; samples of an ensemble's members have thresholds of their own.
         output: The output of the samples that is its latent function.
-        eta: The temperature of the acquisition function.
-
-    Raises:
-        UnsupportedError: If the likelihood takes neither.
-        InputDataError: If `eta` is not positive.
+        eta: The temperature of the acquisition function; an `InputDataError` if it is not positive.
     """
 
     threshold: Tensor
@@ -114,9 +109,8 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
         >>> acq = ValidityWeightedAcquisitionFunction(ei, SkewGP(train_X, Validity(worked)))
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
-    Args:
-        acq_function: A logarithmic acquisition function, or one that is never negative, for single points.
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
+    The acquisition function is a logarithm or never negative, and of single points; the model is as for
+    `LogProbabilityOfValidity`.
     """
 
     def __init__(self, acq_function: AcquisitionFunction, model: Model) -> None:
@@ -151,13 +145,7 @@ class ValidityInequality(Module):
         >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
         >>> is_safe = safe(train_X) >= 0
 
-    Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
-        level: The least probability of validity, in (0, 1).
-
-    Raises:
-        InputDataError: If the level is outside (0, 1).
-        UnsupportedError: If the likelihood takes neither kind.
+    The model is as for `LogProbabilityOfValidity`. Raises `InputDataError` if the level is outside (0, 1).
     """
 
     def __init__(self, model: Model, level: float = 0.95) -> None:
@@ -190,18 +178,8 @@ def next_safe(
         >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
         >>> candidate, value = next_safe(acq, bounds, ensemble, level=0.9)
 
-    Args:
-        acq_function: The acquisition function, of `q` points.
-        bounds: A `2 x d` tensor of lower and upper bounds.
-        validity: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
-        level: The least probability of validity, in (0, 1).
-        q: The number of experiments.
-        num_restarts: The number of starting points.
-        raw_samples: The number of raw samples that these are chosen from.
-        options: Further arguments of `optimize_acqf`, such as linear constraints or fixed features.
-
-    Returns:
-        The experiments, `q x d`, and their acquisition value.
+    The model of `validity` and `level` are as for `ValidityInequality`, other arguments as for `optimize_acqf`, such as
+    linear constraints or fixed features. Returns the experiments, `q x d`, and their acquisition value.
 
     Raises:
         InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is set here.

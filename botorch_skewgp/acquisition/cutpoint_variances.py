@@ -24,10 +24,7 @@ MIN_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the fi
 
 
 def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tensor]:
-    """The posterior variances of cut-points of a fitted model's likelihood, whose parameters are moved and put back.
-
-    Those of more than 16 entries, such as the gaps of a scale of 100 points, count as known: each costs a gradient.
-    """
+    """The posterior variances of cut-points of a fitted model, whose parameters are moved and put back."""
     ends = torch.cat([cuts.flatten() for cuts in cutpoints])
     variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()
     candidates = [p for p in model.likelihood.parameters() if p.requires_grad and 0 < p.numel() <= MAX_ENTRIES]

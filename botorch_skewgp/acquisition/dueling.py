@@ -52,10 +52,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
         return members_of(self.model, type(self).__name__)
 
     def difference(self, member: LatentModel, X: Tensor, weight: Tensor | None = None) -> SkewGPPosterior:
-        r"""A member's posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points, in units of the outcome.
-
-        `weight` is two numbers, for `weight^T (f(x), f(x_r))` instead of the difference.
-        """
+        """A member's posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points, or of `weight^T (f(x), f(x_r))`."""
         posterior = member.posterior(torch.cat([X, self.X_reference.to(X).expand(X.shape)], dim=-2))
         if posterior.num_points != 2:
             raise UnsupportedError(

@@ -178,10 +178,7 @@ EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
 
 @dataclass(frozen=True, eq=False)
 class MixedSearch:
-    """A search for the points of a domain at which an acquisition function of single points is largest.
-
-    Points of a discrete domain that were seen come again only if it has no others or they may.
-    """
+    """A search for the points of a domain with the largest acquisition values, for unseen ones if there are any."""
 
     acquisition: AcquisitionFunction
     domain: MixedDomain

@@ -260,10 +260,7 @@ def _reading(member: LatentModel, question: Question, like: Tensor, judge: int |
 def _readings(
     members: Sequence[LatentModel], questions: Sequence[Question], who: Sequence[int | str | None], like: Tensor
 ) -> dict[tuple[int, int | str | None], list[Reading]]:
-    """For each question other than of numbers, by its place, and judge: its reading for each member.
-
-    Learned cut-points of a single model are uncertain, which counts as noise; members of an ensemble differ in theirs.
-    """
+    """Readings for each member, by place of a question (of no numbers) and judge; uncertain cut-points add noise."""
     likelihood = members[0].likelihood
     others = [i for i, entry in enumerate(questions) if not likelihood.for_kind(entry.kind).takes_numbers]
     found = {

@@ -280,10 +280,7 @@ def _information_in_scenario(beliefs: Sequence[Belief], asks: Sequence[Asked], p
 def information_about_cells(
     beliefs: Sequence[Belief], asks: Sequence[Asked], told: Sequence[Reading], places: Tensor, items: Tensor
 ) -> Tensor:
-    """The expected information of answers at `B x k` points about the cell of a reading, in nats, `B`; smooth.
-
-    The average over readings at `R x j` places, of each member its own; one without noise is the function itself.
-    """
+    """The expected information of answers at `B x k` points about the cell of a reading at `R x j`, on average, `B`."""
     values = []
     for part in items.split(max(1, MAX_ENTRIES // (2 * len(places) * beliefs[0].means.shape[-1]))):
         members = zip(beliefs, asks, told, strict=True)

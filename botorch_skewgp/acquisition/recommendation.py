@@ -143,20 +143,8 @@ def next_choice(
         >>> model = SkewGP(train_X, Choice([[0, 1, 2], [3, 0, 4]]))
         >>> options, value = next_choice(model, bounds, num_options=3)
 
-    Args:
-        model: A model of the utility with one output.
-        bounds: As for `next_pair`, as are the arguments below.
-        num_options: The number of options, 2 to 100.
-        num_restarts: The number of starting points.
-        raw_samples: The number of raw samples.
-        discrete_dims: The values of inputs.
-        cat_dims: Likewise.
-        X_candidates: Points to choose from instead of a domain, one option after the other.
-        judge: The judge to ask.
-        options: Further arguments of `optimize_acqf`.
-
-    Returns:
-        The options, `num_options x d`, all different; and their acquisition value.
+    Arguments other than `num_options`, 2 to 100, are as for `next_pair`; of candidates one option is chosen after the
+    other. Returns the options, `num_options x d`, all different; and their acquisition value.
 
     Raises:
         InputDataError: As `next_pair`, and if there are fewer than two options or different candidates than options.
@@ -335,20 +323,9 @@ def recommend(
         >>> best_seen, utility = recommend(model)
         >>> best, utility = recommend(model, bounds)
 
-    Args:
-        model: A model with one output (or several, with a posterior transform to one).
-        bounds: A `2 x d` tensor of lower and upper bounds.
-        X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
-        posterior_transform: A posterior transform.
-        num_restarts: As for `next_pair`, as are the arguments below.
-        raw_samples: The number of raw samples.
-        discrete_dims: The values of inputs.
-        cat_dims: Likewise.
-        judge: The judge or judges to recommend to. Several need a posterior transform that weights their utilities.
-        options: Further arguments of `optimize_acqf`; they need bounds.
-
-    Returns:
-        The point, `1 x d`, and its posterior mean.
+    The model has one output, or several and a posterior transform to one, which weights the utilities of several
+    judges, too. `X_candidates` are points to recommend from, `n x d`; the model's own points if `None`. Other arguments
+    are as for `next_pair`; `options` need bounds. Returns the point, `1 x d`, and its posterior mean.
 
     Raises:
         InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
@@ -394,7 +371,7 @@ def probability_of_best(
     r"""The probability that each point has the largest value of the latent function among all given points.
 
     At the recommended point it is the probability that no other of these points is better; where it is low,
-    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability.
+    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability; the sum is 1.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -406,9 +383,6 @@ def probability_of_best(
         X_candidates: An `n x d` tensor of points; the model's own points if `None`.
         num_samples: The number of joint draws; the standard error of a probability `p` is `sqrt(p (1 - p) / num)`.
         seed: The seed of the draws.
-
-    Returns:
-        An `n`-dim tensor that adds up to 1.
 
     Raises:
         InputDataError: If the points are not `n x d` with at least one finite point, or there are fewer draws than

@@ -12,12 +12,8 @@ from torch import Tensor
 def plausible_reference_point(
     model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """A reference point for hypervolumes: the nadir of the plausible Pareto front; `o` values.
-
-    That front is of points that no other dominates where each objective, a row of the `o x m` weights, is a posterior
-    standard deviation above its mean, of those predicted to meet the constraints `A f(x) <= b` if there are any. Ax
-    uses observed points alone: as long as these lie close together, no point far from them adds to the hypervolume.
-    """
+    """The nadir of the Pareto front of means plus standard deviations; `o` values, of objectives by `o x m` weights."""
+    # Ax uses observed points alone: as long as these lie close together, no point far from them adds to the hypervolume
     with torch.no_grad():
         posterior = model.posterior(X)
         mean, variance = posterior.mean, posterior.variance  # type: ignore[attr-defined]

@@ -229,10 +229,7 @@ class SearchDomain:
 
     @torch.enable_grad()
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
-        """The best `q` points, `q x d`, and their acquisition value, with further arguments of `optimize_acqf`.
-
-        The search is in search coordinates; in units of the inputs with options in these units, such as constraints.
-        """
+        """The best `q` points, `q x d`, and their value, searched in coordinates if no option is in units of inputs."""
         self._fixed(options)
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:

@@ -73,10 +73,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
 
 
 def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
-    """Log densities of each observation given each draw of all others, `S x m`, and the number of its object.
-
-    They have a single row, and are exact, if they depend on no draws. See `leave_one_out`.
-    """
+    """Log densities of observations given draws of all others, `S x m`, their objects, and whether they are exact."""
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.weights is not None for entry in model.observations):

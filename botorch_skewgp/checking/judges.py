@@ -36,13 +36,9 @@ class TasteDirections:
     for a single judge, and for `LinearTastesKernel(dim, rank=r)` alone at most `r` (without inducing points, whose
     residuals differ between judges).
 
-    Args:
-        weights: The weights of the inputs in each direction, `r x d`; unit vectors, the largest entry positive.
-        share: The share of the variance between judges in each direction, `r`, the largest first.
-        mean: Posterior means of judges' scores, `J x r`: the slope of a judge's utility along the direction, less the
-            mean of judges, in units of the outcome.
-        lower: Lower ends of their credible intervals.
-        upper: Upper ends.
+    Directions have `weights` of the inputs, `r x d` unit vectors with a positive largest entry, and a `share` of the
+    variance, `r`, the largest first. Judges' scores, `J x r`, are slopes of their utilities along directions, less the
+    mean of judges, in units of the outcome: posterior `mean`, and ends of credible intervals, `lower` and `upper`.
     """
 
     weights: Tensor
@@ -209,11 +205,7 @@ def judge_summary(
 def _sampled_group(
     model: SkewGP, judges: Sequence[int | str], X: Tensor, places: Tensor, base: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`s` joint samples of the shared utility and of some judges', at points and, for slopes, at places.
-
-    Level and tastes of the shared utility, `s x (1 + d) x 1`, which the first base samples are of, and of the judges,
-    `s x (1 + d) x J`; their distances, `J`; and the signs of differences of pairs of points, `s pairs x J`.
-    """
+    """Samples of level and tastes, shared, `s x (1 + d) x 1`, and of judges, `s x (1 + d) x J`; distances, signs."""
     n, points = len(X), X if places is X else torch.cat([X, places])
     by = [code for judge in (None, *judges) for code in [judge] * len(points)]
     posterior = model.of_judge(SHARED).latent_posterior(points.repeat(1 + len(judges), 1), by)
@@ -231,9 +223,7 @@ def _sampled_group(
 
 
 def _some_of(points: Tensor) -> Tensor:
-    """Evenly spaced points; with those of extreme inputs if the former do not identify linear effects, as for a rare
-    category.
-    """
+    """Evenly spaced points; with those of extreme inputs if the former do not identify linear effects."""
     distinct = points.unique(dim=0)
     n, d = distinct.shape
     spaced = torch.linspace(0, n - 1, min(max(NUM_POINTS, 2 * (1 + d)), n), device=points.device).round().long()

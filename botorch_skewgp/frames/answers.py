@@ -162,18 +162,13 @@ def read_grades(
 ) -> Answers:
     r"""Read grades, or answers to a questionnaire, from a frame with a row for each.
 
+    `grade` is the name of the column of grades, and rows without one are left out; `grades` are all grades from the
+    lowest up, by default the whole numbers between those in the column. Other arguments are as for `read_choices`.
+
     Example:
         >>> frame = {"id": ["ann", "ann", "bob"], "item": ["q1", "q2", "q1"], "answer": ["no", "yes", "perhaps"]}
         >>> answers = read_grades(frame, "answer", ["item"], "id", grades=["no", "perhaps", "yes"])
         >>> model = fit_panel(answers.train_X, answers.observations, answers.categories)
-
-    Args:
-        frame: A data frame, or a dictionary of columns.
-        grade: The name of the column of grades. Rows without a grade are left out.
-        attributes: The names of the columns that become inputs: numbers, or names such as items.
-        person: The name of the column of people; `None` if it is not known who graded.
-        grades: All grades from the lowest to the highest; if `None`, the whole numbers from the lowest to the highest
-            in the column.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a grade is none of `grades`; the

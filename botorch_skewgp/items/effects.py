@@ -47,10 +47,7 @@ def _what(x: Tensor) -> str:
 
 
 def item_covar_module(num_features: int = 0) -> Kernel:
-    """The kernel of items: an independent effect of each, and a smooth function of features.
-
-    A fit learns the scale of each part; that of useless features goes to zero. See `feature_share`.
-    """
+    """The kernel of items: an independent effect of each plus a smooth function of features, both of learned scale."""
     effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
     if not num_features:
         return effect
@@ -153,10 +150,7 @@ def _scaled(kernel: Kernel) -> CheckedScaleKernel:
 def in_circumstances(
     X: Tensor, neutral: Tensor, items: Sequence[Tensor], columns: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Points of items by themselves, then of items in the circumstances of votes; the votes' rows among them.
-
-    `X` are points of items without circumstances, `items` numbers of items by observation, `columns` is `m x 2 x e`.
-    """
+    """Points of items by themselves, then in the circumstances of votes, `m x 2 x e`; the votes' rows among them."""
     alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
     asked = torch.cat([X[torch.cat(list(items))], columns.to(X)], dim=-1).flatten(0, 1)
     every = torch.cat([alone, asked])

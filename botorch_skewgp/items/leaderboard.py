@@ -233,10 +233,7 @@ def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels:
 
 
 def _win_of_first(reading: Reading, difference: Tensor) -> Tensor:
-    """The probability that the first of two items wins outright, given the difference of their utilities.
-
-    By `erf`: ten times as fast as `log_ndtr`, without relative precision in the tails.
-    """
+    """The probability of an outright win given a difference of utilities, by the fast `erf`: tails have few digits."""
     slips = reading.slip_of(reading.outcomes[:, 0, 0].argsort()).detach()  # of the outcomes from the lowest
     attentive = (1 - slips.sum()).item()
     standardised = difference.sub(reading.cutpoints[0, -1].item()).div_((2 * reading.variance).sqrt().item())
@@ -276,10 +273,7 @@ def utility_draws(
     at: float | None = None,
     category: int | None = None,
 ) -> Tensor:
-    """Joint posterior draws of the latent utilities of a model's items, or of its points, `num_samples x n`.
-
-    Members of an ensemble share them equally; the `"panel"`'s are means of all judges' utilities over mean reliability.
-    """
+    """Joint draws of the latent utilities of a model's items, or points, `num_samples x n`; of a panel, mean ones."""
     members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
     X = _items_of(members[0], at, category)
     if len(X) < 2:

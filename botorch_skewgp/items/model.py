@@ -181,14 +181,7 @@ def add_votes(
     categories: Any = None,
     times: Any = None,
 ) -> ItemModel:
-    r"""A model with more votes between the same items, and the same hyperparameters.
-
-    Args:
-        model: A model of items.
-        votes: Comparisons of items by number.
-        advantages: Those of the new votes, as for `item_model`, if the model has advantages.
-        categories: Their categories, likewise.
-        times: Their times, likewise.
+    """A model with more votes between the same items, and the same hyperparameters; arguments as for `item_model`.
 
     Raises:
         InputDataError: If votes are on unknown items, the likelihood does not take them, or advantages, categories or
@@ -214,14 +207,9 @@ def add_votes(
 
 
 def add_items(model: ItemModel, num_items: int, features: Any = None) -> ItemModel:
-    r"""A model with more items, placed after the others, and the same hyperparameters.
+    """A model with more items, placed after the others, and the same hyperparameters.
 
-    Features are scaled by the ranges of the first items, and may be outside these.
-
-    Args:
-        model: A model of items.
-        num_items: The number of new items.
-        features: A `num_items x d` tensor, if the model has features.
+    Features, `num_items x d`, are scaled by the ranges of the first items, and may be outside these.
 
     Raises:
         InputDataError: If features do not fit those of the model.

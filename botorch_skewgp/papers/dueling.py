@@ -45,23 +45,17 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
 
 
 class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
-    r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
+    """The upper end of the narrowest credible interval of `f(x) - f(x_r)` ([Benavoli2021preferential]_, section 5.1).
 
-    The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
-    ([Benavoli2021preferential]_, section 5.1). It is the narrowest of the intervals between order statistics of draws
-    that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes the narrowest.
+    The narrowest interval between order statistics of draws that holds the wanted share of them ([Chen1999credible]_);
+    it jumps where another becomes the narrowest. `X_reference` is `d`-dim or `1 x d`; the sampler has 512 Sobol points
+    by default. Raises `InputDataError` if the probability is outside (0, 1).
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
         >>> best = train_X[model.posterior(train_X).mean.argmax()]
         >>> acq = DuelingUpperCredibleBound(model, X_reference=best)
         >>> pair, value = next_pair(model, bounds, method=acq)
-
-    Args:
-        model: A model with one output.
-        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        probability: The probability of the interval; `InputDataError` outside (0, 1).
-        sampler: The sampler of base samples; 512 Sobol points by default.
     """
 
     def __init__(
@@ -90,13 +84,11 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
     expectations are over the same draws.
 
     Example:
-        >>> model = SkewGP(train_X, Preference(pairs))
-        >>> best = train_X[model.posterior(train_X).mean.argmax()]
-        >>> acq = ExpectedImprovementInformationGain(model, X_reference=best)
+        >>> acq = ExpectedImprovementInformationGain(model, X_reference=train_X[0])
         >>> pair, value = next_pair(model, bounds, method=acq)
 
-    `model`, `X_reference` and `sampler` are as of `DuelingUpperCredibleBound`, and `k` weighs the improvement.
-    Raises `InputDataError` if that is negative, or the model's likelihood does not take duels.
+    `k` weighs the improvement; other arguments are as of `DuelingUpperCredibleBound`. Raises `InputDataError` if it is
+    negative, or the model's likelihood does not take duels.
     """
 
     def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
@@ -125,19 +117,13 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
     r"""One draw of `f(x) - f(x_r)` as a function of `x`, a sample path (see `SkewGPSamplePath`).
 
     Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 5.2). A new object has a
-    new draw. Raises `UnsupportedError` if BoTorch has no random features for the kernel.
+    new draw, from `generator` or torch's global one, with an even number of random features of the prior path. Raises
+    `UnsupportedError` if BoTorch has none for the kernel.
 
     Example:
-        >>> model = SkewGP(train_X, Preference(pairs))
-        >>> best = train_X[model.posterior(train_X).mean.argmax()]
-        >>> acq = DuelingThompsonSampling(model, X_reference=best, generator=torch.Generator().manual_seed(0))
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> acq = DuelingThompsonSampling(model, X_reference=train_X[0], generator=generator)
         >>> pair, value = next_pair(model, bounds, method=acq)
-
-    Args:
-        model: A model with one output.
-        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        num_features: The number of random features of the prior path; even, at least 2.
-        generator: The source of randomness; torch's global one if `None`.
     """
 
     def __init__(

@@ -55,11 +55,9 @@ class LinearEllipticalSliceSampler(RowSampler):
 
 
 def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    r"""Draw uniformly from the angles at which `lower <= x cos(theta) + v sin(theta) <= upper`, `num_chains`.
-
-    No arc beyond a bound contains the angle zero, as positions `x`, `num_chains x m`, are inside: sorted by their
-    starts, with the running maximum of their ends, arcs give the free intervals ([Wu2024fast]_, section 3).
-    """
+    """Draw uniformly from the angles at which `lower <= x cos(theta) + v sin(theta) <= upper`, `num_chains`."""
+    # no arc beyond a bound contains the angle zero, as positions are inside: sorted by their starts, with the running
+    # maximum of their ends, arcs give the free intervals ([Wu2024fast]_, section 3)
     below, above = lower.isfinite(), upper.isfinite()
     starts, ends = _forbidden_arcs(
         torch.cat([x[:, above], -x[:, below]], dim=-1),

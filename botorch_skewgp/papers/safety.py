@@ -30,15 +30,9 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         >>> acq = PenalizedUpperConfidenceBound(model, level=0.9, penalty=1000.0)
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
-    Args:
-        model: The model of the objective; any with one output whose posterior has quantiles.
-        validity_model: As for `LogProbabilityOfValidity`; `model` if `None`.
-        level: The probability of validity from which there is no penalty, in (0, 1).
-        penalty: The weight of the penalty, not negative.
-        probability: The posterior probability that the objective is below the bound, in (0, 1).
-        posterior_transform: A posterior transform of the objective.
-
-    Raises `InputDataError` if a number is out of its range, and errors as `LogProbabilityOfValidity`.
+    The objective is of any `model` with one output whose posterior has quantiles, below the bound with a
+    `probability`; `validity_model` is as for `LogProbabilityOfValidity`, and `model` if `None`. Raises `InputDataError`
+    if a number is out of its range, and errors as `LogProbabilityOfValidity`.
     """
 
     def __init__(

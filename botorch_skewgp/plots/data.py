@@ -65,10 +65,7 @@ def _stack_pairs(ax: Axes, x: Tensor, duels: Tensor, ties: Tensor, bottom: float
 
 
 def mark_points(ax: Axes, model: Model, bounds: Tensor, columns: Sequence[int], is_probability: bool = False) -> None:
-    """Mark data at the inputs of two axes: yes/no answers, arrows of duels, and points that have neither.
-
-    Over one input answers are at 0 and 1, if that is a probability, and points are ticks along the lower edge.
-    """
+    """Mark yes/no answers, duels as arrows, and points of neither; over one input at 0 and 1, and on the lower edge."""
     points, observations = known_data(model)
     if points is None:
         return

@@ -123,17 +123,10 @@ def plot_slices(
 ) -> np.ndarray:
     r"""Plot the posterior along each input through one point: the mean and bands between quantiles.
 
+    `point` is that of all slices, `d` elements, and `ax` are `d` axes; other arguments are as for `plot_posterior`.
+
     Example:
         >>> panels = plot_slices(model, bounds, train_X[0])
-
-    Args:
-        model: A model whose posterior has quantiles.
-        bounds: A `2 x d` tensor of lower and upper bounds.
-        point: A tensor of `d` elements, the point of all slices.
-        probabilities: The probabilities of the equal-tailed bands.
-        resolution: The number of points along each slice.
-        inputs: The names of the model's inputs, for the axes.
-        ax: The `d` axes to draw on; new ones if `None`.
 
     Raises:
         InputDataError: If bounds, point or axes do not fit the model, or a probability is outside (0, 1).
@@ -306,20 +299,12 @@ def plot_threshold(
 ) -> Axes:
     r"""Plot where the probability of a yes crosses a level: posterior median and credible band over the other input.
 
-    The band ends at the bounds. For three inputs draw a map of `botorch_skewgp.thresholds.threshold` with `plot_map`.
+    The threshold is the first crossing along the input `dim`, the vertical axis, from its lower bound up; the band ends
+    at the bounds, and `resolution` is along the other input. `probability` and `level` are as for `threshold`, other
+    arguments as for `plot_posterior`. For three inputs draw a map of `threshold` with `plot_map`.
 
     Example:
         >>> ax = plot_threshold(SkewGP(train_X, Binary(labels)), bounds, level=0.75)
-
-    Args:
-        model: A model of yes/no answers with two inputs.
-        bounds: A `2 x 2` tensor of lower and upper bounds; the threshold is the first crossing from the lower one up.
-        level: The probability of a yes at the threshold.
-        dim: The input along which the threshold lies; it is the vertical axis.
-        probability: The probability of the credible band.
-        resolution: The number of points along the other input.
-        inputs: The names of the model's inputs, for the axes.
-        ax: The axes to draw on; new ones if `None`.
 
     Raises:
         InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as in `threshold`.

@@ -31,12 +31,9 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        r"""
-        Args:
-            model: A `BayesianTransformedGP`.
-            best_f: The best value so far, a finite number. If outcomes are noisy, take the posterior's median there.
-            posterior_transform: An affine posterior transform.
-            maximize: Whether large values are good.
+        """Of a `BayesianTransformedGP`, the best value so far, a finite number, and an affine posterior transform.
+
+        If outcomes are noisy, take the posterior's median for the best value.
         """
         best_f = as_number(best_f, "best_f")
         super().__init__(model=model, posterior_transform=posterior_transform)

@@ -49,14 +49,11 @@ class Quadrature(NamedTuple):
 
 
 class LeaveOneOut(NamedTuple):
-    r"""Predictions of every outcome from all others.
+    """Predictions of every outcome from all others.
 
-    Args:
-        posterior: The laws of the noisy outcomes, a batch of shape `n` of one point each.
-        log_density: Their log densities at the outcomes, `n`; the sum is the leave-one-out score of a model.
-        level: Their cdfs at the outcomes, `n`; uniform if the model is right.
-        effective_number: The effective numbers of nodes given all outcomes but each, `n`.
-        standard_error: That of the sum of `log_density`, from the spread over nodes.
+    The laws of the noisy outcomes are a batch of shape `n` of one point each; the sum of their log densities at the
+    outcomes, `n`, is the leave-one-out score of a model, with a standard error from the spread over nodes. Levels are
+    cdfs, `n`, uniform if the model is right; the effective number of nodes is that given all outcomes but each, `n`.
     """
 
     posterior: TransformedTPosterior

@@ -25,10 +25,7 @@ class TransformedTMarginals(MixtureMarginals):
     """
 
     def __init__(self, location: Tensor, scale: Tensor, probabilities: Tensor, df: float, warping: Warping) -> None:
-        """Locations and scales of warped outcomes, `batch_shape x S`, and a warping with parameters of shape `S` or 1.
-
-        With negative probabilities, `S` or `batch_shape x S`, the bounds of quantiles only start the search.
-        """
+        """Locations and scales, `batch_shape x S`, probabilities, likewise or `S`, and a warping of shape `S` or 1."""
         super().__init__(probabilities, (location, scale))
         self.df, self.warping = df, warping
         lowest, highest = (end.detach().to(location) for end in warping.range)
@@ -75,10 +72,7 @@ class TransformedTMarginals(MixtureMarginals):
         return self.component_log_density(value).exp()
 
     def component_log_gain(self, value: Tensor, above: bool = True) -> Tensor:
-        r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
-
-        To first order it is the outcome's own gain, above the value or below it; `df` must be more than 1.
-        """
+        r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` at `... x 1` values, or of gains below."""
         location, scale = self.parameters
         t = self._standardised(value)
         log_gain = student_t.log_excess(t if above else -t, self.df)
@@ -119,11 +113,9 @@ class TransformedTMarginals(MixtureMarginals):
         return float(self.warping.tail_power.detach().max())
 
     def expectation(self, center: Tensor | None = None) -> Tensor:
-        r"""The means of the mixtures, or the mean squares around given numbers, by quadrature; `batch_shape`.
-
-        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`. Its terms decay like powers of `cosh(v)`,
-        geometrically in the far tails, where their sum has a closed form: moments that barely exist need no far nodes.
-        """
+        """The means of the mixtures, or the mean squares around given numbers, by quadrature; `batch_shape`."""
+        # the trapezoidal rule in v, where T = sqrt(df) sinh(v): terms decay like powers of cosh(v), geometrically in
+        # the far tails, where their sum has a closed form, so that moments that barely exist need no far nodes
         location, scale = self.parameters
         order = 1 if center is None else 2
         spare = self.df - order * self.warping.tail_power.detach().to(location)

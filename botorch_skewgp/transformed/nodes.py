@@ -53,10 +53,7 @@ MIN_SHARE_OF_GRID = 0.95  # of the mass, of the mode around which a sparse grid 
 
 
 class Nodes(NamedTuple):
-    """Nodes, `S x D`, the logarithms of the sizes of their quadrature weights, `S`, and their signs.
-
-    By `coarser` rules for the same integral, if there are any, this one is checked.
-    """
+    """Nodes, `S x D`, the log sizes and the signs of their quadrature weights, `S`, and coarser rules as checks."""
 
     u: Tensor
     log_weight: Tensor
@@ -159,11 +156,7 @@ class ProposalMixture(NamedTuple):
 def find_modes(
     log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor | None = None
 ) -> list[Mode]:
-    """The modes found by a search from a start and from the best points of layers along a direction, highest first.
-
-    Long lengthscales with much noise and short ones with little explain the same data, and a search from one seldom
-    finds the other.
-    """
+    """The modes found by a search from a start and from the best points of layers along a direction, highest first."""
 
     def objective(u: Tensor) -> Tensor:
         u = u.squeeze(-2)
@@ -311,11 +304,7 @@ def sobol_nodes(
     least_effective: float,
     seed: int,
 ) -> Nodes:
-    """Rounds of quasi-Monte Carlo nodes around all modes, which adapt, weighted as draws of the mixture of all rounds.
-
-    Four have all the nodes; as many again follow while the effective number is too low for any of the targets, `S x D`
-    to `S` or `S x K`.
-    """
+    """Adaptive rounds of quasi-Monte Carlo nodes around all modes, for log targets, `S x D` to `S` or `S x K`."""
     ratios = torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64)
     ratios = ratios - ratios.max()
     likely = [k for k in range(len(modes)) if ratios[k] > MIN_RATIO]

@@ -20,10 +20,7 @@ from botorch_skewgp.warpings.parameters import with_parameters
 
 
 class JointScale(NamedTuple):
-    """Scale matrices of `T` kernels, `batch_shape x T x q x q`, and of each component its kernel and a factor, `S`.
-
-    Their rounding has the scale of `prior`, `batch_shape x T x q`, by default their diagonals.
-    """
+    """Scale matrices of `T` kernels, `batch_shape x T x q x q`, and of each component its kernel and a factor, `S`."""
 
     matrix: Callable[[], Tensor]
     group: Tensor

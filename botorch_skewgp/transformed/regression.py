@@ -63,10 +63,7 @@ class TransformedRegression(NamedTuple):
         return 2 * sum((root.diagonal(dim1=-2, dim2=-1).log().sum(-1) for root in roots), torch.zeros(()))
 
     def log_evidence(self, log_jacobian: Tensor) -> Tensor:
-        """The log density of the outcomes, `T x J`, scale and coefficients integrated out; of log Jacobians, `T x J`.
-
-        [DeOliveira1997btg]_, equation (11), with its normalising constant.
-        """
+        """The log density of the outcomes, `T x J`, of log Jacobians, `T x J` ([DeOliveira1997btg]_, equation (11))."""
         n, p, df = *self.basis.shape[-2:], self.df
         constant = math.lgamma(0.5 * df) - 0.5 * df * math.log(math.pi)
         determinants = self.log_determinants().unsqueeze(-1)

@@ -55,10 +55,7 @@ def quantile(level: Tensor, df: float) -> Tensor:
 
 
 def log_excess(t: Tensor, df: float) -> Tensor:
-    """The logarithm of `E[max(T - t, 0)]`, accurate where it is small, and differentiable.
-
-    For `t > 0` it is `(df + t^2) / (df - 1) f(t) - t P(T > t)`, with the density `f`.
-    """
+    """The logarithm of `E[max(T - t, 0)] = (df + t^2) / (df - 1) f(t) - t P(T > t)`, accurate and differentiable."""
 
     def value(t: Tensor) -> Tensor:
         size = t.double().abs()

@@ -41,15 +41,11 @@ def compare_warpings(
     The evidence depends on the priors of a warping's parameters and counts predictions from few data; the leave-one-out
     score hardly depends on priors. Where the two disagree, the data are too few to decide.
 
+    `Affine()` is no warping; other arguments are those of `BayesianTransformedGP`.
+
     Example:
         >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()])
         >>> best = scores[0].model
-
-    Args:
-        train_X: An `n x d` tensor of points.
-        train_Y: An `n x 1` tensor of outcomes.
-        warpings: The warpings; `Affine()` for none.
-        kwargs: Further arguments of `BayesianTransformedGP`.
     """
     models = [BayesianTransformedGP(train_X, train_Y, warping=warping, **kwargs) for warping in warpings]
     results = [model.leave_one_out() for model in models]

@@ -69,10 +69,7 @@ class constrained_parameter(property):
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:
-    """A copy of a module with tensors in place of some raw parameters, by name; others are copied without gradients.
-
-    Kernels that the tensors belong to get a leading batch shape, if it is given.
-    """
+    """A copy of a module with tensors for some raw parameters, by name, and a leading batch shape of their kernels."""
     result, batched = cast(AnyModule, _twin(module, {})), set()
     for name, value in raw.items():
         path, _, leaf = name.rpartition(".")
@@ -143,10 +140,7 @@ class Entry(NamedTuple):
 
 
 class ParameterSpace:
-    """Unbounded coordinates of the parameters of named modules, in the order of the modules.
-
-    Redundant parameters of an outermost warping, and those that need no gradient, are left out and keep their values.
-    """
+    """Unbounded coordinates of the parameters of named modules that need a gradient and are not redundant."""
 
     def __init__(self, modules: Mapping[str, Module]) -> None:
         self.modules = dict(modules)
