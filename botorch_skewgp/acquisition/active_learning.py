@@ -1,13 +1,9 @@
 r"""Active learning: what one more answer tells about the function, a level set, or answers, by integrals of `outlook`.
 
-.. [BickfordSmith2023epig] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster, T. Rainforth. Prediction-
-   oriented Bayesian active learning. AISTATS 2023.
-.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
-   preference learning. arXiv 1112.5745, 2011.
-.. [Kirsch2019batchbald] A. Kirsch, J. van Amersfoort, Y. Gal. BatchBALD: efficient and diverse batch acquisition for
-   deep Bayesian active learning. NeurIPS 2019.
-.. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
-   Bernoulli level set estimation. AISTATS 2022.
+.. [BickfordSmith2023epig] Bickford Smith et al. Prediction-oriented Bayesian active learning. AISTATS 2023.
+.. [Houlsby2011bald] Houlsby et al. arXiv 1112.5745, 2011.
+.. [Kirsch2019batchbald] Kirsch, van Amersfoort, Gal. BatchBALD. NeurIPS 2019.
+.. [Letham2022lookahead] Letham et al. Look-ahead acquisition functions for Bernoulli level set estimation. 2022.
 """
 
 from __future__ import annotations

@@ -4,10 +4,8 @@ Given draw `s` the value at a point is normal with mean `m_s(x)` and a variance 
 expectation with a closed form for normal variables is the average of that form over draws, by `logsumexp`, which stays
 finite, with gradients, where improvement is all but impossible ([Ament2023logei]_).
 
-.. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
-   improvement for Bayesian optimization. NeurIPS 2023.
-.. [Letham2019noisyei] B. Letham, B. Karrer, G. Ottoni, E. Bakshy. Constrained Bayesian optimization with noisy
-   experiments. Bayesian Analysis 14, 2019.
+.. [Ament2023logei] Ament et al. Unexpected improvements to expected improvement for Bayesian optimization. 2023.
+.. [Letham2019noisyei] Letham et al. Constrained Bayesian optimization with noisy experiments. 2019.
 """
 
 from __future__ import annotations

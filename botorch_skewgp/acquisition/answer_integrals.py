@@ -7,14 +7,10 @@ entropy in [Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, an
 up to a factor. Answers that may be slips have an entropy even far from cut-points, which is added in closed form; `H`
 is the rest.
 
-.. [Drezner1990bivariate] Z. Drezner, G. O. Wesolowsky. On the computation of the bivariate normal integral. Journal of
-   Statistical Computation and Simulation 35, 1990.
-.. [Genz2004bivariate] A. Genz. Numerical computation of rectangular bivariate and trivariate normal and t
-   probabilities. Statistics and Computing 14, 2004.
-.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
-   preference learning. arXiv 1112.5745, 2011.
-.. [Trefethen2019approximation] L. N. Trefethen. Approximation Theory and Approximation Practice, extended edition.
-   SIAM 2019.
+.. [Drezner1990bivariate] Drezner, Wesolowsky. On the computation of the bivariate normal integral. 1990.
+.. [Genz2004bivariate] Genz. Statistics and Computing 14, 2004.
+.. [Houlsby2011bald] Houlsby et al. arXiv 1112.5745, 2011.
+.. [Trefethen2019approximation] Trefethen. Approximation Theory and Approximation Practice, extended edition. SIAM 2019.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ r"""How well cut-points are known: an answer whose cut-points have a variance is
 Variances are those of a linear expansion under the Laplace approximation at the fitted parameters of the likelihood
 ([Tierney1986accurate]_), whose precision is the negative Hessian of the objective, with a fixed kernel and noises.
 
-.. [Tierney1986accurate] L. Tierney, J. B. Kadane. Accurate approximations for posterior moments and marginal densities.
-   Journal of the American Statistical Association 81, 1986.
+.. [Tierney1986accurate] Tierney, Kadane. Accurate approximations for posterior moments and marginal densities. 1986.
 """
 
 from __future__ import annotations

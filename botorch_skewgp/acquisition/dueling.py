@@ -1,9 +1,7 @@
 r"""Acquisition functions for duels: against a reference point, and of several pairs. `papers.dueling` has others.
 
-.. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
-   improvement for Bayesian optimization. NeurIPS 2023.
-.. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
-   function for preferential Bayesian optimization. AISTATS 2023.
+.. [Ament2023logei] Ament et al. Unexpected improvements to expected improvement for Bayesian optimization. 2023.
+.. [Astudillo2023qeubo] Astudillo et al. qEUBO. AISTATS 2023.
 """
 
 from __future__ import annotations

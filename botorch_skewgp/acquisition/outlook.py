@@ -21,10 +21,8 @@ and depend on their `Reading` alone: each is a sum over outcomes `o` of terms jo
 - The cell of another reading, at each of several places: `I(o; c)`, from bivariate normal probabilities that all draws
   share a correlation of.
 
-.. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
-   beliefs. INFORMS Journal on Computing 21, 2009.
-.. [Hennig2012entropy] P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
-   2012.
+.. [Frazier2009knowledge] Frazier, Powell, Dayanik. The knowledge-gradient policy for correlated normal beliefs. 2009.
+.. [Hennig2012entropy] Hennig, Schuler. Entropy search for information-efficient global optimization. JMLR 13, 2012.
 .. [Miller1955note] G. A. Miller. Note on the bias of information estimates. Information Theory in Psychology, 1955.
 .. [Wu2026knowledge] K. Wu, J. R. Gardner. Knowledge gradient for preference learning. arXiv 2601.22335, 2026.
 """

@@ -1,7 +1,6 @@
 r"""The pair or choice to ask about next, for its expected value, and the point to recommend now, the best so far.
 
-.. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
-   function for preferential Bayesian optimization. AISTATS 2023.
+.. [Astudillo2023qeubo] Astudillo et al. qEUBO. AISTATS 2023.
 """
 
 from __future__ import annotations

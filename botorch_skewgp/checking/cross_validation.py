@@ -1,9 +1,7 @@
 r"""Leave-one-out predictive densities without refitting, and draws and log likelihoods for ArviZ.
 
-.. [Gelfand1992] A. E. Gelfand, D. K. Dey, H. Chang. Model determination using predictive distributions with
-   implementation via sampling-based methods. Bayesian Statistics 4, 1992.
-.. [Vehtari2017] A. Vehtari, A. Gelman, J. Gabry. Practical Bayesian model evaluation using leave-one-out
-   cross-validation and WAIC. Statistics and Computing 27, 2017.
+.. [Gelfand1992] Gelfand, Dey, Chang. Bayesian Statistics 4, 1992.
+.. [Vehtari2017] Vehtari, Gelman, Gabry. Statistics and Computing 27, 2017.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 r"""A check of the number of inducing points, and of draws from the Gaussian approximation.
 
-.. [Vehtari2024pareto] A. Vehtari, D. Simpson, A. Gelman, Y. Yao, J. Gabry. Pareto smoothed importance sampling. Journal
-   of Machine Learning Research 25, 2024.
+.. [Vehtari2024pareto] Vehtari et al. Pareto smoothed importance sampling. 2024.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 r"""Answers of people in a data frame in long format, as points and observations of numbered people, and their habits.
 
-.. [Guadagni1983logit] P. M. Guadagni, J. D. C. Little. A logit model of brand choice calibrated on scanner data.
-   Marketing Science 2, 1983.
+.. [Guadagni1983logit] Guadagni, Little. A logit model of brand choice calibrated on scanner data. 1983.
 """
 
 from __future__ import annotations

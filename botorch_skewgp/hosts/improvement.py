@@ -1,7 +1,6 @@
 r"""Improvement weighted by the probabilities that a trial works and meets its constraints: what both hosts maximise.
 
-.. [Letham2019noisyei] B. Letham, B. Karrer, G. Ottoni, E. Bakshy. Constrained Bayesian optimization with noisy
-   experiments. Bayesian Analysis 14, 2019.
+.. [Letham2019noisyei] Letham et al. Constrained Bayesian optimization with noisy experiments. 2019.
 """
 
 from __future__ import annotations

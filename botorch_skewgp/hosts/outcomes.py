@@ -1,9 +1,7 @@
 r"""Numbers with long tails, brought near a normal distribution for a Gaussian process.
 
-.. [YeoJohnson2000power] I.-K. Yeo, R. A. Johnson. A new family of power transformations to improve normality or
-   symmetry. Biometrika 87, 2000.
-.. [CowenRivers2022hebo] A. I. Cowen-Rivers et al. HEBO: pushing the limits of sample-efficient hyper-parameter
-   optimisation. Journal of Artificial Intelligence Research 74, 2022.
+.. [YeoJohnson2000power] Yeo, Johnson. A new family of power transformations to improve normality or symmetry. 2000.
+.. [CowenRivers2022hebo] Cowen-Rivers et al. HEBO. Journal of Artificial Intelligence Research 74, 2022.
 """
 
 from __future__ import annotations

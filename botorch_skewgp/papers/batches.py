@@ -1,9 +1,7 @@
 r"""Objectives over subsets of the interval rows: a composite likelihood, and Proposition 1's bound.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Varin2011composite] C. Varin, N. Reid, D. Firth. An overview of composite likelihood methods. Statistica Sinica 21,
-   2011.
+.. [Benavoli2021unified] Benavoli, Azzimonti, Piga. Machine Learning 110, 2021.
+.. [Varin2011composite] Varin, Reid, Firth. An overview of composite likelihood methods. Statistica Sinica 21, 2011.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ cumulants. To second order in these, the true log evidence differs from the appr
 with `c_il` the `l`-th cumulant of the tilted distribution of row `i` and `S` the approximate posterior covariance of
 the rows ([Opper2013perturbative]_). Terms of order 3 and 4 are kept.
 
-.. [Opper2013perturbative] M. Opper, U. Paquet, O. Winther. Perturbative corrections for approximate inference in
-   Gaussian latent variable models. JMLR 14, 2013.
+.. [Opper2013perturbative] Opper, Paquet, Winther. JMLR 14, 2013.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@ r"""The challengers of a reference point `x_r` of [Benavoli2021preferential]_, s
 
 `next_pair(model, bounds, method=...)` takes them.
 
-.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
-   processes. GECCO 2021.
-.. [Chen1999credible] M.-H. Chen, Q.-M. Shao. Monte Carlo estimation of Bayesian credible and HPD intervals. Journal of
-   Computational and Graphical Statistics 8, 1999.
-.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
-   preference learning. arXiv 1112.5745, 2011.
+.. [Benavoli2021preferential] Benavoli, Azzimonti, Piga. GECCO 2021.
+.. [Chen1999credible] Chen, Shao. Monte Carlo estimation of Bayesian credible and HPD intervals. 1999.
+.. [Houlsby2011bald] Houlsby et al. arXiv 1112.5745, 2011.
 """
 
 from __future__ import annotations

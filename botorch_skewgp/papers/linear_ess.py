@@ -1,9 +1,7 @@
 r"""Linear elliptical slice sampling: every step draws from the feasible part of an ellipse.
 
-.. [Gessner2020integrals] A. Gessner, O. Kanjilal, P. Hennig. Integrals over Gaussians under linear domain constraints.
-   International Conference on Artificial Intelligence and Statistics, 2020.
-.. [Wu2024fast] K. Wu, J. R. Gardner. A fast, robust elliptical slice sampling implementation for linearly truncated
-   multivariate normal distributions. arXiv 2407.10449, 2024.
+.. [Gessner2020integrals] Gessner, Kanjilal, Hennig. Integrals over Gaussians under linear domain constraints. 2020.
+.. [Wu2024fast] Wu, Gardner. arXiv 2407.10449, 2024.
 """
 
 from __future__ import annotations

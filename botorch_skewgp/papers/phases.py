@@ -1,7 +1,6 @@
 r"""The phases of a skew prior, chosen by the evidence.
 
-.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
-   109, 2020.
+.. [Benavoli2020skew] Benavoli, Azzimonti, Piga. Skew Gaussian processes for classification. Machine Learning 109, 2020.
 """
 
 from __future__ import annotations

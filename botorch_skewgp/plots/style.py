@@ -1,7 +1,6 @@
 r"""The style of all plots: colours, new axes, labels.
 
-.. [Okabe2008color] M. Okabe, K. Ito. Color universal design: how to make figures and presentations that are friendly to
-   colorblind people. 2008.
+.. [Okabe2008color] Okabe, Ito. Color universal design. 2008.
 """
 
 from __future__ import annotations

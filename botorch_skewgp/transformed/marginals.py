@@ -1,7 +1,6 @@
 r"""Mixtures of warped Student t distributions, one component for each node of the parameters.
 
-.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
-   Transactions on Machine Learning Research, 2023.
+.. [Zhu2023btg] Zhu et al. Bayesian transformed Gaussian processes. Transactions on Machine Learning Research, 2023.
 """
 
 from __future__ import annotations

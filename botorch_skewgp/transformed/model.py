@@ -1,9 +1,7 @@
 r"""The Bayesian transformed Gaussian process: numbers on an unknown scale.
 
-.. [DeOliveira1997btg] V. De Oliveira, B. Kedem, D. A. Short. Bayesian prediction of transformed Gaussian random fields.
-   Journal of the American Statistical Association 92, 1997.
-.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
-   Transactions on Machine Learning Research, 2023.
+.. [DeOliveira1997btg] De Oliveira, Kedem, Short. Bayesian prediction of transformed Gaussian random fields. 1997.
+.. [Zhu2023btg] Zhu et al. Bayesian transformed Gaussian processes. Transactions on Machine Learning Research, 2023.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 r"""Modes of the posterior of a transformed process's parameters, and nodes around them.
 
-.. [Cappe2008adaptive] O. Cappé, R. Douc, A. Guillin, J.-M. Marin, C. P. Robert. Adaptive importance sampling in general
-   mixture classes. Statistics and Computing 18, 2008.
-.. [Genz1996fully] A. Genz, B. D. Keister. Fully symmetric interpolatory rules for multiple integrals over infinite
-   regions with Gaussian weight. Journal of Computational and Applied Mathematics 71, 1996.
-.. [Smolyak1963] S. A. Smolyak. Quadrature and interpolation formulas for tensor products of certain classes of
-   functions. Soviet Mathematics Doklady 4, 1963.
+.. [Cappe2008adaptive] Cappé et al. Adaptive importance sampling in general mixture classes. 2008.
+.. [Genz1996fully] Genz, Keister. Journal of Computational and Applied Mathematics 71, 1996.
+.. [Smolyak1963] Smolyak. Soviet Mathematics Doklady 4, 1963.
 """
 
 from __future__ import annotations

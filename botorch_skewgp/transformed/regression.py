@@ -6,8 +6,7 @@ With covariance `K = L L^T` of the noisy warped outcomes, basis functions `M` an
 
 Kernels are a batch of `T`; each has the outcomes of `J` warpings, which share all computations beyond `O(n^2)`.
 
-.. [DeOliveira1997btg] V. De Oliveira, B. Kedem, D. A. Short. Bayesian prediction of transformed Gaussian random fields.
-   Journal of the American Statistical Association 92, 1997.
+.. [DeOliveira1997btg] De Oliveira, Kedem, Short. Bayesian prediction of transformed Gaussian random fields. 1997.
 """
 
 from __future__ import annotations

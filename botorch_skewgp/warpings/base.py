@@ -1,7 +1,6 @@
 r"""The base class of warpings: increasing maps with an inverse, a log derivative, a domain and a range.
 
-.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
-   Transactions on Machine Learning Research, 2023.
+.. [Zhu2023btg] Zhu et al. Bayesian transformed Gaussian processes. Transactions on Machine Learning Research, 2023.
 """
 
 from __future__ import annotations
