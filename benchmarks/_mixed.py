@@ -41,7 +41,6 @@ class MixedProblem(NamedTuple):
     crashes: Callable[[Params], bool] = lambda params: False
 
     def close(self, params: Params, earlier: Iterable[Params]) -> bool:
-        """Whether a point is near an earlier one in every parameter."""
         return any(all(entry.near(params[x], other[x]) for x, entry in self.parameters.items()) for other in earlier)
 
 

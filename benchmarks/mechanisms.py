@@ -1,8 +1,4 @@
-"""What each mechanism of the core saves: a typical problem with it and without it, in turns.
-
-A mechanism is taken away by a patch of one name. Seconds are those of the processor, the least of some runs; a
-mechanism that saves less than a fifth goes, unless it is there for digits.
-"""
+"""What each mechanism of the core saves: seconds of a typical problem with it, and without, by a patch of one name."""
 
 from __future__ import annotations
 
@@ -49,7 +45,6 @@ def _utility(X: Tensor) -> Tensor:
 
 
 def _items(n: int, m: int, kind: Any = Preference, k: int = 2, **settings: Any) -> SkewGP:
-    """Answers about `m` sets of `k` of the points."""
     X = _points(n)
     items, _ = best_first(_utility(X), random_items(n, m, k, _generator(1)), NOISE**2, _generator(2))
     return SkewGP(X, kind(items), **settings)

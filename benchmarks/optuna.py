@@ -25,7 +25,6 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def _of_function(name: str) -> MixedProblem:
-    """A function to maximise over the unit cube."""
     utility = find_utility(name)
 
     def regret(params: Params) -> float:
@@ -42,7 +41,6 @@ FUNCTIONS = {
 
 
 def distributions(problem: MixedProblem) -> dict[str, BaseDistribution]:
-    """The parameters of a problem."""
     found: dict[str, BaseDistribution] = {}
     for name, entry in problem.parameters.items():
         if entry.categories:

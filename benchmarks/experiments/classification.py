@@ -43,7 +43,6 @@ def _loaded(name: str) -> tuple[Tensor, Tensor]:
 
 
 def _set(name: str) -> tuple[Tensor, Tensor]:
-    """Inputs and labels of a set."""
     family, _, kind = (name, "", "1") if name in LOADERS else name.partition(" ")
     X, y = _loaded(family)
     if family == "digits":
@@ -187,7 +186,6 @@ def _kernel(name: str) -> Kernel:
 
 
 def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[str, SkewGP], dict[str, float]]:
-    """Fitted models by method, and the processor seconds of their fits."""
     began = time.process_time()
     plain = _fitted(X, labels, smoke, covar_module=_kernel(kernel))
     fitted = time.process_time()
@@ -230,7 +228,6 @@ def _of_digits(classes: str, kernel: str, method: str, seed: int, smoke: bool = 
 
 @torch.no_grad()
 def _predictions(model: Any, X: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of probabilities."""
     parts = [
         ProbabilityPosterior(model.latent_posterior(x.unsqueeze(-2)), model.likelihood.noise) for x in X.split(300)
     ]
