@@ -192,9 +192,6 @@ class Race:
                 say(", ".join(shown(cell)[-60:] for cell in row.values()))
         return runs.rows
 
-    def table(self, rows: Sequence[Row]) -> Table:
-        return self.tables(rows)[0]
-
     def tables(self, rows: Sequence[Row]) -> list[Table]:
         """The columns of all cases and methods that have rows, those of the race first."""
         names = (*self.cases[0], *self.methods[0])

@@ -104,10 +104,6 @@ def _search(model: SkewGP) -> Measured:
     return evaluate
 
 
-def _sampled(m: int) -> Measured:
-    return partial(sample_hyperparameters, fit_skew_gp(duel_model(m)))
-
-
 class Mechanism(NamedTuple):
     """How a mechanism is taken away, and what shows its worth."""
 
@@ -139,7 +135,7 @@ MECHANISMS = (
     Mechanism("looser sweeps from sites nearby", skew_gp_mll, "TOLERANCE_NEARBY", 1e-7, "fit of 300 duels",
         lambda: lambda: fitted(duel_model(300))),
     Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
-        lambda: _sampled(20)),
+        lambda: partial(sample_hyperparameters, fit_skew_gp(duel_model(20)))),
     Mechanism("merging of equal rows", prior_model, "MAX_SINGLE_ROWS", 10**9,
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
     Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",

@@ -167,23 +167,25 @@ def excess(U: Tensor) -> Tensor:
     return -torch.sin(x1 - x2 - math.pi / 8)
 
 
-def _penalised(U: Tensor) -> Tensor:
-    return value(U) - OF_EXCESS * excess(U).clamp(min=0).square()
-
-
 def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     way, acquisition = method.split(", ")
     is_joint, is_penalised = way == "one function", way == "penalty"
     generator = torch.Generator().manual_seed(seed)
     points = torch.empty(0, 2, dtype=torch.float64)
-    history = optimisation.History(points, _penalised if is_penalised else value, lambda X: excess(X) <= 0)
+    penalty = OF_EXCESS if is_penalised else 0.0
+    history = optimisation.History(
+        points, lambda X: value(X) - penalty * excess(X).clamp(min=0).square(), lambda X: excess(X) <= 0
+    )
 
     def answer(step: int, new: int, best: int) -> None:
         if best >= 0 and (is_penalised or history.valid[new]):
             history.duel(new, best)
 
     best = -1
-    for point in _first_points(generator):
+    first_points = points
+    while (excess(first_points) <= 0).sum() < 2:
+        first_points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
+    for point in first_points:
         new = history.add(point)
         answer(0, new, best)
         if is_penalised or history.valid[new]:
@@ -206,13 +208,6 @@ def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
         among, smoke,
     )  # fmt: skip
     return {**found, "not_valid": int((~history.valid[FIRST:]).sum())}
-
-
-def _first_points(generator: torch.Generator) -> Tensor:
-    while True:
-        points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
-        if (excess(points) <= 0).sum() >= 2:
-            return points
 
 
 def _columns_of_duels(runs: Group) -> dict[str, Cell]:

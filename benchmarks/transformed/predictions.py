@@ -92,12 +92,9 @@ WARPINGS: dict[str, Callable[[], Warping]] = {
 
 
 def names_of(warpings: Iterable[str]) -> list[str]:
-    """The names of methods of transformed processes: at the largest likelihood, integrated, and at their mode."""
-    found = []
-    for name in warpings:
-        single = "CWGP" if "-" in name else "WGP"
-        found += [f"{single}-{name}{MAXIMUM_LIKELIHOOD}", f"BTG-{name}", f"{single}-{name}"]
-    return found
+    """The names of methods of transformed processes: at the largest likelihood, and integrated."""
+    singles = [f"{'CWGP' if '-' in name else 'WGP'}-{name}{MAXIMUM_LIKELIHOOD}" for name in warpings]
+    return [*singles, *(f"BTG-{name}" for name in warpings)]
 
 
 class UniformInverseSquare(Prior):
