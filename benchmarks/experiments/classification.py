@@ -279,11 +279,6 @@ def _pool(name: str, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return pool_X, y[pool] == 0, rest_X, y[rest] == 0
 
 
-@torch.no_grad()
-def _accuracy(model: SkewGP, X: Tensor, labels: Tensor) -> float:
-    return float(((model.predictive(X).probs.flatten() > 0.5) == labels).double().mean())
-
-
 def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     pool, labels, test_X, test_labels = _pool(set, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -297,7 +292,9 @@ def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, C
     for step in range(steps + 1):
         model = fitter(pool[asked], [Binary(labels[asked])])
         if step % EVERY == 0 or smoke:
-            trace.append(_accuracy(model, test_X, test_labels))
+            with torch.no_grad():
+                said = model.predictive(test_X).probs.flatten() > 0.5
+            trace.append(float((said == test_labels).double().mean()))
         if step == steps:
             break
         if method == "random":

@@ -1,7 +1,5 @@
 """Optimisation with duels, with numbers and duels, and with fixed hyperparameters (unified framework, figure 12 too;
 preferential optimisation, figures 4 to 6): every new point, the best of 5,000, is compared with the current best one.
-
-Where that can be foreseen, the best is looked for among the 200 that were best by the same function of few samples.
 """
 
 from __future__ import annotations
@@ -154,7 +152,7 @@ def _sampler(seed: int, num_samples: int) -> SobolQMCNormalSampler:
 
 @torch.no_grad()
 def choose(name: str, model: SkewGP | Surrogate, best: Tensor, seed: int, X: Tensor) -> int:
-    """The row of points, `n x d`, of the largest value of an acquisition function by its name."""
+    """The row of the largest acquisition value, among the best 200 by few samples where these foresee it."""
     rows = torch.arange(len(X))
     rough = None
     if isinstance(model, Surrogate | GaussianApproximation):

@@ -67,10 +67,9 @@ def _normal_draws(num_people: int, num_draws: int, dim: int, seed: int = 0) -> T
 
 
 class OfPeople:
-    """A model of what people have of their own, which is normal: maximum likelihood by draws for each person.
+    """Maximum likelihood by standard normal draws of what people have of their own, `people x draws x dim`.
 
-    `log_probabilities(data, draws, people, *parameters)` of all outcomes are `m x draws x k`, given standard normal
-    draws of people, `people x draws x dim`, and whose answers are.
+    `log_probabilities(data, draws, people, *parameters)` of all outcomes are `m x draws x k`.
     """
 
     def __init__(
