@@ -1,7 +1,6 @@
 """Benchmarks: `python -m benchmarks` lists them, `python -m benchmarks NAME --help` tells what one takes.
 
-A benchmark is a module of this package whose name does not start with an underscore, which has races, `RACES`; or
-`add_arguments` and `run`, as `tables` has. Pages in docs/measurements tell the protocols of races.
+A benchmark is a module without a leading underscore that has races, `RACES`; or `add_arguments` and `run`.
 """
 
 from __future__ import annotations

@@ -34,17 +34,14 @@ class Utility:
         return self.evaluate(sobol_points(self.dim, SEEN, 0))
 
     def deviation(self) -> float:
-        """The standard deviation over the domain."""
         return float(self.values().std())
 
 
 def unit_cube(d: int) -> Tensor:
-    """The bounds of the domain."""
     return torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
 
 
 def sobol_points(d: int, n: int, seed: int) -> Tensor:
-    """Points of the domain, `n x d`."""
     return draw_sobol_samples(unit_cube(d), n=n, q=1, seed=seed).squeeze(-2)
 
 
@@ -59,7 +56,6 @@ def with_points(X: Tensor, points: Tensor) -> tuple[Tensor, list[int]]:
 
 
 def alpine(X: Tensor) -> Tensor:
-    """To maximise, as all here."""
     return -(X * X.sin() + 0.1 * X).abs().sum(-1)
 
 

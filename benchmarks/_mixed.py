@@ -41,7 +41,6 @@ class MixedProblem(NamedTuple):
     crashes: Callable[[Params], bool] = lambda params: False
 
     def close(self, params: Params, earlier: Iterable[Params]) -> bool:
-        """Whether a point is near an earlier one in every parameter."""
         return any(all(entry.near(params[x], other[x]) for x, entry in self.parameters.items()) for other in earlier)
 
 
@@ -76,13 +75,10 @@ def _crashes(params: Params) -> bool:
 CRASH_REGION = MixedProblem({"x0": FLOAT, "x1": FLOAT}, _branin_of_two, _crashes)
 
 
-def _second_input(k: Any, category: str) -> Any:
-    return 2.0 + 11.0 * k / 15.0 + {"a": 0.0, "b": 2.0, "c": -2.0}[category]
-
-
 def _branin(params: Params) -> float:
     """Branin with one whole input, moved and raised by the category."""
-    inputs = torch.tensor([-5 + 15 * params["x"], _second_input(params["k"], params["c"])], dtype=torch.double)
+    second = 2.0 + 11.0 * params["k"] / 15.0 + {"a": 0.0, "b": 2.0, "c": -2.0}[params["c"]]
+    inputs = torch.tensor([-5 + 15 * params["x"], second], dtype=torch.double)
     return float(Branin()(inputs)) - BRANIN_MINIMUM + {"a": 5.0, "b": 0.0, "c": 10.0}[params["c"]]
 
 

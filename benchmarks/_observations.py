@@ -7,29 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import gpytorch
 import torch
 from botorch.fit import fit_gpytorch_mll
-from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.means import ConstantMean
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean, Mean
 from torch import Tensor
 
-from botorch_skewgp import SkewGP, likelihoods
+from botorch_skewgp import SkewGP, likelihoods, observations
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Choice,
-    LabelPreference,
-    Numeric,
-    Observation,
-    Ordinal,
-    Preference,
-    Ranking,
-    Slope,
-    Tie,
-    Validity,
-)
+from botorch_skewgp.observations import Observation, Preference, Slope, Tie, Validity
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -55,7 +42,6 @@ class Noise:
     reach: float = 1.0  # of such scales for one value, in units
 
     def times(self, factor: float) -> Noise:
-        """All variances multiplied by a number."""
         variances = ("numbers", "labels", "grades", "items", "validity", "classes", "slopes", "affine")
         return replace(self, **{name: factor * getattr(self, name) for name in variances})
 
@@ -88,7 +74,6 @@ def likelihood_of(noise: Noise, num_labels: int = 1) -> likelihoods.RowLikelihoo
 
 
 def rbf_kernel(outputscale: float, lengthscale: float) -> ScaleKernel:
-    """A kernel with one lengthscale."""
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.initialize(outputscale=torch.tensor(outputscale, dtype=torch.float64))
     kernel.base_kernel.initialize(lengthscale=torch.tensor(lengthscale, dtype=torch.float64))
@@ -96,16 +81,26 @@ def rbf_kernel(outputscale: float, lengthscale: float) -> ScaleKernel:
 
 
 def fitted(model: SkewGP) -> SkewGP:
-    """The model, fitted from its start by BoTorch."""
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model
 
 
 def constant_mean(value: float) -> ConstantMean:
-    """A mean of this value."""
     mean = ConstantMean().double()
     mean.initialize(constant=torch.tensor(value, dtype=torch.float64))
     return mean
+
+
+class VariationalProcess(gpytorch.models.ApproximateGP):
+    """A process of GPyTorch's with a variational distribution at inducing points, which may be learned."""
+
+    def __init__(self, Z: Tensor, distribution: Any, mean: Mean, kernel: Kernel, learns_points: bool = False) -> None:
+        strategy = gpytorch.variational.VariationalStrategy
+        super().__init__(strategy(self, Z, distribution, learn_inducing_locations=learns_points))
+        self.mean_module, self.covar_module = mean, kernel
+
+    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
 
 
 # Functions
@@ -128,7 +123,6 @@ def random_features(
 
 
 def normal_draw(covariance: Tensor, generator: torch.Generator, jitter: float = 0.0) -> Tensor:
-    """A draw of a normal distribution around zero."""
     n, dtype = len(covariance), covariance.dtype
     return torch.linalg.cholesky(covariance + jitter * torch.eye(n, dtype=dtype)) @ torch.randn(
         n, generator=generator, dtype=dtype
@@ -199,7 +193,7 @@ def _censored(values: Tensor, index: Tensor, truth: Noise) -> Observation:
     inside = values.abs() < truth.reach
     lower = torch.where(inside, values.floor(), torch.where(values < 0, -torch.inf, truth.reach))
     upper = torch.where(inside, values.floor() + 1, torch.where(values < 0, -truth.reach, torch.inf))
-    return Censored(truth.unit * lower, truth.unit * upper, index=index)
+    return observations.Censored(truth.unit * lower, truth.unit * upper, index=index)
 
 
 def _duels_with_ties(pairs: Tensor, values: Tensor, truth: Noise) -> list[Observation]:
@@ -215,28 +209,28 @@ def _affine(f: Tensor, size: int, truth: Noise, generator: torch.Generator) -> l
     values = weight @ f + math.sqrt(truth.affine) * root @ torch.randn(size, **kind)
     lower = (values / truth.unit).floor()
     bounds = truth.unit * lower, truth.unit * (lower + 1)
-    return [AffineProbit(weight, torch.zeros_like(values), root @ root.mT, *bounds)]
+    return [observations.AffineProbit(weight, torch.zeros_like(values), root @ root.mT, *bounds)]
 
 
 def _grades(values: Tensor, index: Tensor, truth: Noise) -> Observation:
     edges = torch.tensor(truth.cutpoints, dtype=values.dtype)
-    return Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(edges) + 1, index=index)
+    return observations.Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(edges) + 1, index=index)
 
 
 def _classes(values: Tensor, index: Tensor, truth: Noise) -> Observation:
-    return LabelPreference.from_classes(values.argmax(-1), values.shape[-1], index=index)
+    return observations.LabelPreference.from_classes(values.argmax(-1), values.shape[-1], index=index)
 
 
 # How each kind comes about: from a function at the points, or its slopes, of classes a column for each
 SIMULATORS: dict[str, Simulator] = {
-    "Numeric": _at_points("numbers", lambda values, index, truth: Numeric(values, index=index)),
-    "Binary": _at_points("labels", lambda values, index, truth: Binary(values > 0, index=index)),
+    "Numeric": _at_points("numbers", lambda values, index, truth: observations.Numeric(values, index=index)),
+    "Binary": _at_points("labels", lambda values, index, truth: observations.Binary(values > 0, index=index)),
     "Ordinal": _at_points("grades", _grades),
     "Censored": _at_points("numbers", _censored),
     "Preference": _of_items(2, lambda pairs, *_: [Preference(pairs)]),
     "Preference, Tie": _of_items(2, _duels_with_ties),
-    "Choice": _of_items(3, lambda options, *_: [Choice(options)]),
-    "Ranking": _of_items(4, lambda items, *_: [Ranking(items)]),
+    "Choice": _of_items(3, lambda options, *_: [observations.Choice(options)]),
+    "Ranking": _of_items(4, lambda items, *_: [observations.Ranking(items)]),
     "Validity": _at_points("validity", lambda values, index, p: Validity(values > p.threshold, index=index)),
     "Slope": _at_points("slopes", lambda values, index, truth: Slope(0, values.sign().long(), index=index)),
     "AffineProbit": _affine,
@@ -248,7 +242,6 @@ SIMULATORS: dict[str, Simulator] = {
 
 
 def positive_rows(covariance: Tensor, noise: float = 1.0) -> TruncatedNormal:
-    """Rows that are all positive."""
     zeros = torch.zeros_like(covariance[0])
     return TruncatedNormal(
         mean=zeros, prior=covariance, lower=zeros, upper=torch.full_like(zeros, math.inf), noise=zeros + noise
@@ -262,10 +255,7 @@ def label_rows(covariance: Tensor, generator: torch.Generator) -> TruncatedNorma
 
 
 def classification(n: int, seed: int = 0, d: int = 3) -> TruncatedNormal:
-    """Probit classification with the generator of the unified paper, section 4.
-
-    Inputs are standard normal; the variance is uniform on (1, 10), each lengthscale on (0.1, 1.1); the noise is one.
-    """
+    """Of the unified paper, section 4: normal inputs, a variance in (1, 10), lengthscales in (0.1, 1.1), unit noise."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.randn(n, d, generator=generator, dtype=torch.float64)
     variance = 1 + 9 * torch.rand(1, generator=generator, dtype=torch.float64)
@@ -275,10 +265,7 @@ def classification(n: int, seed: int = 0, d: int = 3) -> TruncatedNormal:
 
 
 def duel_data(m: int, noise: float, d: int, lengthscale: float = 0.5, seed: int = 3) -> tuple[Tensor, Tensor, Tensor]:
-    """Two new points of the unit cube for each duel, `2m x d`, the pairs, winner first, and the values' covariance.
-
-    The function is drawn from a Gaussian process of unit variance; noise is that of each of two values.
-    """
+    """Two new points of the unit cube for each duel, `2m x d`, the pairs, winner first, and the values' covariance."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(2 * m, d, generator=generator, dtype=torch.float64)
     K = squared_exponential(X, lengthscale)

@@ -23,10 +23,7 @@ def tell(found: dict[str, Any]) -> None:
 def apart(
     function: Callable[..., dict[str, Any]], *arguments: Any, limit: float | None = None, python: str = sys.executable
 ) -> dict[str, Any]:
-    """What a function of a module finds, arguments and all of JSON's kinds; and `why`, if it does not end well.
-
-    `limit` is in seconds of the clock; `python` may be that of another environment.
-    """
+    """What a function finds, all of JSON's kinds, within seconds of the clock; and `why`, if it does not end well."""
     command = [python, "-m", __name__, function.__module__, function.__name__, json.dumps(arguments)]
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     options: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": path}, "cwd": tempfile.gettempdir()}

@@ -1,7 +1,4 @@
-"""A race: methods on the same cases and seeds, every run a stored row, and a table of what comes of them.
-
-A module that has `RACES` is a benchmark; its options are those of `Contest`.
-"""
+"""A race: methods on the same cases and seeds, every run a stored row, and a table of what comes of them."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ class Group:
     """The rows of one case by one method, in pairs with those of the case by others."""
 
     def __init__(self, names: Names, by_names: Mapping[Key, Mapping[str, Row]]) -> None:
-        """Of the group of these names."""
         self.names, self._all = names, by_names
         self._rows = self._of(names)
 
@@ -64,7 +60,6 @@ class Group:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows themselves."""
         return [*self._rows.values()]
 
     def values(self, measure: str) -> Tensor:
@@ -72,11 +67,9 @@ class Group:
         return torch.tensor([float(row[measure] or "nan") for row in self.rows], dtype=torch.float64)
 
     def mean(self, measure: str) -> float:
-        """The mean of a measure."""
         return float(self.values(measure).mean())
 
     def error(self, measure: str) -> float:
-        """The standard error of this mean."""
         return mean_and_error(self.values(measure))[1]
 
     def median(self, measure: str) -> float:
@@ -115,7 +108,6 @@ class Group:
         return [(row, others[seed]) for seed, row in self._rows.items() if seed in others]
 
     def beside(self, measure: str, **rival: Cell) -> tuple[Tensor, Tensor]:
-        """A measure of such pairs."""
         mine, theirs = (
             torch.tensor([float(pair[i][measure] or "nan") for pair in self.pairs(**rival)], dtype=torch.float64)
             for i in range(2)
@@ -151,12 +143,10 @@ class Race:
 
     @property
     def title(self) -> str:
-        """The name without folders."""
         return self.name.rpartition("/")[2]
 
     @property
     def names(self) -> set[str]:
-        """What its cases and methods are called."""
         return {shown(name) for entry in (*self.cases, *self.methods) for name in entry.values()} - {""}
 
     def only(self, names: Sequence[str]) -> Race:
@@ -179,10 +169,7 @@ class Race:
         return replace(self, cases=self.cases[:1], seeds=self.seeds[:1], run=partial(self.run, **self.quick))
 
     def hold(self, folder: Path | None, processes: int = 1, seconds: float | None = None) -> list[Row]:
-        """Run what is not in the folder yet, seeds first, so that a race that is stopped has pairs; all rows there are.
-
-        After the given seconds nothing more begins.
-        """
+        """Run what is not stored, seeds first, so that a race that is stopped has pairs, until the time; all rows."""
         names = (*self.cases[0], *self.methods[0], "seed")
         runs = _Runs((*names, *self.measures, "commit"), None if folder is None else folder / f"{self.name}_runs.csv")
         known = {tuple(row[name] for name in names) for row in runs.rows}
@@ -204,10 +191,6 @@ class Race:
             for row in rows:
                 say(", ".join(shown(cell)[-60:] for cell in row.values()))
         return runs.rows
-
-    def table(self, rows: Sequence[Row]) -> Table:
-        """The first of its tables."""
-        return self.tables(rows)[0]
 
     def tables(self, rows: Sequence[Row]) -> list[Table]:
         """The columns of all cases and methods that have rows, those of the race first."""
@@ -239,11 +222,9 @@ class Contest:
     """Races, one after another, each with its tables."""
 
     def __init__(self, races: Sequence[Race]) -> None:
-        """The races that a module has."""
         self.races = races
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Options of a module that has races."""
         parser.add_argument("--quick", action="store_true", help="one small run of each method; nothing is stored")
         parser.add_argument("--threads", type=int, default=1, help="CPU threads")
         parser.add_argument("--output", type=Path, help="folder for tables and pictures; benchmarks/results by default")

@@ -46,7 +46,6 @@ def load_average() -> str:
 
 
 def shown(cell: Cell) -> str:
-    """A cell as text."""
     if cell is None:
         return ""
     if isinstance(cell, bool):
@@ -88,7 +87,6 @@ class Table:
         return sorted(names, key=lambda name: name == "commit")
 
     def text(self) -> str:
-        """The table in aligned columns, its notes first."""
         columns = self.columns
         lines_of_cells = [columns] + [[shown(row.get(column)) for column in columns] for row in self.rows]
         widths = [max(map(len, cells)) for cells in zip(*lines_of_cells, strict=True)]

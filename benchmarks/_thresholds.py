@@ -28,7 +28,6 @@ def true_threshold(function: str, frequency: Tensor, seed: int) -> Tensor:
 
 
 def slope(function: str, frequency: Tensor) -> Tensor:
-    """By how much the latent function rises with the level."""
     return 8 + 8 * frequency if function == "ridge" else torch.full_like(frequency, 10.0)
 
 
@@ -47,7 +46,6 @@ class Observer:
 
     @property
     def at(self) -> Tensor:
-        """The frequencies at which thresholds are compared."""
         if not self.is_closed:
             return AT
         return self.centre[0] + HALF_AXES[0] * torch.linspace(-0.8, 0.8, 10, dtype=torch.double)

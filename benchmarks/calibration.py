@@ -1,9 +1,7 @@
 r"""Simulation-based calibration: is the truth where the posterior says, for every kind of observation and for pairs?
 
-The function is drawn from its prior, the data from how each kind comes about; whatever the data, the posterior's cdf at
-the truth is uniform if the posterior is right ([Talts2018validating]_), and given any function of the data
-([Modrak2023simulation]_). Functionals are values at points with data, at one without, and differences; with slopes,
-small steps. Those of one replicate depend on each other: their moments are averaged first, and replicates counted.
+If a posterior is right, its cdf at the truth is uniform ([Talts2018validating]_), given any function of the data too
+([Modrak2023simulation]_). Functionals of one replicate depend on each other: their moments are averaged first.
 
 .. [Talts2018validating] S. Talts and others. Validating Bayesian inference algorithms with simulation-based
    calibration. arXiv 1804.06788, 2018.
@@ -78,7 +76,6 @@ def prior_draw(X: Tensor, columns: int, generator: torch.Generator) -> tuple[Ten
 
 
 def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: int) -> SkewGP:
-    """The model of simulated data."""
     # an affine observation brings its noise with it
     observations = [
         replace(entry, covariance=p.affine * entry.covariance) if isinstance(entry, AffineProbit) else entry
@@ -93,9 +90,7 @@ def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: i
 
 
 def functionals(num_outputs: int, near: bool) -> Tensor:
-    """Values at all points, then the differences of neighbours; of several outputs their differences at all points;
-    `near` points, each a step further, less their own.
-    """
+    """Values and differences of neighbours; of several outputs their differences; of `near` points the steps."""
     if near:
         one = torch.eye(len(POINTS), dtype=torch.float64)
         return torch.cat([-one, one], dim=1)
@@ -108,10 +103,7 @@ def functionals(num_outputs: int, near: bool) -> Tensor:
 
 @torch.no_grad()
 def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> Tensor:
-    """Normal quantiles of the posterior cdf at the truth, and posterior means in posterior standard deviations.
-
-    Data of the named kinds come with `TRUTH`, models believe the noises; `2 x len(noises) x functionals`.
-    """
+    """Normal quantiles of cdfs at the truth, and means in standard deviations: `2 x noises x functionals`."""
     generator = torch.Generator().manual_seed(replicate)
     X = torch.cat([POINTS, POINTS + STEP if "Slope" in names else ELSEWHERE])
     columns = NUM_LABELS if names == ("LabelPreference",) else 1

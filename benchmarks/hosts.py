@@ -1,8 +1,6 @@
 """Seconds that Ax and Optuna take to choose a trial, with this package and with their own, in spaces of several kinds.
 
-Every strategy and sampler goes on from the same known trials, in Ax from 20 alone, and chooses the next six one after
-another. Spaces: four floats; two floats, an integer of eight values and a choice of three (`mixed`). Fails: in a corner
-of the space trials fail. Processor time of one thread.
+All go on from the same known trials, of which those in a corner of the space may have failed.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._observations import fitted, random_pairs, winner_first
-from benchmarks._race import Cell, Group, Race, grid, mean_and_error
+from benchmarks._race import Cell, Group, Race, grid
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.leaderboard import ranks_of, utility_draws
@@ -175,14 +175,8 @@ def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
 
 
 def _leagues(runs: Group) -> dict[str, Cell]:
-    """Means over leagues, and how much less divergence than the better one of choix and its bootstrap."""
-    rival = "choix" if runs.mean("choix") <= runs.mean("bootstrap") else "bootstrap"
-    ahead, error = mean_and_error(runs.values(rival) - runs.values("divergence"))
-    return {
-        "leagues": len(runs), **{name: runs.mean(name) for name in MEASURED}, "rank_error": runs.error("rank_coverage"),
-        "utility_error": runs.error("utility_coverage"), "divergence_error": runs.error("divergence"),
-        "ahead_by": ahead, "ahead_error": error,
-    }  # fmt: skip
+    errors = {f"{name}_error": runs.error(f"{name}_coverage") for name in ("rank", "utility")}
+    return {"leagues": len(runs), **{name: runs.mean(name) for name in MEASURED}, **errors}
 
 
 def _of_features(votes: int, seed: int) -> dict[str, Cell]:
@@ -203,9 +197,7 @@ def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
 
 
 class _Quicksort:
-    """Sorting by comparisons, again and again: every item of a segment meets a random one of it, and is put before or
-    behind it by the answer. The model of all answers is only asked whether to stop.
-    """
+    """Sorting by comparisons, again and again: each item of a segment is put before or behind a random one of it."""
 
     def __init__(self) -> None:
         self.segments: list[list[int]] = []

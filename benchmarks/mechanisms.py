@@ -1,8 +1,4 @@
-"""What each mechanism of the core saves: a typical problem with it and without it, in turns.
-
-A mechanism is taken away by a patch of one name. Seconds are those of the processor, the least of some runs; a
-mechanism that saves less than a fifth goes, unless it is there for digits.
-"""
+"""What each mechanism of the core saves: seconds of a typical problem with it, and without, by a patch of one name."""
 
 from __future__ import annotations
 
@@ -49,7 +45,6 @@ def _utility(X: Tensor) -> Tensor:
 
 
 def _items(n: int, m: int, kind: Any = Preference, k: int = 2, **settings: Any) -> SkewGP:
-    """Answers about `m` sets of `k` of the points."""
     X = _points(n)
     items, _ = best_first(_utility(X), random_items(n, m, k, _generator(1)), NOISE**2, _generator(2))
     return SkewGP(X, kind(items), **settings)
@@ -109,10 +104,6 @@ def _search(model: SkewGP) -> Measured:
     return evaluate
 
 
-def _sampled(m: int) -> Measured:
-    return partial(sample_hyperparameters, fit_skew_gp(duel_model(m)))
-
-
 class Mechanism(NamedTuple):
     """How a mechanism is taken away, and what shows its worth."""
 
@@ -144,7 +135,7 @@ MECHANISMS = (
     Mechanism("looser sweeps from sites nearby", skew_gp_mll, "TOLERANCE_NEARBY", 1e-7, "fit of 300 duels",
         lambda: lambda: fitted(duel_model(300))),
     Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
-        lambda: _sampled(20)),
+        lambda: partial(sample_hyperparameters, fit_skew_gp(duel_model(20)))),
     Mechanism("merging of equal rows", prior_model, "MAX_SINGLE_ROWS", 10**9,
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
     Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",

@@ -25,7 +25,6 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def _of_function(name: str) -> MixedProblem:
-    """A function to maximise over the unit cube."""
     utility = find_utility(name)
 
     def regret(params: Params) -> float:
@@ -42,7 +41,6 @@ FUNCTIONS = {
 
 
 def distributions(problem: MixedProblem) -> dict[str, BaseDistribution]:
-    """The parameters of a problem."""
     found: dict[str, BaseDistribution] = {}
     for name, entry in problem.parameters.items():
         if entry.categories:
@@ -79,9 +77,9 @@ PREFERENTIAL: dict[str, Callable[..., BaseSampler]] = {OURS: _skewgp, "Preferent
 def _numbers(
     problem: MixedProblem, num_trials: int, sampler: BaseSampler, told: bool, batch: int = 1
 ) -> dict[str, Cell]:
-    """A study of numbers whose trials may crash, several at a time; of batches also how many are close to others."""
+    """A study whose trials may crash, of which samplers may be `told` the worst value; in batches, and close ones."""
     study, space, seconds, close, failed = optuna.create_study(sampler=sampler), distributions(problem), 0.0, 0, 0
-    seen: list[Params] = []
+    seen, worked = list[Params](), list[float]()
     while len(seen) < num_trials:
         trials = []
         for _ in range(batch):
@@ -93,11 +91,15 @@ def _numbers(
             seen.append(trial.params)
             trials.append(trial)
         for trial in trials:
-            if problem.crashes(trial.params):
-                failed += 1
-                _fail(study, trial, told)
+            has_failed = problem.crashes(trial.params)
+            failed += has_failed
+            if not has_failed:
+                worked.append(problem.regret(trial.params))
+                study.tell(trial, worked[-1])
+            elif told and worked:
+                study.tell(trial, max(worked))
             else:
-                study.tell(trial, problem.regret(trial.params))
+                study.tell(trial, state=TrialState.FAIL)
     spent = seconds / (num_trials - STARTUP)
     return {"regret": study.best_value, "failed": failed, "seconds": spent, "close": close if batch > 1 else None}
 
@@ -116,15 +118,6 @@ def _duels(problem: MixedProblem, sampler: BaseSampler, told: bool) -> dict[str,
         study.report_preference(better, worse)
     (best,) = study.best_trials
     return {"regret": problem.regret(best.params), "failed": 0, "seconds": seconds / (NUM_DUELS - 1)}
-
-
-def _fail(study: optuna.Study, trial: optuna.Trial, told: bool) -> None:
-    """A trial that failed, or has the worst value so far where samplers are told so."""
-    worked = [other.value for other in study.get_trials(states=[TrialState.COMPLETE]) if other.value is not None]
-    if told and worked:
-        study.tell(trial, max(worked))
-    else:
-        study.tell(trial, state=TrialState.FAIL)
 
 
 SCENARIOS: dict[str, tuple[Callable[..., dict[str, Cell]], dict[str, Callable[..., BaseSampler]]]] = {

@@ -1,7 +1,6 @@
 """Which pair to ask about next: the default beside BoTorch's PairwiseGP with qEUBO, on functions nobody tuned on.
 
-Every seed is a new function of three families in turn. Seeds below 100 are for choices of defaults; those from 100 on
-are for reports, and were looked at once. Regret is a share of what the maximiser gains over the function's mean.
+Seeds below 100 are for choices of defaults. Regret is a share of what the maximiser gains over the function's mean.
 """
 
 from __future__ import annotations
@@ -163,7 +162,6 @@ def _pairs(model: Model, bounds: Tensor, method: str) -> Tensor:
 def _run(
     inputs: str, judge: str, method: str, seed: int, looks: tuple[int, ...] = LOOKS, refit: int = REFIT
 ) -> dict[str, Cell]:
-    """A search, whose row has the regret after some of its duels."""
     problem = Problem(inputs, seed, [*NOISES, *SLIPS].index(judge))
     noise, slips = NOISES.get(judge, 0.0) * problem.deviation, SLIPS.get(judge, 0.0)
     answers = torch.Generator().manual_seed(seed)

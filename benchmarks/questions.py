@@ -59,7 +59,6 @@ def _mixed(U: Tensor) -> Tensor:
 
 
 def _utility(name: str) -> tuple[Utility, dict[str, Any]]:
-    """A function of the unit cube, and which inputs take a few values."""
     if name != "mixed5":
         return find_utility(name), {}
     values = [0.0, 0.5, 1.0]
@@ -85,7 +84,6 @@ class _Answers:
         self.cutpoints = values.quantile(torch.tensor(GRADED, dtype=values.dtype))
 
     def ask(self, kind: type[Observation], X: Tensor) -> None:
-        """Answer a question at `k x d` points."""
         self.points, rows = with_points(self.points, X)
         noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
         seen = self.utility.evaluate(X) + (NOISE if kind is Numeric else self.noise) * self.deviation * noise
@@ -193,7 +191,6 @@ def _run(
 
 
 def _regret(row: Row, column: str, money: Tensor) -> Tensor:
-    """Regret when so much was spent."""
     spent, regret = (torch.tensor([float(x) for x in row[name].split()]).double() for name in ("money", column))
     return regret[torch.searchsorted(spent, money + 1e-9, right=True) - 1]
 

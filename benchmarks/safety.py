@@ -90,7 +90,6 @@ def _of_searches(runs: Group) -> dict[str, Cell]:
 
 
 def _claimed(X: Tensor, valid: Tensor, posterior: str, method: str) -> Callable[[Tensor], Tensor]:
-    """What a model of these labels says of further points."""
     model = SkewGP(X, Validity(valid), approximation="ep" if posterior == "ep" else None)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     fit_gpytorch_mll(mll)
@@ -104,7 +103,6 @@ def _claimed(X: Tensor, valid: Tensor, posterior: str, method: str) -> Callable[
 
 
 def _probability(kind: str, seed: int, X: Tensor) -> Tensor:
-    """The true probabilities that points are valid."""
     generator = torch.Generator().manual_seed(1000 + seed)
     if kind == "prior":
         return torch.special.ndtr(_drawn(X, generator) / math.sqrt(NOISE))
@@ -116,7 +114,6 @@ def _probability(kind: str, seed: int, X: Tensor) -> Tensor:
 
 
 def _drawn(X: Tensor, generator: torch.Generator) -> Tensor:
-    """A function of the default prior."""
     seen = [Validity(torch.tensor([True]))]
     kernel = default_covar_module(DIMENSION, seen)
 

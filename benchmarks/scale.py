@@ -16,10 +16,9 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
 from gpytorch.kernels import RBFKernel, ScaleKernel
-from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
 from torch import Tensor
 
-from benchmarks._observations import duel, fitted, noisy, random_features, random_pairs, rbf_kernel
+from benchmarks._observations import VariationalProcess, duel, fitted, noisy, random_features, random_pairs, rbf_kernel
 from benchmarks._process import apart
 from benchmarks._race import Cell, Names, Race, grid
 from botorch_skewgp import SkewGP
@@ -34,13 +33,12 @@ NUM_TEST = 2000
 PASSES = 120
 LEAST_GAIN = 1e-6  # of a step of our fits, relative to the evidence, at which they stop
 LIMIT = 1200.0  # seconds that a method may take
-MEASURES = ("fit_s", "draws_s", "total_s", "memory_gb", "divergence", "note")
+MEASURES = ("total_s", "memory_gb", "divergence", "note")
 
 
 def _run(
     kind: str, size: int, method: str, seed: int, items: int = 0, points: int = 0
 ) -> dict[str, Cell] | list[Names]:
-    """What a fresh process measures."""
     if importlib.util.find_spec(method) is None and method in ("gpboost", "choix"):
         return []
     found = apart(measure, kind, method, size, items, points, limit=LIMIT)
@@ -49,16 +47,15 @@ def _run(
 
 
 def measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
-    """Seconds, memory and divergence of one method."""
     warnings.simplefilter("ignore")
     data = make_labels(size, LENGTHSCALES) if kind == "labels" else _duels(size, items)
     began = time.process_time()
-    predicted, after, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
+    predicted, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
     ended = time.process_time()
     sides = [(data[-1], predicted), (1 - data[-1], 1 - predicted)]  # infinite if sure and wrong
     divergence = sum(torch.xlogy(true, true) - torch.xlogy(true, said) for true, said in sides)
     return {
-        "fit_s": after - began, "draws_s": ended - after, "total_s": ended - began,
+        "total_s": ended - began,
         "memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "divergence": float(divergence.mean()), "note": note,
     }  # fmt: skip
@@ -89,7 +86,7 @@ def _duels(m: int, items: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return 100 * torch.arange(items, dtype=torch.float64).unsqueeze(-1), answered, test, true
 
 
-# Labels: points, labels, test points and a number of inducing points -> probabilities, the time after the fit, a note
+# Labels: points, labels, test points and a number of inducing points -> probabilities, and a note
 
 
 def _kernel() -> Any:
@@ -98,35 +95,26 @@ def _kernel() -> Any:
     return kernel
 
 
-def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, str]:
     model = SkewGP(X, Binary(labels), covar_module=_kernel(), inducing_points=points // 2)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     for _ in range(2):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"ftol": LEAST_GAIN}})
         model.choose_inducing_points(points)
-    after = time.process_time()
     with torch.no_grad():
         probabilities = torch.cat([model.predictive(part).probs.squeeze(-1) for part in test_X.split(500)])
     draws = model.draws
-    return probabilities, after, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
+    return probabilities, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
 
 
-def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, str]:
     torch.manual_seed(0)
     kernel = _kernel()
     candidates = X[: min(len(X), 4096)]
     Z = GreedyVarianceReduction().allocate_inducing_points(candidates, kernel, points, torch.Size())
-
-    class Process(gpytorch.models.ApproximateGP):
-        def __init__(self) -> None:
-            distribution = NaturalVariationalDistribution(len(Z)).double()
-            super().__init__(VariationalStrategy(self, Z.clone(), distribution, learn_inducing_locations=True))
-            self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), kernel
-
-        def forward(self, x: Tensor) -> Any:
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-    model, likelihood = Process().double(), gpytorch.likelihoods.BernoulliLikelihood()
+    distribution = gpytorch.variational.NaturalVariationalDistribution(len(Z)).double()
+    model = VariationalProcess(Z.clone(), distribution, gpytorch.means.ConstantMean(), kernel, True).double()
+    likelihood = gpytorch.likelihoods.BernoulliLikelihood()
     bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(X))
     natural = gpytorch.optim.NGD(model.variational_parameters(), num_data=len(X), lr=0.1)
     adam = torch.optim.Adam(model.hyperparameters(), lr=0.01)
@@ -148,14 +136,13 @@ def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tenso
             recent, before = (sum(past[-k - 5 * least : len(past) - k]) / (5 * least) for k in (0, 5 * least))
             if recent - before < 1e-3:
                 break
-    after = time.process_time()
     model.eval()
     with torch.no_grad():
         probabilities = likelihood(model(test_X)).probs
-    return probabilities, after, f"{passes} passes, bound {past[-1]:.4f}"
+    return probabilities, f"{passes} passes, bound {past[-1]:.4f}"
 
 
-def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, str]:
     import gpboost
 
     model = gpboost.GPModel(
@@ -163,32 +150,29 @@ def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Te
         num_ind_points=min(points, len(X)), num_parallel_threads=1, seed=0,
     )  # fmt: skip
     model.fit(y=labels.double().numpy())
-    after = time.process_time()
     found = model.predict(gp_coords_pred=test_X.numpy(), predict_response=True)
-    return torch.as_tensor(found["mu"], dtype=torch.float64), after, ""
+    return torch.as_tensor(found["mu"], dtype=torch.float64), ""
 
 
 # Duels: items, duels, pairs -> probabilities that the first one wins
 
 
-def _skewgp_duels(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
+def _skewgp_duels(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, str]:
     kernel = ScaleKernel(RBFKernel()).double()
     kernel.base_kernel.raw_lengthscale.requires_grad_(False)
     model = fitted(SkewGP(X, Preference(duels), covar_module=kernel))
-    after = time.process_time()
     with torch.no_grad():
         probabilities = model.predictive(X[test]).probs
     draws = model.draws
     note = f"{draws.sampler}, {draws.rows.shape[-1]} rows, least ESS {float(draws.effective_size.min()):.0f}"
-    return probabilities.reshape(-1), after, note
+    return probabilities.reshape(-1), note
 
 
-def _choix(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
+def _choix(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, str]:
     import choix
 
     utility = torch.as_tensor(choix.opt_pairwise(len(X), duels.tolist(), alpha=1e-2))
-    after = time.process_time()
-    return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), after, ""
+    return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), ""
 
 
 # Inducing points where they are too few
@@ -220,7 +204,7 @@ def _posterior(model: SkewGP, X: Tensor) -> SkewGPPosterior:
 
 CASES = [{"inputs": inputs, "lengthscale": lengthscale, "points": 100}
          for inputs, lengthscale in ((3, 0.1), (3, 0.2), (3, 0.4), (6, 0.4), (6, 1.0), (10, 1.0))]  # fmt: skip
-Method = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, float, str]]
+Method = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, str]]
 LABELS: dict[str, Method] = {"skewgp": _skewgp, "svgp": _svgp, "gpboost": _gpboost}
 DUELS: dict[str, Method] = {"skewgp duels": _skewgp_duels, "choix": _choix}
 SIZES = (1000, 10_000, 100_000, 1_000_000)

@@ -1,8 +1,4 @@
-"""Neighbouring sizes: seconds of draws as data grow by a twentieth, for every shape of data.
-
-No rule that picks a sampler, or merges equal rows, may cost much where it changes: the table tells the largest ratio of
-seconds between neighbours.
-"""
+"""Neighbouring sizes: seconds of draws as data grow by a twentieth, as no choice of a sampler may cost much."""
 
 from __future__ import annotations
 
@@ -51,7 +47,6 @@ def _run(kind: str, rows: int, seed: int, most: int = MOST) -> list[Names]:
 
 
 def make(kind: str, m: int, num_points: int) -> tuple[Tensor, list[Observation]]:
-    """Points, and answers of a judge with noise of unit variance."""
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(num_points, DIM, generator=generator, dtype=torch.double)
     utility = NOISE_RATIO**0.5 * torch.sin(4 * X).sum(-1)

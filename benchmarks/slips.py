@@ -27,7 +27,6 @@ OF_VOTES = ("ranks_coverage", "utilities_coverage", "correlation", "rate_of_rand
 
 
 def _answer(f: Tensor, pairs: Tensor, slips: Tensor, g: torch.Generator) -> Tensor:
-    """Duels, winner first."""
     ahead = noisy(f[pairs[:, 0]] - f[pairs[:, 1]], 2.0, g) > 0
     return winner_first(pairs, torch.where(slips, torch.rand(len(pairs), generator=g) < 0.5, ahead))
 

@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the tables of all pages."""
     for path in pages():
         page = path.read_text(encoding="utf-8")
         if (new := written(page)) != page:
@@ -51,7 +50,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def pages() -> list[Path]:
-    """README.md, the guides and the pages of measurements."""
     root = RESULTS.parents[1]
     return [
         root / "README.md",
@@ -61,7 +59,6 @@ def pages() -> list[Path]:
 
 
 def written(page: str) -> str:
-    """A page with its tables as the results have them."""
     return TABLE.sub(lambda found: f"<!-- table: {found[1]} -->\n\n{table(found[1])}", page)
 
 

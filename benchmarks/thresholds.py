@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks._observations import fitted
+from benchmarks._observations import VariationalProcess, fitted
 from benchmarks._process import apart
 from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
@@ -46,7 +46,6 @@ Method = Callable[[Observer], dict[str, Estimate]]
 
 
 def _run(function: str, guess: float, lapse: float, method: str, seed: int) -> list[Names]:
-    """The estimates of a method, in one row or several."""
     observer = Observer(function, seed, guess, lapse)
     is_missing = method == "psignifit" and importlib.util.find_spec("psignifit") is None
     is_missing = is_missing or (method == "AEPsych" and not AEPSYCH)
@@ -98,7 +97,6 @@ def likelihood_of(guess: float, lapse: float) -> ProbitLikelihood:
 
 
 def skew_gp(X: Tensor, y: Tensor, observer: Observer, exact: bool = False) -> SkewGP:
-    """A SkewGP of answers."""
     likelihood = likelihood_of(observer.guess, observer.lapse)
     return SkewGP(X, Binary(y), likelihood=likelihood, approximation=None if exact else "ep")
 
@@ -117,17 +115,6 @@ class _Link(gpytorch.likelihoods.Likelihood):
         return self.quadrature(lambda f: self.forward(f).log_prob(y), distribution)
 
 
-class _Process(gpytorch.models.ApproximateGP):
-    def __init__(self, like: SkewGP) -> None:
-        Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
-        variational = gpytorch.variational.CholeskyVariationalDistribution(64)
-        super().__init__(gpytorch.variational.VariationalStrategy(self, Z, variational, learn_inducing_locations=False))
-        self.mean_module, self.covar_module = copy.deepcopy(like.mean_module), copy.deepcopy(like.covar_module)
-
-    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
-
-
 class Variational(LatentModel):
     """A variational GP with what acquisition functions ask of a SkewGP: its posterior is a mixture of one component."""
 
@@ -135,7 +122,11 @@ class Variational(LatentModel):
 
     def __init__(self, like: SkewGP, observer: Observer) -> None:
         super().__init__(2, likelihood_of(observer.guess, observer.lapse), OutcomeScale())
-        self.process, self.link = _Process(like).double(), _Link(observer.guess, observer.lapse)
+        Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
+        distribution = gpytorch.variational.CholeskyVariationalDistribution(64)
+        mean, kernel = copy.deepcopy(like.mean_module), copy.deepcopy(like.covar_module)
+        self.process = VariationalProcess(Z, distribution, mean, kernel).double()
+        self.link = _Link(observer.guess, observer.lapse)
 
     def update(self, X: Tensor, y: Tensor, steps: int) -> None:
         """Steps of Adam on the evidence lower bound, from where the last ones ended."""
@@ -150,7 +141,6 @@ class Variational(LatentModel):
         self.process.eval()
 
     def posterior(self, X: Tensor, *args: object, **kwargs: object) -> SkewGPPosterior:
-        """The posterior of the latent function."""
         return SkewGPPosterior.from_gaussian(self.process(X))
 
 

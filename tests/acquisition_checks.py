@@ -25,10 +25,7 @@ PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
 
 
 def make_model(
-    observations: Observation | list[Observation] | None = None,
-    num_draws: int = 256,
-    X: Tensor = POINTS,
-    **options,
+    observations: Observation | list[Observation] | None = None, num_draws: int = 256, X: Tensor = POINTS, **options
 ) -> SkewGP:
     """A model with hyperparameters that are not refitted; of the duels `PAIRS` if no observations are given."""
     observations = Preference(PAIRS) if observations is None else observations

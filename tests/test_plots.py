@@ -204,11 +204,7 @@ def test_each_kind_has_its_mark():
     )
     ax = plot_posterior(model, LINE)
     x = POINTS.squeeze(-1).tolist()
-    expected = {
-        "number": ([x[0], x[2]], [0.4, 0.1]),
-        "at most": ([x[1]], [0.2]),
-        "at least": ([x[3]], [0.3]),
-    }
+    expected = {"number": ([x[0], x[2]], [0.4, 0.1]), "at most": ([x[1]], [0.2]), "at least": ([x[3]], [0.3])}
     for label, data in expected.items():
         np.testing.assert_allclose(labelled(ax, label).get_data(), data)
     where = {

@@ -39,14 +39,14 @@ def test_runs_are_stored_and_told_in_pairs(tmp_path):
     ran: list = []
     rows = race(ran).hold(tmp_path)
     assert ran == [(size, method, seed) for seed in range(2) for size in (1, 3) for method in ("plain", "clever")]
-    table = race([]).table(rows)
+    table = race([]).tables(rows)[0]
     (plain, clever, other) = table.rows
     assert (plain["size"], plain["method"], plain["runs"], plain["error"]) == ("1", "plain", 2, 10.5)
     assert clever["less"] == pytest.approx(-(10 + 11) / 4)
     assert clever["se"] == pytest.approx(0.25)  # of differences -5 and -5.5
     assert (other["size"], other["method"], other["median"]) == ("3", "plain", 30.5)
     floored = replace(race([]), columns=lambda runs: {"less": runs.less("error", 8.0, method="plain")[0]})
-    assert floored.table(rows).rows[1]["less"] == pytest.approx((math.log10(8 / 10) + math.log10(8 / 11)) / 2)
+    assert floored.tables(rows)[0].rows[1]["less"] == pytest.approx((math.log10(8 / 10) + math.log10(8 / 11)) / 2)
     again: list = []
     assert race(again, seeds=range(3), methods=("plain",)).hold(tmp_path)[: len(rows)] == rows
     assert again == [(1, "plain", 2), (3, "plain", 2)]
@@ -99,7 +99,7 @@ def test_small_runs_have_arguments_of_their_own():
     plain = Race("small", [{}], grid(method=["plain"]), range(3), run, ("trials",), quick={"trials": 2})
     (row,) = rows = plain.small().hold(None)
     assert (row["trials"], row["seed"]) == ("2", "0")
-    assert plain.table(rows).rows[0]["trials"] == 2
+    assert plain.tables(rows)[0].rows[0]["trials"] == 2
 
 
 def test_what_was_not_measured_stays_empty():
@@ -107,7 +107,7 @@ def test_what_was_not_measured_stays_empty():
         return {"found": 1.0, "note": "slow"}
 
     not_all = Race("small", [{}], [{}], range(2), run, ("found", "missing", "note"))
-    (row,) = not_all.table(not_all.hold(None)).rows
+    (row,) = not_all.tables(not_all.hold(None))[0].rows
     assert (row["found"], row["missing"], row["note"]) == (1.0, None, "slow")
 
 
@@ -125,7 +125,7 @@ def test_several_tables_of_the_same_runs_and_of_pooled_ones():
     assert first.columns[-1] == second.columns[-1] == "commit"
     (row,) = (
         replace(race([], methods=("plain",), seeds=range(1)), cases=grid(size=[1]), columns=None)
-        .table(race([], methods=("plain",), seeds=range(1)).hold(None)[:1])
+        .tables(race([], methods=("plain",), seeds=range(1)).hold(None)[:1])[0]
         .rows
     )
     assert row["error"] == 10

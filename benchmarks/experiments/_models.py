@@ -1,8 +1,4 @@
-"""The models that experiments compare, behind one interface: that of a SkewGP.
-
-All but PairwiseGP have the same rows and, with the same modules, the same hyperparameters: what differs is how the
-posterior is computed.
-"""
+"""The models that experiments compare, behind the interface of a SkewGP: the same rows, other posteriors."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ from gpytorch.means import Mean
 from linear_operator import to_linear_operator
 from torch import Tensor
 
+from benchmarks._observations import VariationalProcess
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Observation, Preference
@@ -138,20 +135,14 @@ class LatentModel(Model):
 
     @property
     def answering_likelihood(self) -> Any:
-        """The likelihood of new answers."""
         return self.likelihood
 
     def latent_posterior(self, X: Tensor, judges: None = None) -> SkewGPPosterior:
-        """The posterior, which is in units of the latent function."""
         return self.posterior(X)
 
 
 class Surrogate(LatentModel):
-    """PairwiseGP as acquisition functions for duels take it.
-
-    Its own posterior factorises the matrix of the data again for every pair of points; here this is done once. The two
-    agree but for BoTorch's jitter.
-    """
+    """PairwiseGP, factorised once and not for every pair of points; its posteriors differ in BoTorch's jitter alone."""
 
     def __init__(self, model: PairwiseGP) -> None:
         super().__init__(model.dim, PreferenceLikelihood(), OutcomeScale())
@@ -164,7 +155,6 @@ class Surrogate(LatentModel):
             self.alpha = torch.cholesky_solve(model.utility.detach().unsqueeze(-1), model.covar_chol.detach())
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
-        """A mixture of a single component."""
         cross = self.covar_module(X, self.points).to_dense()
         mean = (cross @ self.alpha).squeeze(-1)
         covariance = self.covar_module(X).to_dense() - cross @ self.precision @ cross.mT
@@ -179,7 +169,6 @@ class MomentMatched(LatentModel):
         self.model = model
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
-        """A mixture of a single component."""
         posterior = self.model.posterior(X)
         return _normal(posterior.mean.squeeze(-1), posterior.covariance_matrix)
 
@@ -191,24 +180,12 @@ def _normal(mean: Tensor, covariance: Tensor) -> SkewGPPosterior:
     )
 
 
-class _Variational(gpytorch.models.ApproximateGP):
-    """A full-rank Gaussian at the training points, in natural parameters."""
-
-    def __init__(self, train_X: Tensor, mean_module: Mean, covar_module: Kernel) -> None:
-        distribution = gpytorch.variational.NaturalVariationalDistribution(len(train_X))
-        strategy = gpytorch.variational.VariationalStrategy(self, train_X, distribution, learn_inducing_locations=False)
-        super().__init__(strategy)
-        self.mean_module, self.covar_module = mean_module, covar_module
-
-    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
-
-
 def variational_probabilities(
     train_X: Tensor, labels: Tensor, test_X: Tensor, mean_module: Mean, covar_module: Kernel, num_steps: int = 40
 ) -> Tensor:
-    """Probabilities of label 1 by GPyTorch's variational inference, with hyperparameters as they are."""
-    model = _Variational(train_X, deepcopy(mean_module), deepcopy(covar_module)).to(train_X)
+    """Probabilities of label 1 by a full-rank variational Gaussian, with hyperparameters as they are."""
+    natural = gpytorch.variational.NaturalVariationalDistribution(len(train_X))
+    model = VariationalProcess(train_X, natural, deepcopy(mean_module), deepcopy(covar_module)).to(train_X)
     likelihood = gpytorch.likelihoods.BernoulliLikelihood()
     model.covar_module.requires_grad_(False)
     model.mean_module.requires_grad_(False)
@@ -242,5 +219,4 @@ def unit_scaled(train_X: Tensor, *others: Tensor) -> list[Tensor]:
 
 
 def fit_options(most_steps: int) -> dict[str, Any]:
-    """Of a fit that may end before it has converged."""
     return {"optimizer_kwargs": {"options": {"maxiter": most_steps}}, "warning_handler": lambda _: True}

@@ -43,7 +43,6 @@ def _loaded(name: str) -> tuple[Tensor, Tensor]:
 
 
 def _set(name: str) -> tuple[Tensor, Tensor]:
-    """Inputs and labels of a set."""
     family, _, kind = (name, "", "1") if name in LOADERS else name.partition(" ")
     X, y = _loaded(family)
     if family == "digits":
@@ -187,7 +186,6 @@ def _kernel(name: str) -> Kernel:
 
 
 def _models(X: Tensor, labels: Tensor, kernel: str, smoke: bool) -> tuple[dict[str, SkewGP], dict[str, float]]:
-    """Fitted models by method, and the processor seconds of their fits."""
     began = time.process_time()
     plain = _fitted(X, labels, smoke, covar_module=_kernel(kernel))
     fitted = time.process_time()
@@ -230,7 +228,6 @@ def _of_digits(classes: str, kernel: str, method: str, seed: int, smoke: bool = 
 
 @torch.no_grad()
 def _predictions(model: Any, X: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of probabilities."""
     parts = [
         ProbabilityPosterior(model.latent_posterior(x.unsqueeze(-2)), model.likelihood.noise) for x in X.split(300)
     ]
@@ -282,11 +279,6 @@ def _pool(name: str, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return pool_X, y[pool] == 0, rest_X, y[rest] == 0
 
 
-@torch.no_grad()
-def _accuracy(model: SkewGP, X: Tensor, labels: Tensor) -> float:
-    return float(((model.predictive(X).probs.flatten() > 0.5) == labels).double().mean())
-
-
 def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     pool, labels, test_X, test_labels = _pool(set, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -300,7 +292,9 @@ def _learn(set: str, method: str, seed: int, smoke: bool = False) -> dict[str, C
     for step in range(steps + 1):
         model = fitter(pool[asked], [Binary(labels[asked])])
         if step % EVERY == 0 or smoke:
-            trace.append(_accuracy(model, test_X, test_labels))
+            with torch.no_grad():
+                said = model.predictive(test_X).probs.flatten() > 0.5
+            trace.append(float((said == test_labels).double().mean()))
         if step == steps:
             break
         if method == "random":

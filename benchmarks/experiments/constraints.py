@@ -16,18 +16,8 @@ from torch import Tensor
 
 from benchmarks._observations import normal_draw, rbf_kernel
 from benchmarks._race import Cell, Group, Race, Row, grid
+from benchmarks.experiments import optimisation
 from benchmarks.experiments._models import build
-from benchmarks.experiments.optimisation import (
-    NOTES,
-    Fitter,
-    History,
-    plot_regret,
-    regret_columns,
-    regrets,
-    search,
-    trace_of,
-    values_at,
-)
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
@@ -62,7 +52,6 @@ def _prior() -> dict[str, Any]:
 
 
 def _model(X: Tensor, values: Tensor, method: str) -> SkewGP:
-    """The model of numbers, and of the SkewGPs of failures too."""
     told = torch.ones_like(values, dtype=torch.bool) if method == "SafeOpt, all values" else values >= 0
     valid, failed = told.nonzero().squeeze(-1), (~told).nonzero().squeeze(-1)
     observations: list[Numeric | Validity] = [Numeric(values[valid], index=valid)]
@@ -81,7 +70,6 @@ def _interval(posterior: SkewGPPosterior, tail: float) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _next(method: str, X: Tensor, g: Tensor, asked: Sequence[int]) -> int:
-    """The number of the point to evaluate next."""
     which = torch.tensor(asked)
     model = _model(X[which], g[which], method)
     posterior = model.posterior(X.unsqueeze(-2))
@@ -140,7 +128,7 @@ def _run(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
 
 
 def _derived(row: Row) -> dict[str, Cell]:
-    trace = trace_of(row)
+    trace = optimisation.trace_of(row)
     return {"final": trace[-1], "evaluations": len(trace) - 1}
 
 
@@ -179,29 +167,31 @@ def excess(U: Tensor) -> Tensor:
     return -torch.sin(x1 - x2 - math.pi / 8)
 
 
-def _penalised(U: Tensor) -> Tensor:
-    return value(U) - OF_EXCESS * excess(U).clamp(min=0).square()
-
-
 def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     way, acquisition = method.split(", ")
     is_joint, is_penalised = way == "one function", way == "penalty"
     generator = torch.Generator().manual_seed(seed)
     points = torch.empty(0, 2, dtype=torch.float64)
-    history = History(points, _penalised if is_penalised else value, lambda X: excess(X) <= 0)
+    penalty = OF_EXCESS if is_penalised else 0.0
+    history = optimisation.History(
+        points, lambda X: value(X) - penalty * excess(X).clamp(min=0).square(), lambda X: excess(X) <= 0
+    )
 
     def answer(step: int, new: int, best: int) -> None:
         if best >= 0 and (is_penalised or history.valid[new]):
             history.duel(new, best)
 
     best = -1
-    for point in _first_points(generator):
+    first_points = points
+    while (excess(first_points) <= 0).sum() < 2:
+        first_points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
+    for point in first_points:
         new = history.add(point)
         answer(0, new, best)
         if is_penalised or history.valid[new]:
             best = new if best < 0 else history.pairs[-1][0]
     likelihood = MixedLikelihood(PreferenceLikelihood(), ValidityLikelihood(noise=1.0)) if is_joint else None
-    fitter, fitter_of_validity = Fitter("SkewGP", smoke, likelihood), Fitter("SkewGP", smoke)
+    fitter, fitter_of_validity = optimisation.Fitter("SkewGP", smoke, likelihood), optimisation.Fitter("SkewGP", smoke)
 
     def fit() -> SkewGP:
         return fitter(history.points, [*history.observations(), *([Validity(history.valid)] if is_joint else [])])
@@ -210,26 +200,18 @@ def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
         if way != "two models":
             return X
         validity = fitter_of_validity(history.points, [Validity(history.valid)])
-        chance = values_at(LogProbabilityOfValidity(validity), X).exp()
+        chance = optimisation.values_at(LogProbabilityOfValidity(validity), X).exp()
         return X[chance >= min(LEAST, float(chance.max()))]
 
-    found = search(
+    found = optimisation.search(
         history, fit, answer, lambda x: BEST - float(value(x)), acquisition, 1 if smoke else QUESTIONS, generator, seed,
         among, smoke,
     )  # fmt: skip
     return {**found, "not_valid": int((~history.valid[FIRST:]).sum())}
 
 
-def _first_points(generator: torch.Generator) -> Tensor:
-    """Random points, two of them valid."""
-    while True:
-        points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
-        if (excess(points) <= 0).sum() >= 2:
-            return points
-
-
 def _columns_of_duels(runs: Group) -> dict[str, Cell]:
-    return {**regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")}
+    return {**optimisation.regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")}
 
 
 RACES = (
@@ -243,7 +225,7 @@ RACES = (
     Race(
         "experiments/unknown_constraint", [{}], grid(method=OF_DUELS), range(20), _of_duels,
         ("regret", "not_valid", "seconds_per_step"), _columns_of_duels,
-        [*NOTES, f"not_valid: of {QUESTIONS} questions"],
-        derived=regrets, plot=partial(plot_regret, xlabel="questions"), quick={"smoke": True},
+        [*optimisation.NOTES, f"not_valid: of {QUESTIONS} questions"],
+        derived=optimisation.regrets, plot=partial(optimisation.plot_regret, xlabel="questions"), quick={"smoke": True},
     ),
 )  # fmt: skip

@@ -1,8 +1,4 @@
-"""Time, convergence and worth of draws against the number of labels (classification, fig. 4; unified, fig. 8).
-
-R-hat (the largest, split and rank-normalised) and the effective size (the least) are of twelve values of the latent
-function given the rows, their mean square and their log likelihood.
-"""
+"""Time, convergence and worth of draws against the number of labels (classification, fig. 4; unified, fig. 8)."""
 
 from __future__ import annotations
 
@@ -35,25 +31,7 @@ NUM_CHAINS, DROPPED, ADAPTED = 4, 100, 500  # steps dropped, and those in which 
 LARGEST = {"elliptical slice": 2500, "HMC": 1000}  # labels, of methods that take minutes
 
 
-def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> dict[str, Cell]:
-    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds."""
-    _compile()
-    began = time.process_time()
-    rows = _METHODS[method](distribution, num_draws)
-    seconds = time.process_time() - began
-    if rows is None:
-        return {"seconds": seconds, "r_hat": None, "effective_size": None}
-    found = diagnose(functionals(distribution, rows))
-    return {
-        "seconds": seconds, "r_hat": f"{float(found.r_hat.max()):.4f}",
-        "effective_size": float(found.bulk_effective_size.min()),
-    }  # fmt: skip
-
-
-@cache
-def _compile() -> None:
-    """Have compiled code compiled before anything is timed."""
-    draw(classification(8), DrawSettings(num_draws=16))
+_compile = cache(lambda: draw(classification(8), DrawSettings(num_draws=16)))
 
 
 def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
@@ -173,7 +151,6 @@ def _columns(runs: Group) -> dict[str, Cell]:
 
 
 def _labels(n: int, seed: int) -> TruncatedNormal:
-    """The rows of labels at points in one dimension."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, 1, generator=generator, dtype=torch.float64)
     return label_rows(2 * (squared_exponential(x, 0.5) + 1e-8 * torch.eye(n, dtype=x.dtype)), generator)
@@ -186,10 +163,20 @@ PROBLEMS: dict[str, tuple[Callable[[int, int], TruncatedNormal], int]] = {  # an
 
 
 def _of_size(problem: str, n: int, method: str, seed: int, smoke: bool = False) -> list[dict[str, Cell]]:
+    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds."""
     if n > LARGEST.get(method, n):
         return []
     make, num_draws = PROBLEMS[problem]
-    return [timed(method, make(30 if smoke else n, seed), 40 if smoke else num_draws)]
+    distribution = make(30 if smoke else n, seed)
+    _compile()
+    began = time.process_time()
+    rows = _METHODS[method](distribution, 40 if smoke else num_draws)
+    row: dict[str, Cell] = {"seconds": time.process_time() - began}
+    if rows is None:
+        return [row]
+    found = diagnose(functionals(distribution, rows))
+    r_hat, size = float(found.r_hat.max()), float(found.bulk_effective_size.min())
+    return [{**row, "r_hat": f"{r_hat:.4f}", "effective_size": size}]
 
 
 def _race(problem: str, sizes: Iterable[int], methods: Sequence[str]) -> Race:

@@ -1,7 +1,5 @@
 """Optimisation with duels, with numbers and duels, and with fixed hyperparameters (unified framework, figure 12 too;
 preferential optimisation, figures 4 to 6): every new point, the best of 5,000, is compared with the current best one.
-
-Where that can be foreseen, the best is looked for among the 200 that were best by the same function of few samples.
 """
 
 from __future__ import annotations
@@ -33,11 +31,7 @@ from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.observations import Numeric, Observation, Preference
-from botorch_skewgp.papers.dueling import (
-    DuelingThompsonSampling,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-)
+from botorch_skewgp.papers import dueling
 
 NUM_CANDIDATES, NUM_BEST, CHUNK = 5000, 200, 500
 NUM_DRAWS, NUM_SAMPLES = 512, 512  # of the posterior; of what bounds and information are estimated from
@@ -79,7 +73,6 @@ class History:
 
     @property
     def valid(self) -> Tensor:
-        """Whether each point is valid."""
         return self.is_valid(self.points)
 
     def add(self, point: Tensor) -> int:
@@ -88,12 +81,10 @@ class History:
         return len(self.points) - 1
 
     def duel(self, first: int, second: int) -> None:
-        """Let two rows duel."""
         a, b = self.value(self.points[[first, second]]).tolist()
         self.pairs.append([first, second] if a > b else [second, first])
 
     def observations(self) -> list[Observation]:
-        """What was seen."""
         found: list[Observation] = [Preference(torch.tensor(self.pairs))]
         if self.measured:
             index = torch.tensor(self.measured)
@@ -141,14 +132,14 @@ class Fitter:
 
 
 ACQUISITIONS: dict[str, Callable[[Any, Tensor, int, int], AcquisitionFunction]] = {
-    "UCB": lambda model, best, seed, num: DuelingUpperCredibleBound(model, best, sampler=_sampler(seed, num)),
-    "EIIG 0.1": lambda model, best, seed, num: ExpectedImprovementInformationGain(
+    "UCB": lambda model, best, seed, num: dueling.DuelingUpperCredibleBound(model, best, sampler=_sampler(seed, num)),
+    "EIIG 0.1": lambda model, best, seed, num: dueling.ExpectedImprovementInformationGain(
         model, best, 0.1, _sampler(seed, num)
     ),
-    "EIIG 0.5": lambda model, best, seed, num: ExpectedImprovementInformationGain(
+    "EIIG 0.5": lambda model, best, seed, num: dueling.ExpectedImprovementInformationGain(
         model, best, 0.5, _sampler(seed, num)
     ),
-    "Thompson": lambda model, best, seed, num: DuelingThompsonSampling(
+    "Thompson": lambda model, best, seed, num: dueling.DuelingThompsonSampling(
         model, best, generator=torch.Generator().manual_seed(seed)
     ),
     "improvement": lambda model, best, seed, num: DuelingLogExpectedImprovement(model, best),
@@ -161,7 +152,7 @@ def _sampler(seed: int, num_samples: int) -> SobolQMCNormalSampler:
 
 @torch.no_grad()
 def choose(name: str, model: SkewGP | Surrogate, best: Tensor, seed: int, X: Tensor) -> int:
-    """The row of points, `n x d`, of the largest value of an acquisition function by its name."""
+    """The row of the largest acquisition value, among the best 200 by few samples where these foresee it."""
     rows = torch.arange(len(X))
     rough = None
     if isinstance(model, Surrogate | GaussianApproximation):
@@ -175,7 +166,6 @@ def choose(name: str, model: SkewGP | Surrogate, best: Tensor, seed: int, X: Ten
 
 
 def values_at(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
-    """Acquisition values at `n x d` points, `n`."""
     with torch.no_grad():
         return torch.cat([acquisition(part.unsqueeze(-2)) for part in X.split(CHUNK)])
 
@@ -192,10 +182,7 @@ def search(
     among: Callable[[Tensor], Tensor] = lambda X: X,
     smoke: bool = False,
 ) -> dict[str, Cell]:
-    """The regret of the best valid point, by the posterior mean, before each question and after the last.
-
-    A question is the step, the row of the new point, which is chosen `among` random ones, and that of the best.
-    """
+    """The regret of the best valid point, by the posterior mean, before each question and after the last."""
     trace, began = [], time.process_time()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -228,10 +215,7 @@ def optimise(
     smoke: bool = False,
     kernel: Kernel | None = None,
 ) -> dict[str, Cell]:
-    """A search by a model and an acquisition function.
-
-    Duels between fresh points come first, and values of the first points; each `number_every`th question is a number.
-    """
+    """A search after duels of fresh points and values of the first; each `number_every`th question is a number."""
     utility = find_utility(function, REACH.get(function))
     model, _, acquisition = ("SkewGP, random" if method == "random" else method).partition(", ")
     generator = torch.Generator().manual_seed(seed)
@@ -257,12 +241,10 @@ def optimise(
 
 
 def trace_of(row: Row) -> list[float]:
-    """The regrets of a row."""
     return [float(value) for value in row["regret"].split()]
 
 
 def regrets(row: Row) -> dict[str, Cell]:
-    """What the table needs of a row's regrets."""
     trace = trace_of(row)
     return {"half_way": trace[len(trace) // 2], "final": trace[-1], "log10": math.log10(max(trace[-1], FLOOR))}
 

@@ -1,8 +1,4 @@
-"""Posteriors of duels, numbers and duels, and labels, beside approximations (unified framework, figures 1, 4 to 7).
-
-The largest differences over 101 points from 16,384 draws, in their standard deviations: of means, and of upper ends of
-intervals of 95 %; and the largest skewness. `again` is as many draws with another seed.
-"""
+"""Posteriors of duels, numbers and duels, and labels, beside approximations (unified framework, figures 1, 4 to 7)."""
 
 from __future__ import annotations
 
@@ -17,45 +13,41 @@ from benchmarks._functions import cosine_exponential
 from benchmarks._observations import duel, normal_draw, random_pairs, rbf_kernel, squared_exponential
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.experiments._models import build
-from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import (
-    MixedLikelihood,
-    NumericLikelihood,
-    PreferenceLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-)
+from botorch_skewgp import SkewGP, likelihoods
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DATA = ("duels", "numbers and duels", "labels", "figure 7")
-METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "numbers only", "again")
+METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "numbers only", "again")  # again: with another seed
 REFERENCE = DrawSettings(num_draws=16384, seed=1)
 NUM_POINTS, TAIL = 101, 0.025
 MEASURES = ("mean", "upper", "skewness", "seconds")
 
 
-def _data(name: str, number: int) -> tuple[Tensor, list[Observation], RowLikelihood, tuple[float, float], Tensor]:
+def _data(
+    name: str, number: int
+) -> tuple[Tensor, list[Observation], likelihoods.RowLikelihood, tuple[float, float], Tensor]:
     """Points, observations, likelihood, variance and lengthscale, and where the posterior is looked at."""
     generator = torch.Generator().manual_seed(number)
     wide = torch.linspace(-2.6, 2.6, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
     if name == "duels":
         X = 5.2 * torch.rand(25, 1, generator=generator, dtype=torch.float64) - 2.6
         pairs = duel(cosine_exponential(X), random_pairs(25, 45, generator), 0.0, generator)
-        return X, [Preference(pairs)], PreferenceLikelihood(), (50.0, 0.33), wide
+        return X, [Preference(pairs)], likelihoods.PreferenceLikelihood(), (50.0, 0.33), wide
     if name == "labels":
         X = 5.2 * torch.rand(40, 1, generator=generator, dtype=torch.float64) - 2.6
         f = normal_draw(10.0 * squared_exponential(X, 0.5), generator, 1e-8)
         labels = f + torch.randn(40, generator=generator, dtype=X.dtype) > 0
-        return X, [Binary(labels)], ProbitLikelihood(), (10.0, 0.5), wide
+        return X, [Binary(labels)], likelihoods.ProbitLikelihood(), (10.0, 0.5), wide
     X = 2.5 * torch.rand(30, 1, generator=generator, dtype=torch.float64)
     X[15:] += 2.5
     variance, lengthscale, noise = (0.147, 0.497, 0.0021) if name == "figure 7" else (1.0, 0.19, 0.001)
     f = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-8)
     values = f[:15] + noise**0.5 * torch.randn(15, generator=generator, dtype=X.dtype)
     pairs = duel(f[15:], random_pairs(15, 30, generator), 0.0, generator) + 15
-    likelihood = MixedLikelihood(
-        NumericLikelihood(noise=noise, learn_noise=False), PreferenceLikelihood(noise=0.1, learn_noise=False)
+    likelihood = likelihoods.MixedLikelihood(
+        likelihoods.NumericLikelihood(noise=noise, learn_noise=False),
+        likelihoods.PreferenceLikelihood(noise=0.1, learn_noise=False),
     )
     observations: list[Observation] = [Numeric(values, index=torch.arange(15)), Preference(pairs)]
     at = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)

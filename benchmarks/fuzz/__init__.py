@@ -1,8 +1,4 @@
-"""Random inputs of every kind and mixture against an independent reference, thousands of them.
-
-Input number `i` is the same in every run; a seed counts a hundred of them. Those from `CORNER` and `PULLED_APART` on
-are of two corners that had been wrong.
-"""
+"""Random inputs of every kind and mixture against an independent reference, thousands of them, a hundred a seed."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ SKEW = " (skew prior)"
 
 
 def examine(number: int) -> dict[str, Any]:
-    """The verdict on an input."""
     case = numbered_case(number)
     began = time.process_time()
     verdict = check(case, twice=number % 8 == 0)
@@ -68,7 +63,6 @@ def _run(first: int, kind: str, seed: int) -> list[Names]:
 
 
 def of_kinds(rows: Sequence[Row]) -> list[Row]:
-    """The rows of all inputs, of each kind, and with a skew prior."""
     of_row = [row["kinds"].removesuffix(SKEW).split(" + ") for row in rows]
     kinds = ["all", *sorted({kind for found in of_row for kind in found}), "with a skew prior"]
     every = zip(rows, of_row, strict=True)

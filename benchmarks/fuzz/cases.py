@@ -1,7 +1,4 @@
-"""Random inputs: every kind of observation and their mixtures, over a few points, with much that is extreme.
-
-A case is plain numbers, as a user would type them, so that the reference need not trust what the package makes of them.
-"""
+"""Random inputs of every kind and mixture, as plain numbers, so that the reference need not trust the package."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ class Seen:
 
     @classmethod
     def of(cls, entry: Observation) -> Seen:
-        """An observation as plain numbers."""
         arguments = {name: getattr(entry, name) for name in vars(entry)}
         plain = {name: x.tolist() if isinstance(x, Tensor) else x for name, x in arguments.items() if x is not None}
         return cls(type(entry).__name__, plain)
@@ -76,16 +72,13 @@ class Case:
 
     @property
     def num_labels(self) -> int:
-        """The number of latent functions."""
         return next((entry.arguments["num_labels"] for entry in self.seen if entry.kind == "LabelPreference"), 1)
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of the training points."""
         return torch.float32 if self.single_precision else torch.float64
 
     def kinds(self) -> str:
-        """The kinds of observations, for tables."""
         names = sorted({entry.kind for entry in self.seen})
         return " + ".join(names) + ("" if self.anchors is None else " (skew prior)")
 
@@ -170,7 +163,6 @@ def _altered(rng: Random, entry: Observation, noise: Noise, d: int, generator: t
 
 
 def random_case(rng: Random) -> Case:
-    """A random input."""
     d, is_classes = rng.randint(1, 2), rng.random() < 0.06
     n = rng.randint(1, 4 if is_classes else MOST_POINTS)
     points = _points(rng, n, d)
@@ -220,9 +212,7 @@ def random_case(rng: Random) -> Case:
 
 
 def corner_case(rng: Random, apart: bool) -> Case:
-    """A random input of a corner: a skew prior at points that nearly coincide, and data that it all but excludes; or
-    `apart`, pseudo-points that nearly coincide and must differ, and numbers that contradict.
-    """
+    """Data that a skew prior all but excludes; or `apart`, pseudo-points that nearly coincide and must differ."""
     n, x = rng.randint(1 + apart, 6 if apart else 3), round(rng.random(), 3)
     steps = (0.0, 1e-4, 1e-3, rng.uniform(-0.5, 0.5)) if apart else (0.0, 1e-6, 1e-4, 0.3)
     points = [[x], *([x + rng.choice(steps)] for _ in range(n - 1))]
@@ -279,7 +269,6 @@ def numbered_case(number: int) -> Case:
 
 
 def _rounded(value: Any) -> Any:
-    """All numbers of a case in single precision."""
     if isinstance(value, float):
         return float(torch.tensor(value, dtype=torch.float32))
     if isinstance(value, list | tuple):
@@ -305,7 +294,6 @@ def in_single_precision(case: Case) -> Case:
 
 
 def model_of(case: Case, num_draws: int = 2048, seed: int = 1) -> SkewGP:
-    """The model of a case, in evaluation mode."""
     skew_prior = None
     if case.anchors is not None:
         pseudo_points = torch.tensor(case.anchors.points, dtype=case.dtype)

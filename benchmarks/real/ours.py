@@ -1,7 +1,4 @@
-"""Gaussian processes on real answers, of this package and of BoTorch: fitted, and asked for held-out answers.
-
-A model's posterior is its exact one, or expectation propagation's Gaussian. Inputs are scaled to the unit cube.
-"""
+"""Gaussian processes on real answers, of this package and of BoTorch: fitted, and asked for held-out answers."""
 
 from __future__ import annotations
 
@@ -85,7 +82,6 @@ def _points(known: Answers, X: Tensor) -> Tensor:
 
 
 def some_of(points: Tensor) -> Tensor | int:
-    """Inducing points: all of them if they are few."""
     return points if len(points) <= MOST_POINTS else MOST_POINTS
 
 
@@ -93,10 +89,7 @@ def skew_gp(
     known: Answers, test: Answers, approximation: Literal["ep"] | None = "ep", inducing: bool = False,
     by_person: bool = False,
 ) -> Predictions:  # fmt: skip
-    """A default SkewGP of the kind of the answers, by its exact posterior or expectation propagation's.
-
-    Perhaps with inducing points, and with a part of everybody's own; people who are new are new judges then.
-    """
+    """A default SkewGP, perhaps with inducing points and a part of everybody's own, where new people are new judges."""
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     offered = X[known.available] if isinstance(known, Choices) else X
@@ -107,10 +100,7 @@ def skew_gp(
 
 
 def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
-    """What docs/kernels.md says of few answers: linear in two scales plus smooth, hyperparameters sampled.
-
-    Of grades what `fit_panel` makes of them.
-    """
+    """Linear in two scales plus smooth, hyperparameters sampled, as docs/kernels.md says; grades as a panel."""
     if isinstance(known, Grades) or isinstance(test, Grades):
         return panel(known, test, by_person=False)
     X, Z = scaled(known, test)
@@ -165,10 +155,7 @@ def _of_people(known: Answers, by_person: bool) -> tuple[list[Observation], dict
 def _predictions(
     model: SkewGP, Z: Tensor, test: Answers, unit: float, number: dict[int, int] | None = None
 ) -> Predictions:
-    """What a model says of test answers about points `Z`, perhaps by each person of a known number.
-
-    Of readings the density of numbers that were read, per unit of the data, and the probability of bounds.
-    """
+    """Of answers about points `Z`, perhaps by each known person; of numbers that were read, per unit of the data."""
     if isinstance(test, Readings):
         predicted, read = model.predictive(Z.unsqueeze(-2)), test.lower == test.upper
 
@@ -195,7 +182,6 @@ def _predictions(
 
 
 def pairwise_gp(known: Choices, test: Choices) -> Predictions:
-    """BoTorch's model of duels."""
     X, Z = scaled(known, test)
     first = pairwise_wins(X.flatten(0, 1), observations_of(known)[0].pairs, Z)
     return of_outcomes(torch.stack([first, 1 - first], dim=-1), test)
@@ -216,11 +202,7 @@ class CovarianceOfDuels(Kernel):
 
 
 def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
-    """GPyTorch's sparse variational model of labels, or of duels by their differences of utility.
-
-    Probit link, an RBF kernel with BoTorch's prior of its lengthscales and a free scale, 100 inducing points that start
-    at training answers and are learned, 3,000 steps of Adam (.01) on batches of 512.
-    """
+    """GPyTorch's sparse variational model of labels, or of duels by their differences of utility."""
     X, Z = scaled(known, test)
     torch.manual_seed(0)
     utility = ScaleKernel(get_covar_module_with_dim_scaled_prior(ard_num_dims=X.shape[-1]))

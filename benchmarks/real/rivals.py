@@ -42,7 +42,6 @@ def _floored(probabilities: Tensor, test: Choices | Grades) -> Predictions:
 
 
 def minimise(objective: Callable[..., Tensor], *start: Tensor, max_iter: int = 500) -> list[Tensor]:
-    """The minimum of a smooth function of tensors, by L-BFGS."""
     parameters = [tensor.detach().clone().requires_grad_() for tensor in start]
     optimiser = torch.optim.LBFGS(
         parameters, max_iter=max_iter, history_size=20, tolerance_change=1e-10, line_search_fn="strong_wolfe"
@@ -68,10 +67,9 @@ def _normal_draws(num_people: int, num_draws: int, dim: int, seed: int = 0) -> T
 
 
 class OfPeople:
-    """A model of what people have of their own, which is normal: maximum likelihood by draws for each person.
+    """Maximum likelihood by standard normal draws of what people have of their own, `people x draws x dim`.
 
-    `log_probabilities(data, draws, people, *parameters)` of all outcomes are `m x draws x k`, given standard normal
-    draws of people, `people x draws x dim`, and whose answers are.
+    `log_probabilities(data, draws, people, *parameters)` of all outcomes are `m x draws x k`.
     """
 
     def __init__(
@@ -229,11 +227,7 @@ def fit_graded_response(data: Grades, num_factors: int = 5) -> OfPeople:
 
 
 def psytrack(known: Grades, test: Grades) -> Predictions:
-    """Logistic regression whose weights walk from trial to trial, by the package psytrack.
-
-    As in its own cross-validation, a held-out trial has the weights of the last trial before it. The last input is the
-    time of a trial, in which the weights walk.
-    """
+    """Logistic regression whose weights walk in the last input, time; a held-out trial has those of the last before."""
     from psytrack import hyperOpt
     from psytrack.helper.helperFunctions import read_input
 
@@ -298,10 +292,7 @@ def normal_regression(known: Readings, test: Readings) -> Predictions:
 
 
 def boosting(known: Choices | Grades, test: Choices | Grades) -> Predictions:
-    """Gradient boosting of classes, of choices on all options' attributes.
-
-    Where the options' order has no meaning, probabilities are averages over its rotations.
-    """
+    """Gradient boosting on all options' attributes, averaged over rotations where their order has no meaning."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     of_choices, k = isinstance(known, Choices), known.num_outcomes

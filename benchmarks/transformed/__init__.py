@@ -1,7 +1,4 @@
-"""Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms.
-
-Baselines of maximum likelihood are the same code with one node, the mode.
-"""
+"""Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms."""
 
 from __future__ import annotations
 

@@ -92,12 +92,9 @@ WARPINGS: dict[str, Callable[[], Warping]] = {
 
 
 def names_of(warpings: Iterable[str]) -> list[str]:
-    """The names of methods of transformed processes: at the largest likelihood, integrated, and at their mode."""
-    found = []
-    for name in warpings:
-        single = "CWGP" if "-" in name else "WGP"
-        found += [f"{single}-{name}{MAXIMUM_LIKELIHOOD}", f"BTG-{name}", f"{single}-{name}"]
-    return found
+    """The names of methods of transformed processes: at the largest likelihood, and integrated."""
+    singles = [f"{'CWGP' if '-' in name else 'WGP'}-{name}{MAXIMUM_LIKELIHOOD}" for name in warpings]
+    return [*singles, *(f"BTG-{name}" for name in warpings)]
 
 
 class UniformInverseSquare(Prior):
@@ -170,10 +167,7 @@ def _means(nlpd: str, runs: Group) -> dict[str, Cell]:
 
 
 def _flat(n: int, seed: int) -> dict[str, Cell]:
-    """How far Box-Cox's parameter may go while the likelihood, at the best others, falls by two (figure 2).
-
-    Of nodes that are spread as the posterior is, so that the intervals may be too narrow.
-    """
+    """How far Box-Cox's parameter may go while the likelihood, at the best others, falls by two (figure 2)."""
     model = BayesianTransformedGP(*levy(n), warping=BoxCox(), num_nodes=4096, tolerance=0.0)
     nodes = model.weighted_nodes
     parameter = nodes.u[:, model.parameter_names().index("warping.raw_power")].exp()
@@ -194,8 +188,6 @@ Suggest = Callable[[Tensor, Tensor], AcquisitionFunction]  # from points of the 
 
 
 def _transformed(warping: Callable[[], Warping]) -> Suggest:
-    """Log expected improvement on the warped scale."""
-
     def suggest(X: Tensor, y: Tensor) -> AcquisitionFunction:
         model = BayesianTransformedGP(X, y, warping=warping(), **NODES)
         return TransformedLogExpectedImprovement(model, best_f=y.min(), maximize=False)

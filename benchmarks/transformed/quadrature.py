@@ -1,7 +1,4 @@
-"""How far probabilities, evidence and leave-one-out sums are from a fine reference's, and sparse grids (figure 3).
-
-The reference does not use the search for modes: importance sampling from the prior's size, adapted by kernel densities.
-"""
+"""How far probabilities, evidence and leave-one-out sums are from a fine reference's, and sparse grids (figure 3)."""
 
 from __future__ import annotations
 
@@ -19,15 +16,7 @@ from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.transformed.predictions import DOUBLE, WARPINGS, camel
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import BayesianTransformedGP
-from botorch_skewgp.transformed.nodes import (
-    Mode,
-    Nodes,
-    find_modes,
-    normal_rule,
-    smolyak_nodes,
-    sparse_grid,
-    widened,
-)
+from botorch_skewgp.transformed.nodes import Mode, Nodes, find_modes, normal_rule, smolyak_nodes, sparse_grid, widened
 from botorch_skewgp.truncated.univariate import gauss_rule
 
 PROBLEMS = {  # warping, points, inputs
@@ -69,11 +58,7 @@ def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 def reference_nodes(
     log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int, rounds: Sequence[int] = REFERENCE_ROUNDS
 ) -> Nodes:
-    """Many nodes, by rounds of importance sampling weighted together.
-
-    The first round has the size of the prior around a start. Each other one is a kernel density of the rounds
-    before, of Student t distributions with five degrees of freedom around resampled nodes, and a share of the first.
-    """
+    """Many nodes by rounds of importance sampling, each from Student t kernels around nodes of those before."""
     generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
     constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
     wide = narrow = (start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))
@@ -127,7 +112,6 @@ class Reference:
 
     @torch.no_grad()
     def scores(self, model: BayesianTransformedGP) -> dict[str, float | None]:
-        """The errors of a model, by the names of `VALUES`."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

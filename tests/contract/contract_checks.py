@@ -10,11 +10,7 @@ from botorch import settings
 from botorch.acquisition import OneShotAcquisitionFunction
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
-from botorch.exceptions.warnings import (
-    BotorchTensorDimensionWarning,
-    NumericsWarning,
-    OptimizationWarning,
-)
+from botorch.exceptions.warnings import BotorchTensorDimensionWarning, NumericsWarning, OptimizationWarning
 from botorch.generation.gen import get_reasons_against_fast_path
 from botorch.optim import optimize_acqf
 from contract_cases import Case

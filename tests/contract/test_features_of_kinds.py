@@ -20,16 +20,7 @@ from botorch_skewgp.likelihoods import (
     default_likelihood,
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Choice,
-    LabelPreference,
-    Preference,
-    Ranking,
-    Slope,
-    Vote,
-)
+from botorch_skewgp.observations import AffineProbit, Binary, Choice, LabelPreference, Preference, Ranking, Slope, Vote
 from botorch_skewgp.observations.duels import BUTTONS
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh

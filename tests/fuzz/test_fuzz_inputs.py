@@ -126,7 +126,7 @@ def test_a_table_counts_every_kind(monkeypatch):
     ]
     monkeypatch.setattr(fuzz, "results", lambda numbers: entries)
     (race,) = RACES
-    rows = {row["kind"]: row for row in race.small().table(race.small().hold(None)).rows}
+    rows = {row["kind"]: row for row in race.small().tables(race.small().hold(None))[0].rows}
     assert [*rows] == ["all", "Binary", "Numeric", "Tie", "with a skew prior"]
     assert rows["all"]["inputs"] == 4
     assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
