@@ -142,12 +142,12 @@ def _read(value: Any) -> Judgement | None:
 def left_of(lists: Mapping[str, list[Any]], change: Callable[[Judgement], Judgement | None]) -> dict[str, list[Any]]:
     """What is left of lists of entries whose judgements are changed, `None` for nothing: of those lists that change."""
 
-    def left(value: Any) -> Any:
+    def left(value: Any) -> list[Any]:
         judgement = _read(value)
         rest = judgement and change(judgement)
-        return value if rest == judgement else rest and as_value(rest)
+        return [value] if rest == judgement else [as_value(rest)] if rest else []
 
-    after = {key: [rest for value in entries if (rest := left(value)) is not None] for key, entries in lists.items()}
+    after = {key: [rest for value in entries for rest in left(value)] for key, entries in lists.items()}
     return {key: rest for key, rest in after.items() if rest != lists[key]}
 
 

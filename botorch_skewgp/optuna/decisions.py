@@ -127,9 +127,9 @@ def _on_page(study: Study) -> list[int]:
     trials = study.get_trials(deepcopy=False)
     reports = [pairs for pairs in internals.preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
     told = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
-    losers = {loser for entry in told if entry for loser in entry.losers}
+    gone = internals.skipped_in(attrs, trials).union(*(entry.losers for entry in told if entry))
     left = [trial.number for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.RUNNING)]
-    return [number for number in left if number not in losers | internals.skipped_in(attrs, trials)]
+    return [number for number in left if number not in gone]
 
 
 def get_best_trial(study: Any) -> FrozenTrial:

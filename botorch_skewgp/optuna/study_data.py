@@ -112,8 +112,8 @@ def read_study(
     system_attrs, trials = internals.system_attrs_of(study), study.get_trials(deepcopy=False)
     preferential = bool(system_attrs.get(internals.PREFERENTIAL, False))
     refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
-    ignored = internals.skipped_in(system_attrs, trials) - records.unusable - refused
-    read = [trial for trial in trials if trial.number not in ignored.union(leave_out)]
+    ignored = (internals.skipped_in(system_attrs, trials) - records.unusable - refused).union(leave_out)
+    read = [trial for trial in trials if trial.number not in ignored]
     unreadable: list[Unreadable] = []
     tried_again = _tried_again(trials, unreadable)
     limits = {trial.number: _constraints(trial, unreadable) for trial in read}

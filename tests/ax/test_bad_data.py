@@ -123,6 +123,14 @@ def test_data_that_cannot_be_right(attach, value, message):
     assert (index, node_of(client, index)) == (3, "SkewGP")
 
 
+def test_an_entry_of_nothing_is_no_comparison_to_take_back():
+    client = new_client()
+    with_trials(client, [0.1, 0.5])
+    client._experiment._properties["skewgp_comparisons"] = [None]
+    with pytest.raises(UserInputError, match="were not compared"):
+        withdraw_comparison(client, 0, 1)
+
+
 def test_a_number_without_a_square_of_another_metric_is_left_out(recwarn):
     client = ready(constraints=["cost <= 1"])
     for index, cost in enumerate([0.5, 2.0, math.inf]):

@@ -301,7 +301,7 @@ def test_running_trials_are_kept_away_from_and_seeds_repeat(make, few_points):
         np.random.seed(state)  # noqa: NPY002
         random.seed(state)
         before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
-        found.append((host.next(), host.next(), host.ask({host.questions[0]: 1.0})))
+        found.append((host.next(), host.next(), () if seed else host.ask({host.questions[0]: 1.0})))
         assert torch.equal(torch.get_rng_state(), before[0])
         assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]  # noqa: NPY002
     assert found[0] == found[1]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from gpytorch.constraints import GreaterThan, Interval, LessThan, Positive
 from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
-from gpytorch.priors import UniformPrior
+from gpytorch.priors import LogNormalPrior, UniformPrior
 
 from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
 from botorch_skewgp.warpings.parameters import (
@@ -90,3 +90,14 @@ def test_coordinates_between_two_bounds_end_at_a_limit():
     space = ParameterSpace({"kernel": kernel})
     assert float(space.coordinates()) > 30
     assert float(space.coordinates(8.0)) == 8
+
+
+def test_priors_of_fixed_parameters_do_not_count_whatever_the_number_of_nodes():
+    """A single node, as of the mode, has no constant of its own in the evidence."""
+    kernel = AdditiveKernel(*(RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0)) for _ in range(2)))
+    kernel.kernels[1].raw_lengthscale.requires_grad_(False)
+    space, u = ParameterSpace({"kernel": kernel}), torch.tensor([[-0.7], [0.4]], dtype=DOUBLE)
+    lengthscale, log_slope = from_unbounded(space.entries[0].constraint, u)
+    wanted = LogNormalPrior(0.0, 1.0).log_prob(lengthscale).squeeze(-1) + log_slope.squeeze(-1)
+    torch.testing.assert_close(space.log_prior(u), wanted)
+    torch.testing.assert_close(space.log_prior(u[:1]), wanted[:1])
