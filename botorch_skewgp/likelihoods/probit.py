@@ -40,7 +40,6 @@ class NoisyValueLikelihood(RowLikelihood):
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
-
     """
 
     noise = PositiveParameter()
@@ -104,7 +103,9 @@ class ProbitLikelihood(NoisyValueLikelihood):
         shift_prior: Prior | None = None,
         **kwargs: Any,
     ) -> None:
-        rate = as_rate(as_number(guess, "guess"), "guess")
+        rate = as_rate(guess, "guess")
+        if rate.numel() != 1:
+            raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
         self._register_shift(threshold, learn_shift, shift_prior)
         if float(rate) > 0:
