@@ -90,6 +90,12 @@ def members_of(model: Model, user: str) -> list[LatentModel]:
     return list(model.members) if isinstance(model, Ensemble) else [model]  # type: ignore[list-item]
 
 
+def check_skew_gp(model: Any, user: str) -> None:
+    """Raise `UnsupportedError` unless a model is a single one with rows, which an ensemble or BoTorch's have not."""
+    if not isinstance(model, Model) or not hasattr(model, "row_model"):
+        raise UnsupportedError(f"{user} needs a single SkewGP; got {type(model).__name__}.")
+
+
 def for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
     """The model for a judge, or for several; the same model for `None`."""
     check_class(model, "model", Model)

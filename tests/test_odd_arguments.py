@@ -1,11 +1,12 @@
 """Odd arguments raise errors of BoTorch's classes that name the argument, and change nothing."""
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models import ModelListGP, SingleTaskGP
 from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP
@@ -24,6 +25,7 @@ from botorch_skewgp.acquisition import (
     recommend,
     select_from_pool,
 )
+from botorch_skewgp.checking import check_inducing_points, judge_summary, leave_one_out
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
@@ -38,6 +40,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewPrior, default_covar_module
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity, number_judges
+from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.papers.dueling import DuelingThompsonSampling, DuelingUpperCredibleBound
 from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
 from botorch_skewgp.thresholds import threshold
@@ -68,6 +71,7 @@ LIKELIHOODS = [
     ("noise_constraint", lambda: ProbitLikelihood(noise_constraint=1e-4)),
     ("noise", lambda: ProbitLikelihood(noise=True)),
     ("learn_slip", lambda: ProbitLikelihood(learn_slip="no")),
+    (r"slip must be 0 or a number .* got 1j", lambda: ProbitLikelihood(slip=1j)),
     ("slip_prior", lambda: ProbitLikelihood(slip=0.1, slip_prior=0.5)),
     *[("scale must", lambda odd=odd: OutcomeScale(0.0, odd)) for odd in (-1.0, 0.0, math.nan, math.inf, "1", True)],
     *[("location must", lambda odd=odd: OutcomeScale(odd)) for odd in (math.nan, math.inf, "0", None)],
@@ -150,6 +154,15 @@ QUESTIONS = [
 def test_errors_name_the_argument(name, call):
     with pytest.raises((BotorchTensorDimensionError, InputDataError, UnsupportedError), match=name):
         call()
+
+
+@pytest.mark.parametrize("model", [None, SingleTaskGP(X, X[:, :1]), ModelListGP(duels())])
+def test_other_models_are_refused_in_words(model):
+    at_points = [partial(use, X=X) for use in (sun_parameters, unified_skew_normal)]
+    noisy = partial(SkewLogNoisyExpectedImprovement, X_baseline=X)
+    for use in (leave_one_out, judge_summary, check_inducing_points, noisy, *at_points):
+        with pytest.raises(UnsupportedError, match=f"needs a .*SkewGP.* got {type(model).__name__}"):
+            use(model)
 
 
 def test_models_are_unchanged_after_errors():

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, follow, quantile_of
 from botorch_skewgp.observations.checks import as_count, as_probability, as_seed, as_tensor, check_class, check_flags
+from botorch_skewgp.protocols import members_of
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
@@ -126,6 +127,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
             raise BotorchTensorDimensionError(
                 f"X_baseline must be n x d with n of at least 1; got shape {tuple(X_baseline.shape)}."
             )
+        members_of(model, type(self).__name__)  # raises for others
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.samples_per_draw, self.maximize, self.seed = samples_per_draw, maximize, seed
         self._prior_model: Any = model

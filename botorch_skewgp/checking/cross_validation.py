@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.models.conditioning import draw_values
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.protocols import check_skew_gp
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import noiseless_given_rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -72,6 +73,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
 
 def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
     """Log densities of observations given draws of all others, `S x m`, their objects, and whether they are exact."""
+    check_skew_gp(model, "A leave-one-out density")
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
     if any(entry.weights is not None for entry in model.observations):

@@ -15,6 +15,7 @@ from torch import Tensor
 from botorch_skewgp.models.inputs import check_query
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import check_skew_gp
 from botorch_skewgp.truncated.diagnostics import pareto_shape
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
@@ -73,6 +74,7 @@ def check_inducing_points(
         InputDataError: If the model has no inducing points, or as many as there are training points.
         UnsupportedError: If the model is a fantasy model.
     """
+    check_skew_gp(model, "check_inducing_points")
     if model.batch_shape:
         raise UnsupportedError("Fantasy models are checked by the model that they come from.")
     if model.inducing_points is None:

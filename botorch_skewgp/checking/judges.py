@@ -19,6 +19,7 @@ from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.panel import SHARED, code_of, judge_of
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
+from botorch_skewgp.protocols import check_skew_gp
 
 NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes
 MAX_VALUES = 2048  # utilities with a joint covariance; of more judges groups have one with what all share
@@ -142,6 +143,7 @@ def judge_summary(
         >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
         >>> print(judge_summary(SkewGP(torch.rand(4, 2, dtype=torch.double), panel)))  # doctest: +SKIP
     """
+    check_skew_gp(model, "judge_summary")
     if len(model.judges) < 2:
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
     level = as_probability(level, "level")

@@ -96,11 +96,12 @@ def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
     """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1. Raises `InputDataError`."""
-    rate = as_tensor(value, name).double()
-    is_rate = (rate == 0) | ((rate >= MIN_RATE) & (rate <= 1 - MIN_RATE))
+    given = as_tensor(value, name)
+    rate = given.real.double()
+    is_rate = given.isreal() & ((rate == 0) | ((rate >= MIN_RATE) & (rate <= 1 - MIN_RATE)))
     if rate.ndim > 1 or not rate.numel() or not bool(is_rate.all()):
         raise InputDataError(
-            f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}; got {rate.tolist()}."
+            f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}; got {given.tolist()}."
         )
     return rate.reshape(-1)
 

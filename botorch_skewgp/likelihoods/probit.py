@@ -101,7 +101,9 @@ class ProbitLikelihood(NoisyValueLikelihood):
         shift_prior: Prior | None = None,
         **kwargs: Any,
     ) -> None:
-        rate = as_rate(as_number(guess, "guess"), "guess")
+        rate = as_rate(guess, "guess")
+        if rate.numel() != 1:
+            raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
         self._register_shift(threshold, learn_shift, shift_prior)
         if float(rate) > 0:

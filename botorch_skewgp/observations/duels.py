@@ -205,8 +205,9 @@ def _as_answers(answers: Any) -> Tensor:
         raise InputDataError(f"answers must be a list of {names}, also for a single pair; got {answers!r}.")
     if not isinstance(answers, Tensor):
         answers = list(answers)
-        unknown = [answer for answer in answers if isinstance(answer, str) and answer not in BUTTONS]
-        if unknown:
-            raise InputDataError(f"answers must be a list of {names}; got {unknown[:5]}.")
-        answers = [BUTTONS.index(answer) if isinstance(answer, str) else answer for answer in answers]
+        if any(isinstance(answer, str) for answer in answers):
+            unknown = [answer for answer in answers if answer not in BUTTONS]
+            if unknown:
+                raise InputDataError(f"answers must be a list of {names}; got {unknown[:5]}.")
+            answers = [BUTTONS.index(answer) for answer in answers]
     return as_codes(answers, "answers", len(BUTTONS), f", the numbers of {names}")

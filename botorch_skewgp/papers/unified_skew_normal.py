@@ -15,6 +15,7 @@ from torch.distributions import MultivariateNormal
 
 from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.protocols import check_skew_gp
 from botorch_skewgp.truncated.factorization import cholesky_with_noise
 from botorch_skewgp.truncated.priors import DensePrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -86,6 +87,7 @@ def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
 
 def _joint_normal(model: SkewGP, X: Tensor) -> tuple[Tensor, Tensor, Tensor, TruncatedNormal]:
     """Mean and covariance of values at points, their covariance with interval rows, and these, given the numbers."""
+    check_skew_gp(model, "A unified skew-normal vector")
     X, snapshot = model.checked_query(X), model.snapshot
     if X.ndim != 2:
         raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")

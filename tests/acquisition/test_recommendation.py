@@ -295,6 +295,7 @@ def test_pair_from_a_pool(model, name, generator):
         sampler = SobolQMCNormalSampler(torch.Size([64]), seed=0)
         method = acquisition = qExpectedUtilityOfBestOption(model, sampler=sampler)
     pair, value = next_pair(model, method=method, X_candidates=pool.repeat(2, 1))
+    assert torch.equal(next_pair(model, method=method, X_candidates=pool, num_pairs=1)[1], value.unsqueeze(0))
     torch.testing.assert_close(acquisition(pair).squeeze(), value)
     values = torch.stack([acquisition(pool[[i, j]]).squeeze() for i in range(5) for j in range(5) if i != j])
     torch.testing.assert_close(value, values.max(), rtol=1e-2, atol=0)  # qEUBO's samples depend on the order

@@ -87,12 +87,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_rows_are_those_of_each_judges_own_likelihood(name):
+@pytest.mark.parametrize(("name", "num_outcomes"), [*zip(CASES, [2, 3, 3, 6, 7, 2, 5, 5, 5], strict=True)])
+def test_rows_are_those_of_each_judges_own_likelihood(name, num_outcomes):
     make, values, seen, scale = CASES[name]
-    likelihood = make(values, slip=0.1)
+    rates = torch.tensor([0.05, 0.1, 0.2], dtype=double)
+    likelihood = make(values, slip=rates)
     rows = likelihood.rows(seen, LIKE, scale)
     by = seen.judge[likelihood.answer_of_rows(rows)]
+    torch.testing.assert_close(rows.heights.outside, rates[by] / num_outcomes, rtol=1e-6, atol=0)
     moved = False
     for judge, value in enumerate(values):
         own = make(value).rows(seen, LIKE, scale)

@@ -14,10 +14,13 @@ from torch import Tensor
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
     NumericLikelihood,
     OrdinalLikelihood,
     PreferenceLikelihood,
+    ProbitAffineLikelihood,
     ProbitLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -146,6 +149,7 @@ def rows_of(likelihood, seen):
 
 ITEMS = OrdinalLikelihood(3, num_items=2)
 OTHERS = [ProbitLikelihood(), ValidityLikelihood(), OrdinalLikelihood(4), PreferenceLikelihood()]
+OF_OWN_ROWS = [SlopeLikelihood(), ProbitAffineLikelihood(), LabelPreferenceLikelihood(3), NumericLikelihood()]
 BAD_CUTS = [[1.0, 0.0], [0.0, 0.0], [0.0], [0.0, math.nan], [0.0, math.inf]]
 REFUSED = [
     *((lambda c=cuts: OrdinalLikelihood(3, t(*c)), "cutpoints must be 2 finite increasing") for cuts in BAD_CUTS),
@@ -154,6 +158,7 @@ REFUSED = [
     (lambda: ProbitLikelihood(learn_shift="yes"), "learn_shift must be"),
     (lambda: ValidityLikelihood(threshold=math.inf), "threshold must be a finite number"),
     *((lambda one=other: rows_of(one, Numeric([0.1])), r"takes .* observations; got Numeric") for other in OTHERS),
+    *((lambda one=other: rows_of(one, Binary([1])), r"takes .* observations; got Binary") for other in OF_OWN_ROWS),
     (lambda: Ordinal([0, 1], 3, item=[0]), "item must have one entry for each of the 2 grades"),
     (lambda: OrdinalLikelihood(3, cutpoints=[0.0, 1.0], num_items=2), "leave num_items out"),
     (lambda: ITEMS.for_item(2), "item must be a number from 0 to 1"),
