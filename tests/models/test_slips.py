@@ -15,7 +15,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
-from kind_cases import KINDS, LENGTHSCALE, MEAN, TEST_X, TRAIN_X, Parameters, model_of, seen
+from kind_cases import KINDS, LENGTHSCALE, MEAN, TEST_X, TRAIN_X, Parameters, model_of
 from torch import Tensor
 
 from benchmarks._observations import rbf_kernel
@@ -313,7 +313,7 @@ def some_of(entry: Observation, which: Tensor) -> Seen:
         is_each = isinstance(values, list) and len(values) == len(which)
         return [value for value, is_in in zip(values, which, strict=True) if is_in] if is_each else values
 
-    given = {name: of(values) for name, values in seen(entry).arguments.items()}
+    given = {name: of(values) for name, values in Seen.of(entry).arguments.items()}
     if "covariance" in given:
         given["covariance"] = [of(row) for row in given["covariance"]]
     return Seen(type(entry).__name__, given)
