@@ -96,13 +96,15 @@ def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
     """Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1. Raises `InputDataError`."""
-    given = as_tensor(value, name)
+    wanted = f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}"
+    try:
+        given = as_tensor(value, name).detach()
+    except InputDataError as error:
+        raise InputDataError(f"{wanted}; got {value!r}.") from error
     rate = given.real.double()
     is_rate = given.isreal() & ((rate == 0) | ((rate >= MIN_RATE) & (rate <= 1 - MIN_RATE)))
     if rate.ndim > 1 or not rate.numel() or not bool(is_rate.all()):
-        raise InputDataError(
-            f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}; got {given.tolist()}."
-        )
+        raise InputDataError(f"{wanted}; got {given.tolist()}.")
     return rate.reshape(-1)
 
 

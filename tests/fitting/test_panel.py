@@ -194,6 +194,40 @@ def test_a_part_that_cannot_be_fitted_goes(duels, monkeypatch):
     assert kinds_of(fit_panel(*duels))[0] == ["LinearKernel"]
 
 
+def test_parts_that_are_worth_their_hyperparameters_stay(duels, monkeypatch):
+    """Each of one scale or rate, from which it is told whether it is worth a fit."""
+    X, told = duels
+    tried = []
+
+    def worth(model):
+        parts = [part for kinds in kinds_of(model) for part in kinds]
+        return 2.5 * (len(parts) + model.likelihood.learns_slips)
+
+    def rises(model, scale):
+        tried.extend(name for name, other in model.named_parameters() if other is scale)
+        return True
+
+    monkeypatch.setattr(panel._Panel, "fitted", lambda self, model: model)
+    monkeypatch.setattr(panel, "_rises", rises)
+    monkeypatch.setattr(panel, "_evidence", worth)
+    monkeypatch.setattr(panel, "learn_spreads", lambda mll, fit: None)
+    model = fit_panel(X, Preference(told.pairs, judge=[0, 1, 0]))
+    assert kinds_of(model) == (["LinearKernel", "ScaleKernel"], ["LinearTastesKernel", "ScaleKernel"])
+    smooth = [f"{name}.kernels.1.raw_outputscale" for name in ("covar_module", "judge_covar_module")]
+    assert tried == [*smooth, "likelihood.raw_slip"]
+    assert model.likelihood.learns_slips
+
+
+@pytest.mark.parametrize("bump", [0.0, 10.0])
+def test_evidence_rises_with_a_part_that_explains_something(bump):
+    X = torch.linspace(0, 1, 12, dtype=double).unsqueeze(-1)
+    data = panel._Panel(X, [Numeric(bump * (X[:, 0] - 0.5).square())], panel._Columns(X, []), 0, 12)
+    larger, _, (scale, *_) = data._smooth_part(False, data.first())
+    before = scale.item()
+    assert panel._rises(larger, scale) is bool(bump)
+    assert scale.item() == before
+
+
 def test_warnings_of_data_are_heard(duels, monkeypatch):
     fit = panel._Panel.fitted
 

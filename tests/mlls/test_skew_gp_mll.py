@@ -8,7 +8,7 @@ import small_cases
 import torch
 from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
-from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import LinearKernel, PeriodicKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior, UniformPrior
 from gradients import assert_parameter_gradient, evaluate
 from linear_operator.utils.errors import NotPSDError
@@ -122,11 +122,13 @@ def test_priors_are_added():
     assert float(difference) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_prior_of_a_module_at_two_places_counts_once():
-    shared = RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0))
+def test_the_priors_of_a_module_at_two_places_count_once():
+    shared = PeriodicKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0), period_length_prior=NormalPrior(0.0, 2.0))
     kernel = ScaleKernel(shared) + ScaleKernel(shared)
     model = SkewGP(TRAIN_X, Preference(PAIRS), PreferenceLikelihood(0.4), covar_module=kernel)
-    assert base.log_prior(model).item() == pytest.approx(stats.lognorm.logpdf(shared.lengthscale.item(), 1.0))
+    length, period = shared.lengthscale.item(), shared.period_length.item()
+    expected = stats.lognorm.logpdf(length, 1.0) + stats.norm.logpdf(period, scale=2.0)
+    assert base.log_prior(model).item() == pytest.approx(expected)
 
 
 def test_a_value_outside_of_its_prior_has_no_density():

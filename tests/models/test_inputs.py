@@ -444,7 +444,8 @@ REQUESTS = {
 def test_what_cannot_be_asked_is_refused_in_words(name, model):
     ask, message = REQUESTS[name]
     before = model.posterior(PLANE).mean
-    with pytest.raises((InputDataError, BotorchTensorDimensionError), match=message):
+    error = BotorchTensorDimensionError if name == "a map of other values" else InputDataError
+    with pytest.raises(error, match=message):
         ask(model)
     assert torch.equal(model.posterior(PLANE).mean, before)
 

@@ -231,7 +231,7 @@ def test_expectation_propagation_says_where_explanations_compete() -> None:
         (lambda: PreferenceLikelihood(slip=1e-9), "slip must be 0 or a number between"),
         (lambda: PreferenceLikelihood(slip=-0.1), "slip must be 0 or a number between"),
         (lambda: OrdinalLikelihood(3, slip=math.nan), "slip must be 0 or a number between"),
-        (lambda: ValidityLikelihood(slip="often"), "slip must be a tensor or a list of numbers"),
+        (lambda: ValidityLikelihood(slip="often"), "slip must be 0 or a number between"),
         (
             lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])),
             "slip must be 0 for all judges or positive for each",

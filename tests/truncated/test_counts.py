@@ -52,6 +52,15 @@ def test_expectation_propagation_is_that_of_all_rows(generator):
     assert corrected[0] == pytest.approx(corrected[1], abs=1e-7)
 
 
+def test_potential_is_that_of_all_rows(generator):
+    counted, found = distribution_of(*parts(generator)), []
+    for distribution in (counted, expanded(counted)):
+        sampler = HamiltonianSampler(distribution, expectation_propagation(distribution))
+        w, log_weight = sampler.propose(100, torch.Generator().manual_seed(0))
+        found.append(torch.cat([w, (log_weight - log_weight.mean()).unsqueeze(0), sampler.potential(w)[1]]))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-5)
+
+
 def test_draws_and_evidence_are_those_of_all_rows(generator):
     distribution = distribution_of(*parts(generator))
     every = expanded(distribution)

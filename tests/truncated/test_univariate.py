@@ -12,6 +12,7 @@ from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.univariate import (
     interval_cumulants,
     interval_moments,
+    log1mexp,
     log_interval_probability,
     normal_hazard,
     owens_t,
@@ -152,6 +153,13 @@ def test_uniform_draws_are_in_the_open_interval(dtype, end, monkeypatch):
     uniform = open_uniform(drawn, None)
     assert 0 < uniform < 1
     assert sample_interval(torch.tensor([-INF], dtype=dtype), torch.tensor([1.0], dtype=dtype), uniform).isfinite()
+
+
+def test_log1mexp():
+    x = torch.tensor([1e-12, 0.3, math.log(2), 0.8, 40.0], dtype=torch.float64)
+    with mpmath.workdps(60):
+        expected = [float(mpmath.log(1 - mpmath.exp(-mpmath.mpf(float(y))))) for y in x]
+    torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
 
 
 def test_cumulants():

@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.priors import Factor
-from botorch_skewgp.truncated.row_factor import RowFactor, mapped, open_uniform, standard_normal
+from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -115,7 +115,7 @@ def _irreducible(rows: _Rows, suspects: Tensor) -> list[int]:
     """Leave suspects out, weakest first, many and then one at a time, as long as the rest has no feasible point."""
 
     def contradict(index: Tensor) -> bool:
-        part = mapped(rows, lambda values: values[index])
+        part = _Rows(rows.root[index], rows.mean[index], rows.factor.map(lambda values: values[index]))
         z, _ = _search(part, part.root.new_zeros(part.root.shape[-1]))
         return not bool(part.inside(z).all())
 

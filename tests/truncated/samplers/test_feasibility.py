@@ -113,8 +113,10 @@ def test_contradictory_rows_are_named(dense, generator):
     root = torch.tensor([[1.0, 0, 0], [1, -1, 0], [1, 1, 1], [0, 1, -1], [-1, 0, 1], [0.3, 0, 0]])
     covariance = root @ root.mT if dense else low_rank(root)
     distribution = make([0.0] * 6, covariance, [0.0] * 6, [INF] * 6, [0.0] * 6)
-    with pytest.raises(ValueError, match=r"indices \[1, 3, 4\] cannot hold together"):
-        feasible_start(distribution, 4, generator)
+    last = torch.eye(6, dtype=torch.float64)[5]  # an answer with noise and of a weight
+    for contradictory in (distribution, replace(distribution, noise=0.1 * last, count=1 + 0.5 * last)):
+        with pytest.raises(ValueError, match=r"indices \[1, 3, 4\] cannot hold together"):
+            feasible_start(contradictory, 4, generator)
     # With noise in one of them they can.
     noise = [0.0, 0.1, 0.0, 0.0, 0.0, 0.0]
     noisy = make([0.0] * 6, covariance, [0.0] * 6, [INF] * 6, noise)
