@@ -38,6 +38,9 @@ class NoisyValueLikelihood(RowLikelihood):
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
+
+    Raises:
+        InputDataError: If the noise is not positive, or a rate not between 0 and 1.
     """
 
     noise = PositiveParameter()
@@ -84,6 +87,9 @@ class ProbitLikelihood(NoisyValueLikelihood):
         learn_shift: Whether `shift` is a parameter to fit; by default beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
+
+    Raises:
+        InputDataError: If the noise is not positive, a rate not in [0, 1), or another argument of another class.
 
     Example:
         >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
@@ -146,6 +152,9 @@ class ValidityLikelihood(NoisyValueLikelihood):
         learn_threshold: Whether the threshold is a parameter to fit.
         threshold_prior: A prior on the threshold.
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
+
+    Raises:
+        InputDataError: If the threshold is not a finite number, the noise not positive, or a rate not between 0 and 1.
     """
 
     observation_types = (Validity,)
