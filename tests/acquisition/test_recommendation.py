@@ -366,7 +366,7 @@ def test_options_of_a_choice_differ():
 
 
 def test_a_model_without_points_recommends_one_of_the_domain():
-    model = SkewGP(torch.empty(0, 2, dtype=DOUBLE), Preference([]))
+    model = MODELS["empty"]()
     with pytest.warns(BadInitialCandidatesWarning):  # all are equal
         point, value = recommend(model, BOUNDS, **SMALL)
     assert inside(point, 1)

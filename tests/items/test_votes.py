@@ -62,13 +62,8 @@ def test_items_that_no_vote_is_about_keep_their_place():
 
 
 def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
-    frame = {
-        "winner": ["a", "b", "a"],
-        "loser": ["b", "c", "c"],
-        "outcome": ["winner", "tie", "both bad"],
-        "judge": ["x", "y", "x"],
-    }
-    votes = read_votes(frame, both_alike="tie")
+    names = {"winner": ["a", "b", "a"], "loser": ["b", "c", "c"], "judge": ["x", "y", "x"]}
+    votes = read_votes({**names, "outcome": ["winner", "tie", "both bad"]}, both_alike="tie")
     won, tied = votes.observations
     assert (won.pairs.tolist(), tied.pairs.tolist()) == ([[0, 1]], [[1, 2], [0, 2]])
     assert (won.judge.tolist(), tied.judge.tolist(), votes.judges) == ([0], [1, 0], ("x", "y"))
