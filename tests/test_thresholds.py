@@ -27,8 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.FewAn
 
 DOUBLE = torch.float64
 SETTINGS = DrawSettings(num_draws=512)
-
-
 tensor = partial(torch.tensor, dtype=DOUBLE)
 
 
@@ -78,10 +76,8 @@ def test_known_function(known, level):
     expected = 0.5 - 0.3 * X[:, 0] + c / 4
     for part in found[:3]:
         torch.testing.assert_close(part, expected, rtol=0, atol=4e-3)  # the noise of numbers is 0.01, the slope 4
-    assert (found.lower <= found.median).all()
-    assert (found.median <= found.upper).all()
-    assert (found.below == 0).all()
-    assert (found.above == 0).all()
+    assert ((found.lower <= found.median) & (found.median <= found.upper)).all()
+    assert ((found.below == 0) & (found.above == 0)).all()
 
 
 def test_low_values_are_valid():
@@ -220,9 +216,7 @@ def test_psychometric_function_is_the_probability_of_validity(of_validity):
     at = function.latent_level(0.8)
     torch.testing.assert_close(function(at), tensor(0.8), check_dtype=False)
     assert (function(at + function.sign * 0.1) > 0.8).all()
-    low, high = function.limits
-    assert low == 0
-    assert high == 1
+    assert tuple(map(float, function.limits)) == (0.0, 1.0)
 
 
 def test_a_judge_slips_at_his_own_rate():
@@ -236,6 +230,7 @@ def test_a_judge_slips_at_his_own_rate():
 
 X = torch.rand(3, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
 GOOD = {"X": X, "level": 0.5, "dim": 1, "bounds": (0.0, 1.0)}
+PERTURBED = InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE))
 
 
 @pytest.mark.parametrize(
@@ -255,11 +250,7 @@ GOOD = {"X": X, "level": 0.5, "dim": 1, "bounds": (0.0, 1.0)}
         ({"num_points": 1}, InputDataError, "num_points must be an integer of at least 2"),
         ({"model": SkewGP(X, Preference([[0, 1]]))}, UnsupportedError, "yes/no answers"),
         ({"model": SingleTaskGP(X, X[:, :1])}, UnsupportedError, "needs a SkewGP"),
-        (
-            {"model": labels_model(input_transform=InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE)))},
-            UnsupportedError,
-            "add points",
-        ),
+        ({"model": labels_model(input_transform=PERTURBED)}, UnsupportedError, "add points"),
     ],
 )
 def test_bad_input(labels, options, error, message):

@@ -264,11 +264,7 @@ PERTURBED = partial(labels, input_transform=InputPerturbation(torch.tensor([[0.0
         (lambda: LevelSetInformation(model_of("grades"), 0.5, POINTS), UnsupportedError, "of yes/no answers"),
         (lambda: LevelSetInformation(labels(), 0.5, POINTS, kind=Validity), InputDataError, "Validity"),
         (lambda: LevelSetInformation(labels(), 1.0, POINTS), InputDataError, "level must be between 0 and 1"),
-        (
-            lambda: LevelSetInformation(model_of("guesses"), 0.3, POINTS),
-            InputDataError,
-            r"level must be between 0\.4 and 0\.95",
-        ),
+        (lambda: LevelSetInformation(model_of("guesses"), 0.3, POINTS), InputDataError, r"level .* 0\.4 and 0\.95"),
         (lambda: LevelSetInformation(labels(), 0.5, POINTS[0]), BotorchTensorDimensionError, "must be n x 2"),
         (lambda: LevelSetInformation(labels(), 0.5, POINTS).set_X_pending(POINTS), UnsupportedError, "pending"),
         (lambda: select_from_pool(BALD(labels()), POINTS[0]), BotorchTensorDimensionError, "N x d"),

@@ -72,6 +72,11 @@ def sampler_of(N):
     return ListSampler(*[SobolQMCNormalSampler(torch.Size([N]), seed=seed) for seed in (0, 1)])
 
 
+def constrained_by(validity, N):
+    constraints = [ValidityConstraint(validity, output=1)]
+    return {"objective": GenericMCObjective(first_output), "constraints": constraints, "sampler": sampler_of(N)}
+
+
 def check_gradients(acquisition, X):
     gradient = assert_gradient(acquisition, X, rtol=1e-4, atol=1e-6)
     assert (gradient.abs().amax((-1, -2)) > 1e-6).any()
@@ -108,11 +113,7 @@ def test_constraint_in_units_of_the_outcome(mixed):
 @pytest.mark.parametrize("make", [qExpectedImprovement, qLogExpectedImprovement, "noisy"])
 def test_constrained_acquisition_functions(objective, validity, make, generator):
     model = ModelList(objective, validity)
-    options = {
-        "objective": GenericMCObjective(first_output),
-        "constraints": [ValidityConstraint(validity, output=1)],
-        "sampler": sampler_of(256),
-    }
+    options = constrained_by(validity, 256)
     if make == "noisy":
         best = POINTS[WORKED]
         acquisition = qLogNoisyExpectedImprovement(model, best, cache_root=False, prune_baseline=False, **options)
@@ -131,12 +132,7 @@ def test_constrained_acquisition_functions(objective, validity, make, generator)
 def test_noisy_improvement_where_no_trial_was_valid(objective, generator):
     """BoTorch warns, and a bound of the objective takes the place of the best value: finite, with gradients."""
     hopeless = make_model(Validity(torch.zeros(20)), likelihood=ValidityLikelihood(noise=0.1))
-    options = {
-        "sampler": sampler_of(16),
-        "objective": GenericMCObjective(first_output),
-        "constraints": [ValidityConstraint(hopeless, output=1)],
-    }
-    model = ModelList(objective, hopeless)
+    model, options = ModelList(objective, hopeless), constrained_by(hopeless, 16)
     acquisition = qLogNoisyExpectedImprovement(model, POINTS, prune_baseline=False, cache_root=False, **options)
     with pytest.warns(BotorchWarning, match="When all training points are infeasible"):
         _, gradient = finite_gradient(acquisition, points(generator, 3))
@@ -286,7 +282,11 @@ def test_starts_climb_into_a_small_valid_region():
     assert (safe(X) >= 0).all()
 
 
-ACROSS = [(torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)]
+ACROSS, ALL = [(torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)], [(torch.sum, False)]
+
+
+def safely(**options):
+    return lambda validity: next_safe(growing(), BOUNDS, validity, 0.5, 2, **options)
 
 
 @pytest.mark.parametrize(
@@ -298,23 +298,10 @@ ACROSS = [(torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)]
         (lambda v: ValidityInequality(v, 1.0), InputDataError, "strictly between"),
         (lambda v: ValidityInequality(SingleTaskGP(POINTS, VALUES[:, None])), UnsupportedError, "SingleTaskGP"),
         (lambda v: next_safe(growing(), BOUNDS, v, 1 - 1e-12), CandidateGenerationError, r"largest found is (0\.9|1)"),
-        (
-            lambda v: next_safe(growing(), BOUNDS, v, ic_generator=None, gen_candidates=None),
-            InputDataError,
-            "leave gen_candidates, ic_generator out",
-        ),
-        (
-            lambda v: next_safe(growing(), BOUNDS, v, 0.5, fixed_features={0: torch.zeros(2)}),
-            UnsupportedError,
-            "single value",
-        ),
-        *[
-            (lambda v, options=options: next_safe(growing(), BOUNDS, v, 0.5, 2, **options), UnsupportedError, message)
-            for options, message in (
-                ({"inequality_constraints": ACROSS}, "linear constraints on single points"),
-                ({"nonlinear_inequality_constraints": [(torch.sum, False)]}, "non-linear constraints on single points"),
-            )
-        ],
+        (safely(ic_generator=None, gen_candidates=None), InputDataError, "leave gen_candidates, ic_generator out"),
+        (safely(fixed_features={0: torch.zeros(2)}), UnsupportedError, "single value"),
+        (safely(inequality_constraints=ACROSS), UnsupportedError, "linear constraints on single points"),
+        (safely(nonlinear_inequality_constraints=ALL), UnsupportedError, "non-linear constraints on single points"),
     ],
 )
 def test_what_is_refused(validity, act, error, message):

@@ -50,8 +50,7 @@ def test_of_the_level_of_labels():
     (found,) = cutpoint_variances(copied, [copied.likelihood.for_kind(Binary).shift])
     assert torch.equal(copied.likelihood.for_kind(Binary).shift, labels.shift)
     wanted = grid_variances(model, mll, labels.shift, torch.linspace(-4, 4, 81), lambda: labels.shift)
-    assert found.shape == (1,)
-    assert float(found) == pytest.approx(float(wanted), rel=0.2)
+    assert found.tolist() == pytest.approx([float(wanted)], rel=0.2)
     assert float(found) > 0.01
 
 
@@ -65,8 +64,7 @@ def test_of_the_gap_between_grades():
     (found,) = cutpoint_variances(copied, [copied.likelihood.cutpoints])
     raw = likelihood.raw_gaps
     wanted = grid_variances(model, mll, raw, torch.linspace(-4, 8, 321), lambda: likelihood.cutpoints)
-    assert float(found[0]) == 0.0
-    assert float(found[1]) == pytest.approx(float(wanted[1]), rel=0.2)
+    assert found.tolist() == [0.0, pytest.approx(float(wanted[1]), rel=0.2)]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from functools import partial
 
 import pytest
 import torch
@@ -63,18 +64,15 @@ def over_members(ensemble, make, X):
 
 
 REFERENCE = POINTS[0]
+sampler = partial(SobolQMCNormalSampler, torch.Size([64]), seed=0)
 OF_DUELS = {
     "expected improvement": lambda m: SkewLogExpectedImprovement(m, best_f=0.3),
     "probability of improvement": lambda m: SkewLogProbabilityOfImprovement(m, best_f=0.3),
     "noisy expected improvement": lambda m: SkewLogNoisyExpectedImprovement(m, POINTS),
     "quantile": lambda m: QuantileBound(m, 0.9),
     "dueling expected improvement": lambda m: DuelingLogExpectedImprovement(m, REFERENCE),
-    "credible bound": lambda m: DuelingUpperCredibleBound(
-        m, REFERENCE, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)
-    ),
-    "information gain": lambda m: ExpectedImprovementInformationGain(
-        m, REFERENCE, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)
-    ),
+    "credible bound": lambda m: DuelingUpperCredibleBound(m, REFERENCE, sampler=sampler()),
+    "information gain": lambda m: ExpectedImprovementInformationGain(m, REFERENCE, sampler=sampler()),
     "thompson": lambda m: DuelingThompsonSampling(m, REFERENCE, generator=torch.Generator().manual_seed(0)),
     "information": SkewBayesianActiveLearningByDisagreement,
     "information about other duels": lambda m: PredictiveInformation(m, POINTS[:6].view(3, 2, 2) + 0.03),

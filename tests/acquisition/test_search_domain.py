@@ -184,8 +184,7 @@ def test_searches_end_without_warnings(seed):
         _, listed = recommend(model, BOUNDS, discrete_dims={2: [1, 2, 3]}, num_restarts=8, raw_samples=64)
         next_pair(model, BOUNDS, **LISTED, cat_dims={2: [1, 2, 3]}, num_restarts=4, raw_samples=32)
         recommend(model, BOUNDS, **LISTED, cat_dims={2: [1, 2, 3]})
-    assert pair[0, 2].item() in (1, 2, 3)
-    assert best[0, 2].item() in (1, 2, 3)
+    assert {pair[0, 2].item(), best[0, 2].item()} <= {1, 2, 3}
     torch.testing.assert_close(value, listed, rtol=3e-2, atol=0)  # two starts may end on the second best hill
 
 

@@ -33,15 +33,12 @@ def test_choices_with_none_and_alternatives_that_differ(make):
     answers = read_choices(make(TRIPS), "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
     (observation,) = answers.observations
     assert isinstance(observation, ChoiceOrNone)
-    assert answers.people == ("ann", "bob")
+    assert (answers.people, answers.categories) == (("ann", "bob"), [1])
     assert answers.levels == {"mode": ("air", "bus", "car")}
-    assert answers.categories == [1]
     assert len(answers.train_X) == 4  # bus for 2, car for 4 and 5, air for 9
-    assert observation.judge.tolist() == [1, 0, 0, 1]
-    assert observation.none.tolist() == [False, True, False, False]
+    assert (observation.judge.tolist(), observation.none.tolist()) == ([1, 0, 0, 1], [False, True, False, False])
     assert [offered(answers, row) for row in range(4)] == [[5.0, 2.0, 9.0], [5.0], [2.0, 4.0], [4.0]]
-    assert answers.judge("bob") == 1
-    assert answers.judge("eve") == "new"
+    assert (answers.judge("bob"), answers.judge("eve")) == (1, "new")
 
 
 def test_points_of_another_frame_are_coded_alike():
@@ -65,15 +62,10 @@ def test_situations_to_come_are_left_out_of_answers():
 
 
 def test_grades_of_named_items():
-    frame = {
-        "id": ["ann", "bob", "ann", "bob"],
-        "item": ["q2", "q1", "q1", "q2"],
-        "said": ["yes", "no", None, "perhaps"],
-    }
+    frame = {"id": ["ann", "bob"] * 2, "item": ["q2", "q1", "q1", "q2"], "said": ["yes", "no", None, "perhaps"]}
     answers = read_grades(frame, "said", ["item"], "id", grades=["no", "perhaps", "yes"])
     (observation,) = answers.observations
-    assert observation.grades.tolist() == [2, 0, 1]
-    assert observation.judge.tolist() == [0, 1, 1]
+    assert (observation.grades.tolist(), observation.judge.tolist()) == ([2, 0, 1], [0, 1, 1])
     assert answers.train_X[observation.index].flatten().tolist() == [1.0, 0.0, 1.0]
     with pytest.raises(InputDataError, match=r"'said' must hold one of .* got 'perhaps' in row 3"):
         read_grades(frame, "said", ["item"], "id", grades=["no", "yes"])
@@ -82,22 +74,17 @@ def test_grades_of_named_items():
 
 
 def test_grades_of_whole_numbers_count_from_the_lowest():
-    answers = read_grades({"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3]}, "stars", ["price"])
-    assert answers.observations[0].grades.tolist() == [0, 4, 2]
-    assert answers.observations[0].num_grades == 5
-    assert answers.observations[0].judge is None
+    (grades,) = read_grades({"stars": [1, 5, 3], "price": [0.1, 0.2, 0.3]}, "stars", ["price"]).observations
+    assert (grades.grades.tolist(), grades.num_grades, grades.judge) == ([0, 4, 2], 5, None)
 
 
 def panel_in_time():
     """Two households of three brands, interleaved; the last trip of one is to come."""
-    frame = {"id": [], "trip": [], "brand": [], "chosen": []}
+    rows = []
     for person, trip, best in [("a", 1, "x"), ("b", 1, "z"), ("a", 2, "x"), ("a", 3, "y"), ("b", 2, None)]:
         for brand in "xyz":
-            frame["id"].append(person)
-            frame["trip"].append(trip)
-            frame["brand"].append(brand)
-            frame["chosen"].append(None if best is None else int(brand == best))
-    return frame
+            rows.append((person, trip, brand, None if best is None else int(brand == best)))
+    return dict(zip(("id", "trip", "brand", "chosen"), map(list, zip(*rows, strict=True)), strict=True))
 
 
 def test_habits_know_earlier_choices_alone():

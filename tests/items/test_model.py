@@ -59,8 +59,7 @@ def test_features_that_help_and_that_do_not(generator):
         fit(item_model(25, Preference(votes_of(utility, 300, generator)[0]), X, approximation="ep"))
         for utility in (4 * X[:, 0], other)
     )
-    assert feature_share(helped) > 0.8
-    assert feature_share(not_helped) < 0.3
+    assert feature_share(helped) > 0.8 > 0.3 > feature_share(not_helped)
     new = item_points([25, 26], features=[[0.95, 0.5], [0.05, 0.5]])  # never seen, but for their features
     assert helped.predictive(new).probs.item() > 0.9
 
@@ -87,8 +86,7 @@ def test_more_votes_and_items_are_the_larger_model(generator):
     one, other = (part.posterior(part.items_at()).mean for part in (more, whole))
     assert torch.allclose(one, other, atol=1e-6)
     assert leaderboard(more)["votes"].sum() == 64
-    assert len(model.items_at()) == 5  # as it was
-    assert len(model.observations) == 1
+    assert (len(model.items_at()), len(model.observations)) == (5, 1)  # as it was
 
 
 def test_a_judge_who_answers_at_random_is_found_out(generator):
@@ -111,8 +109,8 @@ def test_judges_with_features(generator):
     pairs = torch.cat([votes_of(4 * X[:, i], 70, generator)[0] for i in (0, 1)])
     model = fit(item_model(8, Preference(pairs, judge=torch.arange(140) // 70), X, approximation="ep"))
     top = torch.tensor([[8.0, 1.0, 0.0], [9.0, 0.0, 1.0]]).double()
-    assert model.predictive(top, judge=0).probs.item() > 0.7
-    assert model.predictive(top, judge=1).probs.item() < 0.3
+    first, second = (model.predictive(top, judge=judge).probs.item() for judge in (0, 1))
+    assert first > 0.7 > 0.3 > second
 
 
 def test_ties_alone_are_warned_of():

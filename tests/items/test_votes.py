@@ -20,22 +20,16 @@ ARENA = pd.DataFrame(
 
 def test_winners_and_losers():
     votes = read_votes({"winner": ["b", "a"], "loser": ["a", "c"]})
-    assert votes.items == ("a", "b", "c")
-    assert votes.judges is None
+    assert (votes.items, votes.judges) == (("a", "b", "c"), None)
     (entry,) = votes.observations
-    assert isinstance(entry, Preference)
-    assert entry.pairs.tolist() == [[1, 0], [0, 2]]
-    assert entry.judge is None
+    assert (type(entry), entry.pairs.tolist(), entry.judge) == (Preference, [[1, 0], [0, 2]], None)
 
 
 def test_outcomes_and_judges():
     votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
     wins, ties = votes.observations
-    assert wins.pairs.tolist() == [[0, 1], [2, 1], [0, 1]]
-    assert wins.judge.tolist() == [0, 1, 1]
-    assert isinstance(ties, Tie)
-    assert ties.pairs.tolist() == [[2, 0], [0, 2]]
-    assert ties.judge.tolist() == [1, 0]
+    assert (wins.pairs.tolist(), wins.judge.tolist()) == ([[0, 1], [2, 1], [0, 1]], [0, 1, 1])
+    assert (type(ties), ties.pairs.tolist(), ties.judge.tolist()) == (Tie, [[2, 0], [0, 2]], [1, 0])
     assert votes.judges == ("ann", "bot")
     (_, ties) = read_votes(ARENA, "model_a", "model_b", outcome="winner", both_alike="drop").observations
     assert ties.pairs.tolist() == [[2, 0]]
@@ -44,42 +38,32 @@ def test_outcomes_and_judges():
 def test_both_bad_tells_the_level():
     votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge")
     (entry,) = votes.observations
-    assert isinstance(entry, Vote)
+    assert (type(entry), entry.buttons) == (Vote, ("first", "second", "tie", "both bad"))
     assert entry.pairs.tolist() == [[0, 1], [1, 2], [2, 0], [0, 2], [1, 0]]
-    assert entry.answers.tolist() == [0, 1, 2, 3, 1]
-    assert entry.buttons == ("first", "second", "tie", "both bad")
-    assert entry.judge.tolist() == [0, 1, 1, 0, 1]
+    assert (entry.answers.tolist(), entry.judge.tolist()) == ([0, 1, 2, 3, 1], [0, 1, 1, 0, 1])
 
 
 def test_items_that_are_both_bad_are_bad():
     """Of items that never won, those that were bad with others are below one that was never shown."""
-    outcome = ["both bad"] * 6
-    votes = read_votes(
-        {"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", items=["x", "y", "unseen"]
-    )
+    frame = {"a": ["x"] * 6, "b": ["y"] * 6, "how": ["both bad"] * 6}
+    votes = read_votes(frame, "a", "b", "how", items=["x", "y", "unseen"])
     model = item_model(3, votes.observations)
     model.covar_module.outputscale = 5.0
     table = leaderboard(model, votes.items)
     assert table.utility["unseen"] > table.utility["x"] + 0.2
-    tied = read_votes({"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", both_alike="tie")
+    tied = read_votes(frame, "a", "b", "how", both_alike="tie")
     with pytest.warns(InputDataWarning, match="All votes are ties"):
         item_model(2, tied.observations)
 
 
 def test_items_that_no_vote_is_about_keep_their_place():
     votes = read_votes({"winner": [3], "loser": [1]}, items=[5, 3, 1])
-    assert votes.items == (5, 3, 1)
-    assert votes.observations[0].pairs.tolist() == [[1, 2]]
+    assert (votes.items, votes.observations[0].pairs.tolist()) == ((5, 3, 1), [[1, 2]])
 
 
 def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
-    frame = {
-        "winner": ["a", "b", "a"],
-        "loser": ["b", "c", "c"],
-        "outcome": ["winner", "tie", "both bad"],
-        "judge": ["x", "y", "x"],
-    }
-    votes = read_votes(frame, both_alike="tie")
+    names = {"winner": ["a", "b", "a"], "loser": ["b", "c", "c"], "judge": ["x", "y", "x"]}
+    votes = read_votes({**names, "outcome": ["winner", "tie", "both bad"]}, both_alike="tie")
     won, tied = votes.observations
     assert (won.pairs.tolist(), tied.pairs.tolist()) == ([[0, 1]], [[1, 2], [0, 2]])
     assert (won.judge.tolist(), tied.judge.tolist(), votes.judges) == ([0], [1, 0], ("x", "y"))
@@ -105,8 +89,7 @@ def test_read_votes_names_who_was_at_home():
     assert [entry.num_answers for entry in votes.observations] == [2, 1]
     assert votes.observations[0].pairs.tolist() == [[0, 1], [0, 2]]
     assert told["advantages"].squeeze(-1).tolist() == [[0, 1], [0, 0], [1, 0]]
-    assert votes.categories == ("cup", "league")
-    assert told["categories"].tolist() == [0, 0, 1]
+    assert (votes.categories, told["categories"].tolist()) == (("cup", "league"), [0, 0, 1])
     assert told["times"].tolist() == [3.0, 2.0, 1.0]
     model = item_model(3, votes.observations, **told)
     assert model.items_at().tolist() == [[i, 0.0, -1.0, 3.0] for i in range(3)]

@@ -65,8 +65,7 @@ def test_noise_of_an_item_is_drawn_once_in_an_event(observation, blocks):
     assert torch.allclose(rows.weight(5), torch.cat(D))
     assert torch.allclose(noise_covariance(rows), NOISE * torch.block_diag(*(d @ d.T for d in D)))
     assert (rows.noise >= 0).all()
-    assert (rows.lower == 0).all()
-    assert (rows.upper == INF).all()
+    assert ((rows.lower == 0) & (rows.upper == INF)).all()
 
 
 def test_outcome_scale_leaves_comparisons_alone():
@@ -83,13 +82,11 @@ def test_comparison_needs_two_items():
 
 def test_fantasy_is_that_the_best_point_beats_all_others():
     rows = make().fantasy_rows(tensor(0.1, 0.9, -0.4).expand(2, 3), OutcomeScale())
-    assert rows.weight.shape == (2, 2, 3)
-    assert rows.noise_covariance.shape == (2, 2, 2)
+    assert (rows.weight.shape, rows.noise_covariance.shape) == ((2, 2, 3), (2, 2, 2))
     D = difference(3, [(1, 0), (1, 2)])
     assert torch.equal(rows.weight[0], D)
     assert torch.allclose(rows.noise_covariance[0], NOISE * D @ D.T)
-    assert (rows.lower == 0).all()
-    assert (rows.upper == INF).all()
+    assert ((rows.lower == 0) & (rows.upper == INF)).all()
 
 
 @pytest.mark.parametrize("ties_allowed", [False, True])
@@ -179,14 +176,11 @@ def test_votes(buttons):
 def test_defaults():
     assert isinstance(default_likelihood([]), NumericLikelihood)
     plain, steps = Preference(PAIR), Preference(PAIR, [2])
-    assert default_likelihood([plain]).num_strengths == 1
-    assert default_likelihood([plain, steps]).num_strengths == 3
+    assert [default_likelihood(seen).num_strengths for seen in ([plain], [plain, steps])] == [1, 3]
     assert default_likelihood([], kinds=[GradedPreference]).num_strengths == 2
     likelihood = default_likelihood([plain, Vote(PAIR, ["tie"]), Vote(PAIR, ["both good"])])
-    assert isinstance(likelihood, VoteLikelihood)
-    assert likelihood.buttons == ("first", "second", "tie", "both good")
-    assert not likelihood.shift.requires_grad
-    assert likelihood.ties_allowed
+    assert (type(likelihood), likelihood.buttons) == (VoteLikelihood, ("first", "second", "tie", "both good"))
+    assert (likelihood.shift.requires_grad, likelihood.ties_allowed) == (False, True)
     numbers = default_likelihood([Numeric([0.1]), Vote(PAIR, ["both bad"])])
     assert isinstance(numbers, MixedLikelihood)
     assert numbers.for_kind(Vote).shift.requires_grad

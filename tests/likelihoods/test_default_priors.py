@@ -51,6 +51,7 @@ def below(prior, value):
 
 
 FAILURES, CENSORED = Validity([1, 0, 1, 1]), Censored([0.0], [1.0])
+BUTTONS = ["first", "second", "tie"]
 CHOICES, RANKINGS = Choice([[0, 1, 2]]), Ranking([[0, 1, 2]])
 
 
@@ -196,8 +197,8 @@ HAND = {
     "labels": (LABELS, lambda: ProbitLikelihood()),
     "grades": (GRADES, lambda: OrdinalLikelihood(4)),
     "duels": (DUELS, lambda: PreferenceLikelihood()),
-    "validity": (Validity([1, 0, 1, 1]), lambda: ValidityLikelihood()),
-    "votes": (Vote([[0, 1]], ["tie"], ["first", "second", "tie"]), lambda: VoteLikelihood(["first", "second", "tie"])),
+    "validity": (FAILURES, lambda: ValidityLikelihood()),
+    "votes": (Vote([[0, 1]], ["tie"], BUTTONS), lambda: VoteLikelihood(BUTTONS)),
     "ties": (TIES, lambda: PreferenceLikelihood()),
 }
 
@@ -228,11 +229,8 @@ def test_kinds_that_are_not_named_have_their_defaults():
             assert described(next(parts)) == described(next(parts))
     mixed = MixedLikelihood(PreferenceLikelihood(noise=0.5), given)
     assert SkewGP(X, [DUELS, NUMBERS], likelihood=mixed).likelihood is mixed
-    assert [type(part) for part in SkewGP(X, [NUMBERS, GRADES], likelihood=mixed).likelihood.likelihoods] == [
-        PreferenceLikelihood,
-        NumericLikelihood,
-        OrdinalLikelihood,
-    ]
+    parts = SkewGP(X, [NUMBERS, GRADES], likelihood=mixed).likelihood.likelihoods
+    assert [*map(type, parts)] == [PreferenceLikelihood, NumericLikelihood, OrdinalLikelihood]
 
 
 @pytest.mark.parametrize(

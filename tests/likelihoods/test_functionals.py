@@ -127,10 +127,7 @@ def test_duplicates_say_nothing_new():
 
 def test_contradictions_are_refused_and_noise_reconciles_them():
     both = Slope([1, 0, 0], [1, 1, -1], index=[0, 1, 1])
-    with pytest.raises(
-        InputDataError,
-        match=r"Slopes \[1, 2\] contradict each other: .* in input 0 at one point",
-    ):
+    with pytest.raises(InputDataError, match=r"Slopes \[1, 2\] contradict each other: .* in input 0 at one point"):
         model_of(both)
     assert model_of(Slope(0, [1, -1], index=[1, 1]), noise=0.1).posterior(TEST_X).mean.abs().max() < 0.2
     assert model_of(Slope([0, 1], [1, -1], index=[1, 1]), settings=FEW).posterior(TEST_X).mean.isfinite().all()

@@ -169,15 +169,9 @@ def test_predictions_of_every_part():
         predicted[Preference]
     with pytest.raises(InputDataError, match="got 0"):
         predicted[0]
-    assert numbers.mean.shape == (2, 1)
-    assert labels.probs.flatten().shape == (2,)
-    assert grades.probs.shape[-1] == 3
+    assert (numbers.mean.shape, labels.probs.numel(), grades.probs.shape[-1]) == ((2, 1), 2, 3)
     f = torch.zeros(2, dtype=torch.float64)
-    assert [type(distribution).__name__ for distribution in model.likelihood(f)] == [
-        "Normal",
-        "Bernoulli",
-        "Categorical",
-    ]
+    assert [type(law).__name__ for law in model.likelihood(f)] == ["Normal", "Bernoulli", "Categorical"]
 
 
 def test_predictions_of_comparisons_at_a_single_point_are_refused_and_those_of_numbers_are_not():
@@ -225,11 +219,7 @@ def test_keys_of_a_state_dict_name_kinds():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (
-            lambda: SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2)),
-            InputDataError,
-            "another number of labels",
-        ),
+        (lambda: SkewGP(X, CLASSES, LabelPreferenceLikelihood(2)), InputDataError, "another number of labels"),
         (lambda: SkewGP(X, [CLASSES, Binary([1])]), InputDataError, "LabelPreference .* one latent function per label"),
         (lambda: SkewGP(X, CLASSES, skew_prior=SkewPrior([[0.5]], [1], 0.0)), UnsupportedError, "one latent function"),
         (lambda: MixedLikelihood(GaussianLikelihood()), InputDataError, "got GaussianLikelihood"),

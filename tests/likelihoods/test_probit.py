@@ -56,10 +56,7 @@ def test_learned_cutpoints_shift_as_one(num_grades, middle):
 
 @pytest.mark.parametrize(
     ("make", "level"),
-    [
-        (lambda high, index: Binary(high.long(), index), -0.8),
-        (lambda high, index: Ordinal(high.long(), 2, index), 0.8),
-    ],
+    [(lambda high, index: Binary(high.long(), index), -0.8), (lambda high, index: Ordinal(high.long(), 2, index), 0.8)],
     ids=["labels", "grades"],
 )
 def test_the_level_of_labels_is_found_beside_numbers(make, level):
@@ -79,8 +76,7 @@ def test_the_level_of_labels_is_found_beside_numbers(make, level):
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize(
-    ("make", "name"),
-    [(NumericLikelihood, "noise"), (ProbitLikelihood, "noise"), (PreferenceLikelihood, "tie_width")],
+    ("make", "name"), [(NumericLikelihood, "noise"), (ProbitLikelihood, "noise"), (PreferenceLikelihood, "tie_width")]
 )
 def test_parameters_are_positive(make, name, bad):
     likelihood = make()

@@ -79,8 +79,7 @@ def test_bad_observations_leave_a_model_as_it_was(name):
 
 def test_change_of_dtype_keeps_indices_and_flags():
     single = EVERY["affine"].apply(lambda t: t.float() if t.is_floating_point() else t)
-    assert single.weight.dtype == torch.float32
-    assert single.index.dtype == torch.long
+    assert (single.weight.dtype, single.index.dtype) == (torch.float32, torch.long)
     assert EVERY["affine"].weight.dtype == torch.float64
     assert EVERY["binary"].apply(lambda t: t) is EVERY["binary"]
 
@@ -153,14 +152,12 @@ def test_replicates_of_a_choice_have_noises_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("merged", "rows"),
-    [(Preference([[0, 1], [1, 2]], count=[5000, 3000]), 2), (Binary([1, 0], index=[0, 1], count=[5000, 3000]), 2)],
+    "merged", [Preference([[0, 1], [1, 2]], count=[5000, 3000]), Binary([1, 0], index=[0, 1], count=[5000, 3000])]
 )
-def test_many_equal_rows_are_merged_again(merged, rows):
+def test_many_equal_rows_are_merged_again(merged):
     model = SkewGP(X, merged, approximation="ep")
     evidence = model.evidence(model.forward(model.train_inputs[0]), merge_equal=True)
-    assert evidence.rows.num_rows == rows
-    assert sorted(evidence.rows.count.tolist()) == [3000.0, 5000.0]
+    assert (evidence.rows.num_rows, sorted(evidence.rows.count.tolist())) == (2, [3000.0, 5000.0])
 
 
 def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
@@ -187,8 +184,7 @@ def test_reversed_rankings_have_every_comparison_the_other_way_round(observation
 def test_classes_beat_every_other_label_in_one_event():
     observation = LabelPreference.from_classes(tensor([2, 0]), 3, index=tensor([5, 6]))
     assert observation.labels.tolist() == [[2, 0], [2, 1], [0, 1], [0, 2]]
-    assert observation.index.tolist() == [5, 5, 6, 6]
-    assert observation.event.tolist() == [0, 0, 1, 1]
+    assert (observation.index.tolist(), observation.event.tolist()) == ([5, 5, 6, 6], [0, 0, 1, 1])
 
 
 FIVE = [0, 1, 2, 3, 4]
@@ -349,12 +345,9 @@ COLUMN = pd.Series([1.5, 0.5], index=[7, 3])
         COLUMN,
         COLUMN.to_frame(),
         COLUMN.astype(object),
-        COLUMN.to_numpy(),
         COLUMN.to_numpy()[::-1].copy()[::-1],
-        COLUMN.to_numpy().astype(">f8"),
-        COLUMN.to_numpy().astype(np.float32),
-        list(COLUMN),
-        tuple(COLUMN),
+        *(COLUMN.to_numpy().astype(dtype) for dtype in (float, ">f8", np.float32)),
+        *(make(COLUMN) for make in (list, tuple)),
         dict(COLUMN).values(),
         [tensor(1.5), tensor(0.5)],
         tensor([1.5, 0.5], dtype=torch.float64, requires_grad=True),
@@ -363,9 +356,7 @@ COLUMN = pd.Series([1.5, 0.5], index=[7, 3])
 )
 def test_arrays_and_columns_are_taken(values):
     given = Numeric(values).values
-    assert given.tolist() == [1.5, 0.5]
-    assert given.dtype == torch.float64
-    assert not given.requires_grad
+    assert (given.tolist(), given.dtype, given.requires_grad) == ([1.5, 0.5], torch.float64, False)
 
 
 def test_short_rows_of_lists_are_padded():

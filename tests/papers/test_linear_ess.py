@@ -30,8 +30,7 @@ def test_free_angles_cover_what_a_fine_grid_finds(dtype, generator):
         free = ((on_grid >= lower[j]) & (on_grid <= upper[j])).all(-1)
         at = theta[:, None]
         drawn = x[j].double() * at.cos() + v[j].double() * at.sin()
-        assert (drawn >= lower[j] - slack).all()
-        assert (drawn <= upper[j] + slack).all()
+        assert ((drawn >= lower[j] - slack) & (drawn <= upper[j] + slack)).all()
         # Uniform on the free set: Kolmogorov's distance between its cdf and that of the draws.
         cdf = free.double().cumsum(0) / free.sum()
         place = (at.squeeze(-1) / (2 * math.pi) * 100_000).long()
