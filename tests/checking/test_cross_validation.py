@@ -11,15 +11,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Choice,
-    LabelPreference,
-    Numeric,
-    Ordinal,
-    Preference,
-    Ranking,
-)
+from botorch_skewgp.observations import AffineProbit, Choice, LabelPreference, Numeric, Ordinal, Preference, Ranking
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
 

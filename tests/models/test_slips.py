@@ -37,14 +37,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
-from botorch_skewgp.observations import (
-    Binary,
-    Choice,
-    Observation,
-    Ordinal,
-    Preference,
-    Slope,
-)
+from botorch_skewgp.observations import Binary, Choice, Observation, Ordinal, Preference, Slope
 from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
 

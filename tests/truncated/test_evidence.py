@@ -143,8 +143,7 @@ def test_standard_errors_are_calibrated(case, generator):
 
 
 @pytest.mark.parametrize(
-    ("num_gaussian", "num_posterior", "correlation"),
-    [(1600, 64, 0.0), (64, 1600, 0.0), (200, 1600, 0.6)],
+    ("num_gaussian", "num_posterior", "correlation"), [(1600, 64, 0.0), (64, 1600, 0.0), (200, 1600, 0.6)]
 )
 def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, correlation, generator):
     """Draws of two normals of density ratio `exp(x)`: one part, the other, both, or its chains decide the error."""
