@@ -48,9 +48,8 @@ def agree(single, double):
 @torch.no_grad()
 def test_moments_and_samples(models):
     single, double = (model.posterior(QUERIES.to(model.datapoints)) for model in models)
-    agree(single.mean, double.mean)
-    agree(single.variance, double.variance)
-    agree(single.covariance_matrix, double.covariance_matrix)
+    for name in ("mean", "variance", "covariance_matrix"):
+        agree(getattr(single, name), getattr(double, name))
     agree(single.quantile(0.9), double.quantile(0.9))
     base_samples = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     one = single.rsample_from_base_samples(torch.Size([8]), base_samples)
@@ -69,10 +68,7 @@ def test_moments_and_samples(models):
 )
 def test_what_is_conditioned(models, condition):
     given = [condition(model, QUERIES[1:2].to(model.datapoints)) for model in models]
-    single, double = (
-        model.posterior(QUERIES.to(old.datapoints)).mean for model, old in zip(given, models, strict=True)
-    )
-    agree(single, double)
+    agree(*(model.posterior(QUERIES.to(old.datapoints)).mean for model, old in zip(given, models, strict=True)))
 
 
 @torch.no_grad()
