@@ -501,12 +501,8 @@ def test_weighted_utilities_are_botorchs():
     weights = torch.tensor([0.5, 0.3, 0.2], dtype=double)
     weighted = committee.posterior(Q, posterior_transform=ScalarizedPosteriorTransform(weights))
     assert torch.allclose(weighted.mean.squeeze(-1), committee.posterior(Q).mean @ weights)
-    acquisition = qLogExpectedImprovement(
-        committee,
-        best_f=0.0,
-        sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0),
-        objective=LinearMCObjective(weights),
-    )
+    sampler, objective = SobolQMCNormalSampler(torch.Size([32]), seed=0), LinearMCObjective(weights)
+    acquisition = qLogExpectedImprovement(committee, best_f=0.0, sampler=sampler, objective=objective)
     point = Q[:1].clone().requires_grad_()
     acquisition(point).backward()
     assert bool(point.grad.isfinite().all())

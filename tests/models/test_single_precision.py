@@ -20,15 +20,11 @@ pytestmark = [pytest.mark.filterwarnings("ignore:The model inputs are of type to
 
 def model_of(dtype):
     """Pseudo-points a thousandth apart that are asked to differ, beside numbers that contradict each other."""
-    return SkewGP(
-        X.to(dtype),
-        [Numeric([-0.73, 2.16, 4.02], index=[0, 1, 0]), Preference([[3, 2]])],
-        likelihood=MixedLikelihood(NumericLikelihood(noise=0.0625, learn_noise=False), PreferenceLikelihood()),
-        covar_module=rbf_kernel(1.0, 0.2).to(dtype),
-        mean_module=gpytorch.means.ZeroMean(),
-        skew_prior=SkewPrior([[0.244], [0.245]], [1, -1], truncation=[-1.132, 0.067]),
-        draw_settings=DrawSettings(num_draws=128),
-    ).eval()
+    observations = [Numeric([-0.73, 2.16, 4.02], index=[0, 1, 0]), Preference([[3, 2]])]
+    likelihood = MixedLikelihood(NumericLikelihood(noise=0.0625, learn_noise=False), PreferenceLikelihood())
+    prior = SkewPrior([[0.244], [0.245]], [1, -1], truncation=[-1.132, 0.067])
+    modules = likelihood, rbf_kernel(1.0, 0.2).to(dtype), gpytorch.means.ZeroMean(), prior
+    return SkewGP(X.to(dtype), observations, *modules, draw_settings=DrawSettings(num_draws=128)).eval()
 
 
 @pytest.fixture(scope="module")
