@@ -11,15 +11,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Choice,
-    LabelPreference,
-    Numeric,
-    Ordinal,
-    Preference,
-    Ranking,
-)
+from botorch_skewgp.observations import AffineProbit, Choice, LabelPreference, Numeric, Ordinal, Preference, Ranking
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -153,9 +145,8 @@ def test_numbers_alone_are_exact_and_in_units_of_the_outcome():
     for i in range(4):
         rest = [j for j in range(4) if j != i]
         gain = torch.linalg.solve(K[rest][:, rest], K[rest, i])
-        distribution = torch.distributions.Normal(
-            mean + gain @ (values[rest] - mean), (K[i, i] - gain @ K[rest, i]).sqrt()
-        )
+        center, variance = mean + gain @ (values[rest] - mean), K[i, i] - gain @ K[rest, i]
+        distribution = torch.distributions.Normal(center, variance.sqrt())
         assert found.log_predictive[i].item() == pytest.approx(distribution.log_prob(values[i]).item(), abs=1e-8)
 
 

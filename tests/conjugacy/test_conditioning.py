@@ -83,14 +83,9 @@ def test_labels(name):
     first = label_model_of(LABELS[name], num_draws=512)
     first.posterior(TEST_X)
     second = first.condition_on_observations(NEW_X, LABELS[name])
-    at_once = SkewGP(
-        torch.cat([TRAIN_X, NEW_X]),
-        [LABELS[name], LABELS[name].shift(6)],
-        likelihood=LabelPreferenceLikelihood(3, noise=first.likelihood.noise.detach()),
-        covar_module=first.covar_module,
-        mean_module=first.mean_module,
-        draw_settings=first.draw_settings,
-    )
+    X, both = torch.cat([TRAIN_X, NEW_X]), [LABELS[name], LABELS[name].shift(6)]
+    modules = LabelPreferenceLikelihood(3, first.likelihood.noise.detach()), first.covar_module, first.mean_module
+    at_once = SkewGP(X, both, *modules, draw_settings=first.draw_settings)
     assert_same_law(second, at_once, X=POINTS)
 
 
@@ -102,9 +97,8 @@ def test_a_new_duel_with_a_point_that_is_known_already(times):
     first.posterior(TEST_X)
     new_X = torch.cat([NEW_X[:1], TRAIN_X[:1]])
     second = first.condition_on_observations(new_X, Preference(torch.tensor([[0, 1]])))
-    at_once = model_of(
-        Preference(torch.cat([pairs, torch.tensor([[6, 0]])])), train_X=torch.cat([TRAIN_X, NEW_X[:1]]), seed=2
-    )
+    whole = Preference(torch.cat([pairs, torch.tensor([[6, 0]])]))
+    at_once = model_of(whole, train_X=torch.cat([TRAIN_X, NEW_X[:1]]), seed=2)
     assert_same_law(second, at_once, 1e-6 if times == 1 else 1e-5, POINTS)
 
 

@@ -13,7 +13,6 @@ from kind_cases import (
     TRAIN_X,
     kernel,
     label_model_of,
-    mean,
     model_of,
     rbf,
     rbf_columns,
@@ -25,7 +24,6 @@ from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.inducing import InducingPoints
 from botorch_skewgp.observations import AffineProbit, Binary, Preference
 from botorch_skewgp.papers import sun_parameters
-from botorch_skewgp.truncated.draws import DrawSettings
 
 Z = torch.tensor([[0.2], [1.2], [2.5]], dtype=torch.float64)
 PRIOR = SkewPrior(torch.tensor([[0.6], [2.4]]).double(), torch.tensor([1.0, -1.0]), torch.tensor([0.3, -0.1]))
@@ -61,9 +59,8 @@ def assert_equal_models(one: SkewGP, other: SkewGP) -> None:
 @pytest.mark.parametrize("case", [*CASES, "skew prior"])
 def test_all_points_as_inducing_points_are_the_exact_model(case):
     observations, skew_prior = CASES.get(case, [KINDS["binary"]]), PRIOR if case == "skew prior" else None
-    exact, model = (
-        model_of(observations, 64, skew_prior=skew_prior, inducing_points=points) for points in (None, TRAIN_X)
-    )
+    options = {"num_draws": 64, "skew_prior": skew_prior}
+    exact, model = (model_of(observations, inducing_points=points, **options) for points in (None, TRAIN_X))
     assert_equal_models(model, exact)
     row_model = exact.row_model(exact.forward(TRAIN_X))
     if row_model.works_by_points or row_model.rows.noise_root is not None:
@@ -78,12 +75,10 @@ def test_all_points_as_inducing_points_are_the_exact_model(case):
 def test_all_points_as_inducing_points_are_the_exact_model_of_labels(kind, batched):
     covar_module = kernel()
     if batched:
-        covar_module = gpytorch.kernels.ScaleKernel(
-            gpytorch.kernels.RBFKernel(batch_shape=torch.Size([3])), batch_shape=torch.Size([3])
-        ).double()
+        each = gpytorch.kernels.RBFKernel(batch_shape=torch.Size([3]))
+        covar_module = gpytorch.kernels.ScaleKernel(each, batch_shape=torch.Size([3])).double()
         covar_module.base_kernel.lengthscale = torch.tensor([0.4, 0.7, 1.1]).view(3, 1, 1)
-    exact = label_model_of(LABELS[kind], covar_module=covar_module, num_draws=64)
-    model = label_model_of(LABELS[kind], covar_module=covar_module, num_draws=64)
+    exact, model = (label_model_of(LABELS[kind], covar_module=covar_module, num_draws=64) for _ in range(2))
     model.inducing = InducingPoints(TRAIN_X, learn=False)
     first, second = (entry.row_model(entry.forward(TRAIN_X)).truncated_normal for entry in (model, exact))
     assert torch.allclose(first.gamma, second.gamma, atol=1e-9)
@@ -145,9 +140,8 @@ def test_few_inducing_points_agree_with_dense_formulas(case):
     posterior = model.posterior(TEST_X)
     precision = torch.linalg.pinv(covariance, hermitian=True, rtol=1e-10)  # a partial ranking compares in a cycle
     prior_covariance = rbf(TEST_X, TEST_X, OUTPUTSCALE, LENGTHSCALE)
-    assert torch.allclose(
-        posterior.gaussian_covariance, prior_covariance - with_test @ precision @ with_test.mT, atol=1e-7
-    )
+    left = prior_covariance - with_test @ precision @ with_test.mT
+    assert torch.allclose(posterior.gaussian_covariance, left, atol=1e-7)
     seen = torch.empty(model.draws.rows.shape[0] if len(interval) else 1, len(row_means), dtype=torch.float64)
     seen[:, interval], seen[:, number] = model.draws.rows[: len(seen)], rows.lower[number]
     means = MEAN + with_test @ precision @ (seen - row_means).mT
@@ -157,9 +151,8 @@ def test_few_inducing_points_agree_with_dense_formulas(case):
 
     parameters = sun_parameters(model, TEST_X)
     location, cross = parameters.location, with_test[:, interval] - with_test[:, number] @ gain.mT
-    assert torch.allclose(
-        location, MEAN + with_test[:, number] @ torch.linalg.solve(covariance[number][:, number], values), atol=1e-8
-    )
+    weight = torch.linalg.solve(covariance[number][:, number], values)
+    assert torch.allclose(location, MEAN + with_test[:, number] @ weight, atol=1e-8)
     found = parameters.skewness * parameters.scale.diagonal().sqrt().unsqueeze(-1)
     for side, bound in ((1.0, rows.lower[interval]), (-1.0, rows.upper[interval])):
         for column in (side * cross[:, bound.isfinite()]).unbind(-1):
@@ -184,13 +177,7 @@ def test_wide_rows_with_noise_of_their_own_keep_their_residuals(generator):
     weight = torch.randn(4, 6, dtype=torch.float64, generator=generator)
     wide = AffineProbit(torch.cat([weight, weight], dim=-1), 0.0, 0.3 * torch.eye(4, dtype=torch.float64))
     X = torch.cat([TRAIN_X, TRAIN_X + 0.21])
-    settings = DrawSettings(num_draws=64)
-    exact, model = (
-        SkewGP(
-            X, wide, covar_module=kernel(), mean_module=mean(), inducing_points=points, draw_settings=settings
-        ).eval()
-        for points in (None, Z)
-    )
+    exact, model = (model_of(wide, 64, train_X=X, inducing_points=points) for points in (None, Z))
     found = model.row_model(model.forward(X)).truncated_normal
     K, cross, K_z = (rbf(*pair, OUTPUTSCALE, LENGTHSCALE) for pair in ((X, X), (X, Z), (Z, Z)))
     W = exact.row_model(exact.forward(X)).rows.weight(12)

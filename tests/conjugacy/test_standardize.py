@@ -31,15 +31,9 @@ def to_latent(outcome: torch.Tensor) -> torch.Tensor:
 
 
 def build(observations: list[Observation], likelihood: RowLikelihood, transform: bool) -> SkewGP:
-    return SkewGP(
-        TRAIN_X,
-        observations,
-        likelihood=likelihood,
-        covar_module=kernel(),
-        mean_module=mean(),
-        outcome_transform=Standardize(m=1) if transform else None,
-        draw_settings=DrawSettings(num_draws=256, seed=1),
-    ).eval()
+    options = {"outcome_transform": Standardize(m=1) if transform else None}
+    settings = DrawSettings(num_draws=256, seed=1)
+    return SkewGP(TRAIN_X, observations, likelihood, kernel(), mean(), draw_settings=settings, **options).eval()
 
 
 def likelihoods(*others: RowLikelihood) -> MixedLikelihood:
@@ -136,9 +130,8 @@ def test_conditioning_keeps_the_scale_and_takes_numbers_in_units_of_the_outcome(
     y = tensor(101.0, 104.0)
     ours = model.condition_on_observations(TEST_X[2:], y.unsqueeze(-1), noise=tensor(1.0, 2.0).unsqueeze(-1))
     theirs = by_hand.condition_on_observations(TEST_X[2:], Numeric(to_latent(y), tensor(1.0, 2.0) / SCALE**2))
-    assert torch.allclose(
-        ours.posterior(TEST_X).mean, LOCATION + SCALE * theirs.posterior(TEST_X).mean, rtol=1e-12, atol=1e-9
-    )
+    expected = LOCATION + SCALE * theirs.posterior(TEST_X).mean
+    assert torch.allclose(ours.posterior(TEST_X).mean, expected, rtol=1e-12, atol=1e-9)
 
 
 def test_only_affine_transforms_are_taken():

@@ -27,11 +27,7 @@ def constant():
     return kernel
 
 
-KERNELS = {
-    "plain": RBFKernel,
-    "scaled": scaled,
-    "with a constant": lambda: scaled() + constant(),
-}
+KERNELS = {"plain": RBFKernel, "scaled": scaled, "with a constant": lambda: scaled() + constant()}
 
 
 def by_hand(kernel, x, z):

@@ -25,12 +25,9 @@ def ranking(indices, ranks, num_items=5):
     items = torch.rand(num_items, 2, dtype=torch.float64)
     indices, ranks = torch.tensor(indices), torch.tensor(ranks)
     m = indices.shape[-1]
-    return RankingDataset(
-        X=SliceContainer(values=items, indices=indices, event_shape=torch.Size([2 * m])),
-        Y=DenseContainer(values=ranks, event_shape=torch.Size([m])),
-        feature_names=["a", "b"],
-        outcome_names=["ranking"],
-    )
+    X = SliceContainer(values=items, indices=indices, event_shape=torch.Size([2 * m]))
+    Y = DenseContainer(values=ranks, event_shape=torch.Size([m]))
+    return RankingDataset(X, Y, feature_names=["a", "b"], outcome_names=["ranking"])
 
 
 @pytest.mark.parametrize("with_noise", [False, True])
@@ -85,15 +82,11 @@ def test_several_outcomes():
 
 
 def test_tasks():
-    datasets = [
-        SupervisedDataset(
-            torch.tensor([[0.1, task], [0.7, task]], dtype=torch.float64),
-            torch.rand(2, 1, dtype=torch.float64),
-            feature_names=["a", "task"],
-            outcome_names=[f"outcome {task}"],
-        )
-        for task in (0.0, 1.0)
-    ]
+    datasets = []
+    for task in (0.0, 1.0):
+        X, Y = torch.tensor([[0.1, task], [0.7, task]]).double(), torch.rand(2, 1).double()
+        names = {"feature_names": ["a", "task"], "outcome_names": [f"outcome {task}"]}
+        datasets.append(SupervisedDataset(X, Y, **names))
     dataset = MultiTaskDataset(datasets, target_outcome_name="outcome 0.0", task_feature_index=-1)
     with pytest.raises(UnsupportedError, match="no tasks"):
         SkewGP.construct_inputs(dataset)

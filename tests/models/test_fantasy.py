@@ -236,15 +236,7 @@ def test_data_conditioned_on_in_closed_form_are_data(name):
 
 def test_known_variances_are_in_squared_units_of_the_outcome():
     """One number with a variance, as a batch in closed form and as data, under a transform that scales by a half."""
-    values, index = torch.tensor([0.3, -0.2, 0.6], dtype=torch.float64), torch.tensor([0, 1, 3])
-    model = SkewGP(
-        TRAIN_X,
-        [Preference(PAIRS), Numeric(values, index=index)],
-        MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.5)),
-        kernel(),
-        outcome_transform=Standardize(m=1),
-        draw_settings=DrawSettings(num_draws=NUM_DRAWS),
-    ).eval()
+    model = mixed(outcome_transform=Standardize(m=1))
     assert model.outcome_scale.scale < 0.5  # so that the other unit would be seen
     X, Y, noise = (torch.tensor([[v]], dtype=torch.float64) for v in (0.8, 0.9, 0.2))
     in_closed_form = model.condition_on_observations(X.unsqueeze(0), Y.unsqueeze(0), noise=noise.unsqueeze(0))
@@ -388,7 +380,7 @@ def test_modules_are_shared_and_the_model_is_untouched():
 @pytest.mark.parametrize("kind", ["numbers", "duels"])
 def test_gradient_in_points_and_values(kind):
     model = mixed(num_draws=64)
-    Y = torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64)
+    Y = torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64, requires_grad=kind == "numbers")
 
     def statistics(X, Y):
         data = Y if kind == "numbers" else torch.tensor([[[0, 1], [1, 0]]])
@@ -396,9 +388,7 @@ def test_gradient_in_points_and_values(kind):
         return posterior.mean, posterior.variance, posterior.cdf(0.1)
 
     X = TEST_X[:2].unsqueeze(0).clone().requires_grad_()
-    assert torch.autograd.gradcheck(
-        statistics, (X, Y.requires_grad_(kind == "numbers")), eps=1e-6, atol=1e-5, rtol=1e-3
-    )
+    assert torch.autograd.gradcheck(statistics, (X, Y), eps=1e-6, atol=1e-5, rtol=1e-3)
 
 
 # Refusals

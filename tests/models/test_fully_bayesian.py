@@ -95,9 +95,8 @@ def test_answers_of_a_judge_are_averaged_over_members():
     models[1].covar_module.outputscale = 3.0
     ensemble, Z = FullyBayesianSkewGP(models), X[:2]
     assert ensemble.judges == {0, 1}
-    torch.testing.assert_close(
-        ensemble.predictive(Z, judge=1).probs, sum(model.predictive(Z, judge=1).probs for model in models) / 2
-    )
+    expected = sum(model.predictive(Z, judge=1).probs for model in models) / 2
+    torch.testing.assert_close(ensemble.predictive(Z, judge=1).probs, expected)
     torch.testing.assert_close(ensemble.posterior(Z, judge=0).mean[1], models[1].posterior(Z, judge=0).mean)
     with pytest.raises(InputDataError, match="judge must be the number"):
         ensemble.for_judge(7)

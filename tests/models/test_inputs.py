@@ -110,14 +110,14 @@ WARPINGS = {
 def test_who_follows_every_cure_arrives(shape, warping, standardised):
     """Every advice of a warning or an error about the scale of numbers, until nothing is said."""
     values, make, standardise = SHAPES[shape], WARPINGS[warping], standardised
-    for _ in range(4):
+
+    def model():
         transform = Standardize(1) if standardise else None
+        return SkewGP(X, Numeric(values), NumericLikelihood(warping=make()), outcome_transform=transform)
+
+    for _ in range(4):
         try:
-            advice = messages(
-                lambda v=values, m=make, t=transform: SkewGP(
-                    X, Numeric(v), NumericLikelihood(warping=m()), outcome_transform=t
-                )
-            )
+            advice = messages(model)
         except InputDataError as error:
             advice = [str(error)]
         if not advice:

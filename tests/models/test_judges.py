@@ -11,13 +11,12 @@ from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
-from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient
 from judge_cases import X as FEW
 from judge_cases import model_of, own_kernel, wants
 from torch.distributions import Bernoulli
 
-from benchmarks._observations import duel, random_pairs
+from benchmarks._observations import constant_mean, duel, random_pairs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -81,11 +80,10 @@ def test_posterior_is_that_of_a_kernel_over_points_and_judges():
     values = [m.log_marginal_likelihood("ep").value for m in (model, reference)]
     assert torch.allclose(*values, rtol=1e-8)
     for judge in range(3):
-        posterior = model.posterior(Q, judge=judge)
-        other = reference.posterior(torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1))
+        at = torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1)
+        posterior, other = model.posterior(Q, judge=judge), reference.posterior(at)
         assert torch.allclose(posterior.mean, other.mean, atol=1e-6)
         assert torch.allclose(posterior.variance, other.variance, atol=1e-6)
-        at = torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1)
         for one, two in zip(sun_parameters(model.for_judge(judge), Q), sun_parameters(reference, at), strict=True):
             assert torch.allclose(one, two, atol=1e-8)
 
@@ -191,8 +189,8 @@ def test_signs_of_linear_tastes_hold_wherever_they_are_stated():
     for index in ([0, 0, 0, 0], [3, 5, 8, 1]):
         signs = Slope(dims=[0, 1, 0, 1], signs=[-1, 1, -1, 1], index=index, judge=[0, 0, 1, 1])
         answers = [Preference([[0, 1], [2, 1], [1, 0]], judge=[0, 0, 1]), signs]
-        kernel, own = LinearKernel(), LinearTastesKernel(2)
-        model = SkewGP(X, answers, covar_module=kernel, judge_covar_module=own, approximation="ep")
+        kernels = {"covar_module": LinearKernel(), "judge_covar_module": LinearTastesKernel(2)}
+        model = SkewGP(X, answers, approximation="ep", **kernels)
         means.append(torch.stack([model.posterior(Q, judge=judge).mean for judge in (0, 1, "new")]))
     torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-4)
 
@@ -219,10 +217,9 @@ def test_one_judge_or_none_is_the_model_without():
     assert named.judges == {3}
 
 
-@pytest.mark.parametrize("inducing", [False, True])
-def test_fantasies_of_a_judge_are_more_answers_of_his(inducing):
+@pytest.mark.parametrize("settings", [{}, {"inducing_points": X}], ids=["exact", "inducing points"])
+def test_fantasies_of_a_judge_are_more_answers_of_his(settings):
     """A fantasy duel, by importance weights, and the same duel among the data."""
-    settings = {"inducing_points": X} if inducing else {}
     model = SkewGP(X, duels(2), judge_covar_module=own_kernel(), **settings)
     view = model.for_judge(1)
     fantasy = view.condition_on_observations(X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
@@ -288,8 +285,7 @@ def test_reliability_scales_a_judges_utility():
 
 def test_a_new_judges_answers_are_an_average_over_reliabilities():
     """By quadrature over their prior; also among some options, and of two kinds."""
-    model = SkewGP(X, duels(2), approximation="ep", learn_judge_reliability=True)
-    model = with_reliability(model, 0.5, 2.0)
+    model = with_reliability(SkewGP(X, duels(2), approximation="ep", learn_judge_reliability=True), 0.5, 2.0)
     model.judge_reliability.logarithm_prior.scale.fill_(0.8)
     unit = ((0.5**4 + 2.0**4) / 2) ** 0.25
     latent = model.for_judge("new").latent_posterior(Q[:2])
@@ -313,9 +309,8 @@ def test_a_new_judges_answers_are_an_average_over_reliabilities():
 
 def test_reliabilities_scale_every_label_and_their_means():
     labels = LabelPreference([[0, 1], [1, 0], [1, 2]], num_labels=3, index=[0, 1, 2], judge=[0, 1, 1])
-    model = SkewGP(X, labels, mean_module=ConstantMean(), approximation="ep", learn_judge_reliability=True)
+    model = SkewGP(X, labels, mean_module=constant_mean(0.7), approximation="ep", learn_judge_reliability=True)
     model = with_reliability(model, 1.0, 0.3)
-    model.mean_module.constant = 0.7
     points = torch.cat([X[:3], torch.tensor([[0.0], [1.0], [2.0]]).double()], dim=-1)
     r = torch.cat([torch.ones(1, dtype=double), model.judge_reliability.values]).repeat_interleave(3)
     torch.testing.assert_close(model.latent_prior().mean_at(points), 0.7 * r)
@@ -506,12 +501,8 @@ def test_weighted_utilities_are_botorchs():
     weights = torch.tensor([0.5, 0.3, 0.2], dtype=double)
     weighted = committee.posterior(Q, posterior_transform=ScalarizedPosteriorTransform(weights))
     assert torch.allclose(weighted.mean.squeeze(-1), committee.posterior(Q).mean @ weights)
-    acquisition = qLogExpectedImprovement(
-        committee,
-        best_f=0.0,
-        sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0),
-        objective=LinearMCObjective(weights),
-    )
+    sampler, objective = SobolQMCNormalSampler(torch.Size([32]), seed=0), LinearMCObjective(weights)
+    acquisition = qLogExpectedImprovement(committee, best_f=0.0, sampler=sampler, objective=objective)
     point = Q[:1].clone().requires_grad_()
     acquisition(point).backward()
     assert bool(point.grad.isfinite().all())

@@ -45,9 +45,8 @@ def test_new_numbers_have_the_mean_of_known_variances_as_in_botorch(further):
 
 
 def test_numbers_of_several_observations_count_alike():
-    model = _model(
-        Numeric(VALUES[:2], noise=1.0), Numeric(VALUES[2:], noise=2.0, index=range(2, 8)), Numeric([], 0.1, [])
-    )
+    first, others = Numeric(VALUES[:2], noise=1.0), Numeric(VALUES[2:], noise=2.0, index=range(2, 8))
+    model = _model(first, others, Numeric([], 0.1, []))
     assert_close(_added(model), torch.full((3, 1), 1.75, dtype=torch.float64))
 
 

@@ -40,15 +40,9 @@ def make(generator, m, num_numbers, noise=0.3, shared=False):
     if shared:
         noise_root = 0.5 * normal(generator, m, 2)
         noise_root[numbers] = 0.0
-    rows = Rows(
-        index=index,
-        coefficient=normal(generator, m, 2),
-        bias=normal(generator, m),
-        lower=lower,
-        upper=upper,
-        noise=noise * (0.5 + torch.rand(m, dtype=torch.float64, generator=generator)),
-        noise_root=noise_root,
-    )
+    coefficient, bias = normal(generator, m, 2), normal(generator, m)
+    own = noise * (0.5 + torch.rand(m, dtype=torch.float64, generator=generator))
+    rows = Rows(index, coefficient, bias, lower, upper, own, noise_root=noise_root)
     return RowModel(mean=normal(generator, N), covariance=covariance, rows=rows)
 
 

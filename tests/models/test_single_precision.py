@@ -20,15 +20,11 @@ pytestmark = [pytest.mark.filterwarnings("ignore:The model inputs are of type to
 
 def model_of(dtype):
     """Pseudo-points a thousandth apart that are asked to differ, beside numbers that contradict each other."""
-    return SkewGP(
-        X.to(dtype),
-        [Numeric([-0.73, 2.16, 4.02], index=[0, 1, 0]), Preference([[3, 2]])],
-        likelihood=MixedLikelihood(NumericLikelihood(noise=0.0625, learn_noise=False), PreferenceLikelihood()),
-        covar_module=rbf_kernel(1.0, 0.2).to(dtype),
-        mean_module=gpytorch.means.ZeroMean(),
-        skew_prior=SkewPrior([[0.244], [0.245]], [1, -1], truncation=[-1.132, 0.067]),
-        draw_settings=DrawSettings(num_draws=128),
-    ).eval()
+    observations = [Numeric([-0.73, 2.16, 4.02], index=[0, 1, 0]), Preference([[3, 2]])]
+    likelihood = MixedLikelihood(NumericLikelihood(noise=0.0625, learn_noise=False), PreferenceLikelihood())
+    prior = SkewPrior([[0.244], [0.245]], [1, -1], truncation=[-1.132, 0.067])
+    modules = likelihood, rbf_kernel(1.0, 0.2).to(dtype), gpytorch.means.ZeroMean(), prior
+    return SkewGP(X.to(dtype), observations, *modules, draw_settings=DrawSettings(num_draws=128)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +44,8 @@ def agree(single, double):
 @torch.no_grad()
 def test_moments_and_samples(models):
     single, double = (model.posterior(QUERIES.to(model.datapoints)) for model in models)
-    agree(single.mean, double.mean)
-    agree(single.variance, double.variance)
-    agree(single.covariance_matrix, double.covariance_matrix)
+    for name in ("mean", "variance", "covariance_matrix"):
+        agree(getattr(single, name), getattr(double, name))
     agree(single.quantile(0.9), double.quantile(0.9))
     base_samples = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     one = single.rsample_from_base_samples(torch.Size([8]), base_samples)
@@ -69,10 +64,7 @@ def test_moments_and_samples(models):
 )
 def test_what_is_conditioned(models, condition):
     given = [condition(model, QUERIES[1:2].to(model.datapoints)) for model in models]
-    single, double = (
-        model.posterior(QUERIES.to(old.datapoints)).mean for model, old in zip(given, models, strict=True)
-    )
-    agree(single, double)
+    agree(*(model.posterior(QUERIES.to(old.datapoints)).mean for model, old in zip(given, models, strict=True)))
 
 
 @torch.no_grad()

@@ -37,14 +37,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP, SkewPrior
-from botorch_skewgp.observations import (
-    Binary,
-    Choice,
-    Observation,
-    Ordinal,
-    Preference,
-    Slope,
-)
+from botorch_skewgp.observations import Binary, Choice, Observation, Ordinal, Preference, Slope
 from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -70,10 +63,8 @@ def duels(**kwargs: object) -> SkewGP:
 
 
 def test_no_slips_are_the_model_without() -> None:
-    plain, zero = (
-        make(Preference(PAIRS[3:]), likelihood)
-        for likelihood in (PreferenceLikelihood(), PreferenceLikelihood(slip=0.0))
-    )
+    likelihoods = PreferenceLikelihood(), PreferenceLikelihood(slip=0.0)
+    plain, zero = (make(Preference(PAIRS[3:]), likelihood) for likelihood in likelihoods)
     assert torch.equal(plain.posterior(X).mean, zero.posterior(X).mean)
     assert plain.state_dict().keys() == zero.state_dict().keys()
     assert torch.equal(zero.slips(), torch.zeros(3, dtype=torch.double))
@@ -224,33 +215,25 @@ def test_expectation_propagation_says_where_explanations_compete() -> None:
     make(certain, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0), approximation="ep").slips()
 
 
+BOTH_WAYS, OF_THREE = Slope(dims=0, signs=[1, -1], index=[0, 0]), Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2])
+TWO_RATES = PreferenceLikelihood(slip=[0.1, 0.1])
+BAD_RATES = [
+    *((PreferenceLikelihood, rate) for rate in (1.0, 1e-9, -0.1)), (ValidityLikelihood, "often"),
+    (partial(OrdinalLikelihood, 3), math.nan), (SlopeLikelihood, -0.1), (ProbitAffineLikelihood, 1.0)]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: PreferenceLikelihood(slip=1.0), "slip must be 0 or a number between"),
-        (lambda: PreferenceLikelihood(slip=1e-9), "slip must be 0 or a number between"),
-        (lambda: PreferenceLikelihood(slip=-0.1), "slip must be 0 or a number between"),
-        (lambda: OrdinalLikelihood(3, slip=math.nan), "slip must be 0 or a number between"),
-        (lambda: ValidityLikelihood(slip="often"), "slip must be 0 or a number between"),
-        (
-            lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])),
-            "slip must be 0 for all judges or positive for each",
-        ),
+        *((partial(kind, slip=rate), "slip must be 0 or a number between") for kind, rate in BAD_RATES),
+        (lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])), "slip must be 0 for all judges or positive for"),
         (lambda: ProbitLikelihood(guess=1.0), "guess must be 0 or a number between"),
         (lambda: ProbitLikelihood(guess=[0.5, 0.2]), "guess must be one number"),
         (lambda: setattr(PreferenceLikelihood(), "slip", 0.1), "build another with slip="),
         (lambda: setattr(PreferenceLikelihood(slip=0.1), "slip", 0.0), "above 0"),
         (lambda: setattr(NumericLikelihood(), "slip", 0.1), "those of numbers do not take"),
-        (lambda: SlopeLikelihood(slip=-0.1), "slip must be 0 or a number between"),
-        (lambda: ProbitAffineLikelihood(slip=1.0), "slip must be 0 or a number between"),
-        (
-            lambda: make(Slope(dims=0, signs=[1, -1], index=[0, 0]), SlopeLikelihood(slip=0.1)).slips(),
-            "the function rises and falls",
-        ),
-        (
-            lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
-            "slip has values for 2 judges, but judge 2 gave answers",
-        ),
+        (lambda: make(BOTH_WAYS, SlopeLikelihood(slip=0.1)).slips(), "the function rises and falls"),
+        (lambda: make(OF_THREE, TWO_RATES).slips(), "slip has values for 2 judges, but judge 2 gave answers"),
         (lambda: sun_parameters(duels(), X), "slips"),
         (lambda: unified_skew_normal(duels(), X), "slips"),
     ],

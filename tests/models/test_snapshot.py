@@ -144,13 +144,8 @@ def test_a_snapshot_lasts_until_something_changes():
 
 def made_of_plain_settings():
     kernel = ScaleKernel(MaternKernel(nu=2.5)) + ScaleKernel(PolynomialKernel(power=1))
-    return SkewGP(
-        X.clone(),
-        Preference(torch.tensor([[0, 1], [2, 1], [3, 4], [5, 4]])),
-        covar_module=kernel.double(),
-        input_transform=Normalize(2),
-        approximation="ep",
-    )
+    duels, options = Preference([[0, 1], [2, 1], [3, 4], [5, 4]]), {"input_transform": Normalize(2)}
+    return SkewGP(X.clone(), duels, covar_module=kernel.double(), approximation="ep", **options)
 
 
 CHANGES = {

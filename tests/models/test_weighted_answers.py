@@ -154,7 +154,8 @@ class Ignoring(ProbitLikelihood):
         return replace(super().rows(*args), count=None)
 
 
-ONCE = Preference(PAIRS, count=FRACTIONS)
+ONCE, VOTES = Preference(PAIRS, count=FRACTIONS), Vote(PAIRS, ["first"] * 6, count=FRACTIONS)
+LABELLED = CASES["labels"][0]
 REFLECTIVE = DrawSettings(sampler="reflective")
 WHOLE = "count must hold whole numbers for Choice, whose comparisons share noise"
 
@@ -165,15 +166,9 @@ WHOLE = "count must hold whole numbers for Choice, whose comparisons share noise
         (lambda: Choice([[0, 1, 2]], count=0.5), WHOLE),
         (lambda: Choice([[0, 1, 2]] * 2, count=[1, 1.5]), WHOLE),
         (lambda: leave_one_out(many(ONCE)), "count= of fractions, have no leave-one-out densities"),
-        (
-            lambda: many(Vote(PAIRS, ["first"] * 6, count=FRACTIONS), likelihood=VoteLikelihood(slip=0.1)),
-            "Votes that may be slips take whole numbers",
-        ),
+        (lambda: many(VOTES, likelihood=VoteLikelihood(slip=0.1)), "Votes that may be slips take whole numbers"),
         (lambda: posterior_of(many(ONCE, draw_settings=REFLECTIVE)), "The reflective sampler draws single rows"),
-        (
-            lambda: posterior_of(model_of(CASES["labels"][0], Ignoring())),
-            "The rows of Binary observations ignore weights",
-        ),
+        (lambda: posterior_of(model_of(LABELLED, Ignoring())), "The rows of Binary observations ignore weights"),
     ],
 )
 def test_what_takes_no_weights_says_so(ask, message):

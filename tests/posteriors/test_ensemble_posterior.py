@@ -25,9 +25,8 @@ def members(batch_shape=(), q=2, num_outputs=2) -> list[SkewGPPosterior]:
         root = randn(e, e)
         mixture = RepresenterMixture(randn(2, 5).square(), 0.01 * randn(2, 1))
         prior = (root @ root.mT + torch.eye(e)).expand(*batch_shape, e, e)
-        posteriors.append(
-            SkewGPPosterior(randn(*batch_shape, e), randn(*batch_shape, e, 2), prior, mixture, num_outputs)
-        )
+        location, cross = randn(*batch_shape, e), randn(*batch_shape, e, 2)
+        posteriors.append(SkewGPPosterior(location, cross, prior, mixture, num_outputs))
     return posteriors
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 import torch
@@ -104,13 +105,7 @@ def make(
     g = torch.Generator().manual_seed(seed)
     batch_shape = torch.Size(batch_shape)
     data_batch = batch_shape if batched_data else torch.Size()
-
-    def rand(*shape):
-        return torch.rand(*shape, generator=g, dtype=torch.float64)
-
-    def randn(*shape):
-        return torch.randn(*shape, generator=g, dtype=torch.float64)
-
+    rand, randn = (partial(function, generator=g, dtype=torch.float64) for function in (torch.rand, torch.randn))
     n, o = 4, num_outputs
     X, Z = rand(*batch_shape, q, 2), rand(*data_batch, n, 2)
     A = randn(*data_batch, 5, n * o)
@@ -349,10 +344,8 @@ def test_extreme_base_samples_pick_the_outer_draws():
     case = make()
     base = torch.zeros(2, 4, dtype=torch.float64)
     base[:, 0] = torch.tensor([-50.0, 50.0])
-    for posterior in (
-        case.posterior,
-        replace(case, log_weights=torch.full((30,), -math.log(30), dtype=torch.float64)).posterior,
-    ):
+    weighted = replace(case, log_weights=torch.full((30,), -math.log(30), dtype=torch.float64))
+    for posterior in (case.posterior, weighted.posterior):
         samples = posterior.rsample_from_base_samples(torch.Size([2]), base).squeeze(-1)
         torch.testing.assert_close(samples, case.mixture.means[:, [0, -1]].mT)
 
@@ -439,11 +432,10 @@ def test_acquisition_is_smooth_as_points_meet(preference_model, name):
     """No warning, no jump, and gradients as of finite differences down to where these have digits left; from there on,
     where the jitter is more than what tells the points apart, gradients do not change.
     """
+    sampler = SobolQMCNormalSampler(torch.Size([256 if name == "qEUBO" else 128]), seed=0)
     if name == "qEUBO":
-        sampler = SobolQMCNormalSampler(torch.Size([256]), seed=0)
         acquisition = qExpectedUtilityOfBestOption(preference_model, sampler=sampler)
     else:
-        sampler = SobolQMCNormalSampler(torch.Size([128]), seed=0)
         baseline = preference_model.train_inputs[0]
         acquisition = qLogNoisyExpectedImprovement(preference_model, baseline, sampler=sampler, prune_baseline=False)
     start, direction = torch.tensor([[0.3, 0.6], [0.6, 0.8]], dtype=torch.float64)

@@ -1,6 +1,7 @@
 """Posteriors of warped outcomes and of probabilities, against the latent posterior, integrals and samples."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -22,9 +23,8 @@ def latent(generator):
     cross = torch.randn(3, 2, dtype=DOUBLE, generator=generator)
     weights = torch.randn(2, 50, dtype=DOUBLE, generator=generator)
     prior = cross @ cross.mT + torch.diag(torch.tensor([0.3, 0.5, 0.4], dtype=DOUBLE))
-    return SkewGPPosterior(
-        torch.zeros(3, dtype=DOUBLE), cross, prior, RepresenterMixture(weights, torch.eye(2).double())
-    )
+    mixture = RepresenterMixture(weights, torch.eye(2).double())
+    return SkewGPPosterior(torch.zeros(3, dtype=DOUBLE), cross, prior, mixture)
 
 
 def tilted():
@@ -100,10 +100,7 @@ def test_moments_of_an_exponential():
 def latent_posterior(batch_shape=(), q=3, num_draws=20, widest=5.0, seed=0) -> SkewGPPosterior:
     """An explicit mixture of normals with different means; standard deviations from tiny to `widest`."""
     g = torch.Generator().manual_seed(seed)
-
-    def randn(*shape):
-        return torch.randn(*shape, generator=g, dtype=DOUBLE)
-
+    randn = partial(torch.randn, generator=g, dtype=DOUBLE)
     cross = randn(*batch_shape, q, 2)
     root = torch.linalg.qr(randn(q, q)).Q * torch.logspace(-1.5, math.log10(widest), q, dtype=DOUBLE)[:, None]
     mixture = RepresenterMixture(randn(2, num_draws).square() - 0.7, torch.zeros(2, 0, dtype=DOUBLE))

@@ -22,15 +22,10 @@ def random_rows(generator, m, k, n, root=None):
     """Entries may name a point twice, whose weights then add up."""
     lower = normal(generator, m)
     upper = torch.where(torch.arange(m) % 3 == 0, lower, lower + 1)
-    return Rows(
-        index=torch.randint(n, (m, k), generator=generator),
-        coefficient=normal(generator, m, k),
-        bias=normal(generator, m),
-        lower=lower,
-        upper=upper,
-        noise=normal(generator, m).square(),
-        noise_root=None if root is None else normal(generator, m, root),
-    )
+    index = torch.randint(n, (m, k), generator=generator)
+    coefficient, bias, noise = normal(generator, m, k), normal(generator, m), normal(generator, m).square()
+    noise_root = None if root is None else normal(generator, m, root)
+    return Rows(index, coefficient, bias, lower, upper, noise, noise_root=noise_root)
 
 
 def weight(rows, n):

@@ -135,14 +135,9 @@ def test_law_with_slopes(generator):
     """Values and slopes of paths, both against the posterior."""
     X = torch.tensor([[-1.0], [0.2], [0.9]], dtype=torch.float64)
     kernel = PolynomialKernel(power=2, offset=torch.tensor([0.7])).double()
-    model = SkewGP(
-        X,
-        [Slope(0, [-1, 1], index=[1, 2]), Preference([[2, 1]]), Numeric([0.5], index=[0])],
-        likelihood=MixedLikelihood(SlopeLikelihood(), PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1)),
-        covar_module=kernel,
-        mean_module=ConstantMean(),
-        draw_settings=SETTINGS,
-    ).eval()
+    observations = [Slope(0, [-1, 1], index=[1, 2]), Preference([[2, 1]]), Numeric([0.5], index=[0])]
+    likelihood = MixedLikelihood(SlopeLikelihood(), PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1))
+    model = SkewGP(X, observations, likelihood, kernel, ConstantMean(), draw_settings=SETTINGS).eval()
     sampler = partial(QuadraticPath, offset=0.7)
     paths = draw_matheron_paths(model, torch.Size([40_000]), prior_sampler=sampler)
     test_X = torch.tensor([[-0.5], [0.9], [1.4]], dtype=torch.float64)
@@ -157,14 +152,11 @@ def test_feature_paths_rise_where_they_must():
     X = training_points() * torch.tensor([2.0, 0.5], dtype=torch.float64)
     signs = torch.tensor([1, 1, -1, -1])
     index, dims = torch.tensor([0, 3, 3, 5]), torch.tensor([0, 0, 1, 1])
-    model = SkewGP(
-        X,
-        [Slope(dims, signs, index=index), Numeric(100 + 30 * training_points().sin().sum(-1))],
-        likelihood=MixedLikelihood(SlopeLikelihood(), NumericLikelihood(noise=0.1)),
-        input_transform=Normalize(2, bounds=torch.tensor([[0.0, 0.0], [2.0, 0.5]], dtype=torch.float64)),
-        outcome_transform=Standardize(m=1),
-        draw_settings=SETTINGS,
-    ).eval()
+    observations = [Slope(dims, signs, index=index), Numeric(100 + 30 * training_points().sin().sum(-1))]
+    likelihood = MixedLikelihood(SlopeLikelihood(), NumericLikelihood(noise=0.1))
+    scale = Normalize(2, bounds=torch.tensor([[0.0, 0.0], [2.0, 0.5]], dtype=torch.float64))
+    transforms = {"input_transform": scale, "outcome_transform": Standardize(m=1)}
+    model = SkewGP(X, observations, likelihood, draw_settings=SETTINGS, **transforms).eval()
     paths = SkewGPSamplePath.draw(model, torch.Size([50]), num_features=512)
     step = 1e-5 * torch.nn.functional.one_hot(dims, 2)
     values, slopes = paths(X[index]), paths(X[index] + step) - paths(X[index] - step)
@@ -177,10 +169,8 @@ def test_feature_paths_rise_where_they_must():
 @pytest.mark.parametrize("kernel", ["rbf", "matern"])
 def test_law_over_feature_paths(kernel, generator):
     """With random features, up to their error, which the tolerance allows for."""
-    options = {}
-    if kernel == "matern":
-        options["covar_module"] = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2)).double()
-    model = make_model(**options)
+    matern = {"covar_module": ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2)).double()}
+    model = make_model(**matern if kernel == "matern" else {})
     X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
     paths = SkewGPSamplePath.draw(model, torch.Size([2000]), num_features=4096, generator=generator)
     samples, posterior = paths(X).detach(), model.posterior(X)
@@ -215,16 +205,12 @@ def test_generator(generator):
     model = make_model(covar_module=ScaleKernel(MaternKernel(nu=1.5)).double())
     X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
     state = torch.get_rng_state()
-    draws = [
-        SkewGPSamplePath.draw(model, torch.Size(), generator=torch.Generator().manual_seed(seed))(X)
-        for seed in (0, 0, 1)
-    ]
+    own, *others = (torch.Generator().manual_seed(seed) for seed in (0, 0, 1))
+    draws = [SkewGPSamplePath.draw(model, torch.Size(), generator=g)(X) for g in (own, *others, own)]
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(draws[0], draws[1])
     assert not torch.allclose(draws[0], draws[2])
-    own = torch.Generator().manual_seed(0)
-    first, second = (SkewGPSamplePath.draw(model, torch.Size(), generator=own)(X) for _ in range(2))
-    assert not torch.allclose(first, second)
+    assert not torch.allclose(draws[0], draws[3])
 
 
 def test_within_botorch():

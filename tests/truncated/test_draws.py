@@ -264,9 +264,8 @@ def test_draws_depend_on_the_seed_and_the_problem_alone():
 
 
 def test_poor_draws_are_reported():
-    settings = DrawSettings(
-        num_draws=64, sampler=LinearEllipticalSliceSampler, max_thinning=2, warmup=0, min_effective_size=60
-    )
+    short = {"num_draws": 64, "max_thinning": 2, "warmup": 0, "min_effective_size": 60}
+    settings = DrawSettings(sampler=LinearEllipticalSliceSampler, **short)
     pattern = (
         r"64 draws of 60 rows by the LinearEllipticalSliceSampler sampler are poor: the least effective size is \d+ "
         r"\(asked for: 60\), the largest R-hat [\d.]+ \(limit: [\d.]+\), after thinning by 2\. "

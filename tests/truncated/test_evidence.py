@@ -1,6 +1,7 @@
 """Bridge sampling: against scipy's multivariate normal distribution function and closed forms."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,10 +24,7 @@ SCIPY_ERROR = 5e-4  # nats
 
 def rows(m, sides, noise, generator, r=None):
     """Random rows; `sides` is `one` for bounds below, `two` for bounds on both sides, `mixed` for some of either."""
-
-    def normal(*shape):
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
+    normal = partial(torch.randn, dtype=torch.float64, generator=generator)
     root = normal(m, m if r is None else r)
     covariance = root @ root.mT / root.shape[-1] + (0.1 * torch.eye(m, dtype=torch.float64) if r is None else 0)
     if r is not None:
@@ -40,17 +38,11 @@ def rows(m, sides, noise, generator, r=None):
     return TruncatedNormal(0.5 * normal(m), covariance, lower, upper, torch.full_like(lower, noise))
 
 
-def scipy_log_probability(distribution, seed=0):
+def scipy_log_probability(distribution):
     """By randomised quasi-Monte Carlo; its own error is far below that of the bridge."""
-    reference = stats.multivariate_normal(
-        distribution.mean.numpy(),
-        distribution.gamma.numpy(),
-        allow_singular=True,
-        seed=np.random.default_rng(seed),
-        maxpts=300_000,
-        abseps=1e-10,
-        releps=1e-4,
-    )
+    moments = distribution.mean.numpy(), distribution.gamma.numpy()
+    settings = {"seed": np.random.default_rng(0), "maxpts": 300_000, "abseps": 1e-10, "releps": 1e-4}
+    reference = stats.multivariate_normal(*moments, allow_singular=True, **settings)
     return math.log(reference.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy()))
 
 
@@ -143,8 +135,7 @@ def test_standard_errors_are_calibrated(case, generator):
 
 
 @pytest.mark.parametrize(
-    ("num_gaussian", "num_posterior", "correlation"),
-    [(1600, 64, 0.0), (64, 1600, 0.0), (200, 1600, 0.6)],
+    ("num_gaussian", "num_posterior", "correlation"), [(1600, 64, 0.0), (64, 1600, 0.0), (200, 1600, 0.6)]
 )
 def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, correlation, generator):
     """Draws of two normals of density ratio `exp(x)`: one part, the other, both, or its chains decide the error."""

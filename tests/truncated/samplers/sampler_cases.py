@@ -63,9 +63,8 @@ def bivariate_orthant(correlation=0.6) -> Case:
     density = 1 / (2 * math.pi * math.sqrt(1 - correlation**2))
     product = correlation + (1 - correlation**2) * density / probability
     noise = 0.3
-    distribution = make(
-        [0, 0], [[1 - noise, correlation], [correlation, 1 - noise]], [0, 0], [INF, INF], [noise, noise]
-    )
+    covariance = [[1 - noise, correlation], [correlation, 1 - noise]]
+    distribution = make([0, 0], covariance, [0, 0], [INF, INF], [noise, noise])
     return Case(distribution, lambda u: torch.cat([u, u.prod(-1, keepdim=True)], dim=-1), [first, first, product])
 
 
@@ -118,9 +117,8 @@ def poor_sites(distribution: TruncatedNormal, seed: int = 0) -> ExpectationPropa
     """The prior times Gaussian sites that have little to do with the rows: samplers must be exact with any."""
     generator, shape = torch.Generator().manual_seed(seed), distribution.mean.shape
     precision = 0.3 + 0.4 * torch.rand(shape, generator=generator, dtype=torch.float64)
-    return product_of_sites(
-        distribution, Sites(precision, 0.5 * torch.randn(shape, generator=generator, dtype=torch.float64))
-    )
+    shift = 0.5 * torch.randn(shape, generator=generator, dtype=torch.float64)
+    return product_of_sites(distribution, Sites(precision, shift))
 
 
 def start(sampler: Sampler, num_chains: int, generator: torch.Generator) -> SamplerState:

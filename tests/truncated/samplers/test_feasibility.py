@@ -39,9 +39,8 @@ def test_all_rows_noisy(case, generator):
 
 def test_approximation_is_drawn_from(generator):
     distribution = slab().distribution
-    approximation = SimpleNamespace(
-        latent_mean=torch.tensor([7.0]).double(), latent_root=torch.tensor([[1e-3]]).double()
-    )
+    mean, root = torch.tensor([7.0]).double(), torch.tensor([[1e-3]]).double()
+    approximation = SimpleNamespace(latent_mean=mean, latent_root=root)
     free = make(distribution.mean, distribution.prior, [-INF] * 5, [INF] * 5, [1e-9] * 5)
     rows = feasible_start(free, 50, generator, approximation)
     assert ((rows - free.mean) / free.prior.root.squeeze(-1) - 7).abs().max() < 0.01
