@@ -217,10 +217,6 @@ def _grades(values: Tensor, index: Tensor, truth: Noise) -> Observation:
     return observations.Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(edges) + 1, index=index)
 
 
-def _classes(values: Tensor, index: Tensor, truth: Noise) -> Observation:
-    return observations.LabelPreference.from_classes(values.argmax(-1), values.shape[-1], index=index)
-
-
 # How each kind comes about: from a function at the points, or its slopes, of classes a column for each
 SIMULATORS: dict[str, Simulator] = {
     "Numeric": _at_points("numbers", lambda values, index, truth: observations.Numeric(values, index=index)),
@@ -234,7 +230,12 @@ SIMULATORS: dict[str, Simulator] = {
     "Validity": _at_points("validity", lambda values, index, p: Validity(values > p.threshold, index=index)),
     "Slope": _at_points("slopes", lambda values, index, truth: Slope(0, values.sign().long(), index=index)),
     "AffineProbit": _affine,
-    "LabelPreference": _at_points("classes", _classes),
+    "LabelPreference": _at_points(
+        "classes",
+        lambda values, index, truth: observations.LabelPreference.from_classes(
+            values.argmax(-1), values.shape[-1], index=index
+        ),
+    ),
 }
 
 

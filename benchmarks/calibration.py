@@ -55,10 +55,7 @@ REPLICATES |= {"Ranking": 60, "Slope": 60, "Validity": 70}
 PAIRS = [
     *(("Numeric", name) for name in KINDS if name not in ("Numeric", "LabelPreference")),
     *(("Preference", name) for name in ("Binary", "Ordinal", "Censored", "Choice", "Ranking", "Validity")),
-    ("Validity", "Censored"),
-    ("Validity", "Ordinal"),
-    ("Binary", "Ordinal"),
-    ("Choice", "Ranking"),
+    *(("Validity", "Censored"), ("Validity", "Ordinal"), ("Binary", "Ordinal"), ("Choice", "Ranking")),
 ]
 
 

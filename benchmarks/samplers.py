@@ -18,7 +18,7 @@ from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler as Bo
 from torch import Tensor
 
 from benchmarks._observations import classification, duels
-from benchmarks._race import Cell, Group, Names, Race, grid
+from benchmarks._race import Cell, Names, Race, grid
 from benchmarks.steps import clock_of
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
@@ -176,17 +176,13 @@ def _bridge(n: int, seed: int) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def _of_bridge(runs: Group) -> dict[str, Cell]:
-    means = {name: runs.mean(name) for name in OF_BRIDGE}
-    spread = float(runs.values("bridge").std()) if len(runs) > 1 else None
-    return {**means, "sd_over_seeds": spread}
-
-
 OF_BRIDGE = ("bridge", "standard_error", "ep_error", "corrected_error")
 RACES = (
     Race("samplers", grid(device=("cpu", "cuda"), case=PROBLEMS), grid(sampler=("floor", *SAMPLERS)), range(1), _run,
          ("ess_per_s", "upper_bound"),
          notes=["15 s for each sampler and case; ess_per_s: where chains are long enough; float64"],
          quick={"budget": 1.0}),
-    Race("evidence", grid(n=(70, 200, 500, 1000)), [{}], range(10), _bridge, OF_BRIDGE, _of_bridge),
+    Race("evidence", grid(n=(70, 200, 500, 1000)), [{}], range(10), _bridge, OF_BRIDGE,
+         lambda runs: {**{name: runs.mean(name) for name in OF_BRIDGE},
+                       "sd_over_seeds": float(runs.values("bridge").std()) if len(runs) > 1 else None}),
 )  # fmt: skip

@@ -183,7 +183,6 @@ SAMPLED: dict[str, Callable[[], SkewGP]] = {
     "40 numbers, 20 inputs": lambda: _numbers(40, 20, relevant=3),
 }
 
-
 _warm_up_sampling = functools.cache(lambda: sample_hyperparameters(fit_skew_gp(duel_model(50))))
 
 
@@ -199,11 +198,6 @@ def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
 
 
 OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
-
-
-def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
-    fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
-    return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
 
 
 # One call of optimize_acqf, of one point with 256 draws
@@ -286,13 +280,14 @@ def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] 
 
 ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]
 
-
 RACES = (
     Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES,
          lambda runs: {stage: runs.median(stage) for stage in STAGES},
          ["medians; the models take turns"]),
     Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
-    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING, _columns_of_sampling),
+    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING,
+         lambda runs: {**{name: runs.median(name) for name in OF_SAMPLING},
+                       "ratio_in_fits": runs.median("sampling_s") / runs.median("fit_s")}),
     Race("acquisition", grid(function=FUNCTIONS), grid(model=("SkewGP", "PairwiseGP")), range(3), _of_call, ("call_s",),
          _columns_of_call),
     Race("devices", ON_DEVICES, grid(device=("cuda", "cpu")), range(1), _on_device, STAGES),

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from benchmarks._functions import find_utility
 from benchmarks._observations import rbf_kernel
-from benchmarks._race import Cell, Group, Names, Race, Row, grid
+from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build, fit_options
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
@@ -306,10 +306,6 @@ def _fixed(method: str, seed: int, **small: Any) -> dict[str, Cell]:
     return optimise("cosine", f"{method}, UCB", seed, **settings)
 
 
-def _first_steps(row: Row) -> Names:
-    return {**regrets(row), **{f"after_{k}": regret for k, regret in enumerate(trace_of(row)[: STEPS + 1])}}
-
-
 def _of_steps(runs: Group) -> dict[str, Cell]:
     steps = [name for name in runs.rows[0] if name.startswith("after_")]
     return {**{name: runs.mean(name) for name in steps}, **regret_columns(FIXED[0], runs)}
@@ -318,7 +314,8 @@ def _of_steps(runs: Group) -> dict[str, Cell]:
 MEASURES = ("regret", "seconds_per_step")
 RACES = (
     Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES, _of_steps, NOTES,
-         derived=_first_steps, quick=SMALL),
+         derived=lambda row: {**regrets(row), **{f"after_{k}": r for k, r in enumerate(trace_of(row)[: STEPS + 1])}},
+         quick=SMALL),
     Race("experiments/mixed_optimisation", grid(function=WITH_NUMBERS), grid(method=(*FIXED, "SkewGP, duels only")),
          range(20), _mixed, MEASURES, partial(regret_columns, FIXED[0]), NOTES, derived=regrets, pooled="function",
          quick=SMALL),

@@ -1,10 +1,8 @@
 r"""The posterior of a case, computed another way: rows by hand, algebra with sixty digits, and importance sampling.
 
-What was seen is written as intervals of linear maps of the latent function and of noise, straight from how each kind is
-defined. Prior covariances, conditioning on numbers and the Cholesky factor of all rows are computed with mpmath, where
-nothing cancels. The rows' truncated normal is then drawn coordinate by coordinate with the exponential tilting of
-[Botev2017]_, whose weights are nearly constant even for events of probability `e^-1000`; whatever error is left in it
-is measured by these weights.
+What was seen becomes intervals of linear maps of the latent function and of noise. The rows' truncated normal is drawn
+coordinate by coordinate with the exponential tilting of [Botev2017]_, whose weights, nearly constant even for events of
+probability `e^-1000`, measure whatever error is left.
 
 .. [Botev2017] Z. I. Botev. The normal law under linear restrictions: simulation and estimation via minimax tilting.
    Journal of the Royal Statistical Society B 79, 2017.
@@ -300,9 +298,7 @@ def _factor(case: Case, rows: Rows, prior_only: bool = False, covariance_of: Pri
     m = len(intervals)
     return Factored(
         log_density=float(log_density),
-        root=np.array(
-            [[float(L[e + i][e + k] / pivots[i]) if k <= i else 0.0 for k in range(m)] for i in range(m)]
-        ).reshape(m, m),
+        root=np.array([[float(x / by) for x in row[e:]] for row, by in zip(L[e:], pivots, strict=True)]).reshape(m, m),
         lower=np.array(lower),
         upper=np.array(upper),
         pivot=np.array([float(L[i][i]) for i in range(e, len(ordered))]),

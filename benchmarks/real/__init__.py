@@ -279,7 +279,6 @@ NOTES_AT_SIZE = [
     "reflections, or proposals, for each draw that is kept",
 ]
 
-
 RACES = (
     Race(
         "real", CASES, grid(model=MODELS), range(5), _run,

@@ -155,10 +155,6 @@ MEASURES = ("rmse", "nlpd", "coverage")
 SCALED = "nlpd_scaled"  # the density of outcomes over the largest one
 
 
-def _scaled(row: Row) -> dict[str, Cell]:
-    return {SCALED: float(row["nlpd"]) - float(int_sine(int(row["seed"])).Y.max().log())}
-
-
 def _means(nlpd: str, runs: Group) -> dict[str, Cell]:
     return {
         "runs": len(runs), "rmse": runs.mean("rmse"), "rmse_sd": runs.error("rmse") * len(runs) ** 0.5,
@@ -257,7 +253,7 @@ RACES = (
         ["over noise draws; densities of y / max y at the noise-free truth",
          "BTG, WGP and CWGP have this package's default priors, but for those with the paper's prior of lengthscales: "
          "uniform in their inverse squares, on (0, 50); or none"],
-        derived=_scaled,
+        derived=lambda row: {SCALED: float(row["nlpd"]) - float(int_sine(int(row["seed"])).Y.max().log())},
     ),
     Race(
         "transformed_camel", [{}], grid(method=[*names_of(("I", "SA", "L-SA")), "GP"]), range(10),
