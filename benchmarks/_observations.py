@@ -124,9 +124,8 @@ def random_features(
 
 def normal_draw(covariance: Tensor, generator: torch.Generator, jitter: float = 0.0) -> Tensor:
     n, dtype = len(covariance), covariance.dtype
-    return torch.linalg.cholesky(covariance + jitter * torch.eye(n, dtype=dtype)) @ torch.randn(
-        n, generator=generator, dtype=dtype
-    )
+    root = torch.linalg.cholesky(covariance + jitter * torch.eye(n, dtype=dtype))
+    return root @ torch.randn(n, generator=generator, dtype=dtype)
 
 
 # Answers: of judges with noise of their own, about values of points

@@ -3,8 +3,7 @@ r"""Samplers of truncated normals: effective draws a second, against baselines.
 Chains start at draws of the default sampler, so that they are stationary from the first step. Effective sizes are the
 least over functionals; where chains are short beside autocorrelation times they are too large: an upper bound.
 
-.. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
-   subject to linear constraints. Computing Science and Statistics, 23, 1991.
+.. [Geweke1991efficient] Geweke. Computing Science and Statistics 23, 1991.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ class GibbsSampler(RowSampler):
         precision = torch.cholesky_inverse(distribution.gamma_cholesky)
         diagonal = precision.diagonal(dim1=-2, dim2=-1)
         self._scale = diagonal.rsqrt()
-        centred = RowFactor(
-            distribution.lower - distribution.mean, distribution.upper - distribution.mean, distribution.noise
-        )
+        mean = distribution.mean
+        centred = RowFactor(distribution.lower - mean, distribution.upper - mean, distribution.noise)
         self._factors = [centred.map(lambda x: x[..., i, None]) for i in range(distribution.num_rows)]  # noqa: B023
         # Row i holds the weights of the other rows in the conditional mean of row i.
         self._weight = torch.diag_embed(torch.ones_like(diagonal)) - precision / diagonal.unsqueeze(-1)

