@@ -252,19 +252,7 @@ def test_a_model_of_a_fold_runs_once(tmp_path, capsys):
 
 
 def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
-    names = [
-        "data",
-        "split",
-        "part",
-        "model",
-        "seed",
-        "learnt",
-        "seconds",
-        "peak_mb",
-        "person",
-        "log_density",
-        "commit",
-    ]
+    names = ["data", "split", "part", "model", "seed", "learnt", "seconds", "peak_mb", "person", "log_density"]
 
     def store(commit: str, *models: tuple[str, float]) -> list[list[str]]:
         wine = ["wine", "known", "all"]
