@@ -55,10 +55,6 @@ def with_points(X: Tensor, points: Tensor) -> tuple[Tensor, list[int]]:
     return X, rows
 
 
-def alpine(X: Tensor) -> Tensor:
-    return -(X * X.sin() + 0.1 * X).abs().sum(-1)
-
-
 def cosine_exponential(X: Tensor) -> Tensor:
     """Of Benavoli, Azzimonti and Piga, Preferential Bayesian optimisation with skew Gaussian processes, 2021."""
     x = X[..., 0]
@@ -97,7 +93,7 @@ def colville(X: Tensor) -> Tensor:
 
 # The function, the bounds of its inputs, where it is largest, and the value there
 OURS: dict[str, tuple[Function, list[tuple[float, float]], list[float], float]] = {
-    "alpine4": (alpine, [(-10.0, 10.0)] * 4, [0.0] * 4, 0.0),
+    "alpine4": (lambda X: -(X * X.sin() + 0.1 * X).abs().sum(-1), [(-10.0, 10.0)] * 4, [0.0] * 4, 0.0),
     "cosine": (cosine_exponential, [(-2.6, 2.6)], [0.0], 2.0),
     "forrester": (forrester, [(0.0, 1.0)], [0.7572487578418557], 6.0207400557670825),
     "goldstein": (goldstein_price, [(-2.0, 2.0)] * 2, [0.0, -1.0], -3.0),

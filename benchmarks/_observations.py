@@ -124,9 +124,8 @@ def random_features(
 
 def normal_draw(covariance: Tensor, generator: torch.Generator, jitter: float = 0.0) -> Tensor:
     n, dtype = len(covariance), covariance.dtype
-    return torch.linalg.cholesky(covariance + jitter * torch.eye(n, dtype=dtype)) @ torch.randn(
-        n, generator=generator, dtype=dtype
-    )
+    root = torch.linalg.cholesky(covariance + jitter * torch.eye(n, dtype=dtype))
+    return root @ torch.randn(n, generator=generator, dtype=dtype)
 
 
 # Answers: of judges with noise of their own, about values of points
@@ -217,10 +216,6 @@ def _grades(values: Tensor, index: Tensor, truth: Noise) -> Observation:
     return observations.Ordinal((values.unsqueeze(-1) > edges).sum(-1), len(edges) + 1, index=index)
 
 
-def _classes(values: Tensor, index: Tensor, truth: Noise) -> Observation:
-    return observations.LabelPreference.from_classes(values.argmax(-1), values.shape[-1], index=index)
-
-
 # How each kind comes about: from a function at the points, or its slopes, of classes a column for each
 SIMULATORS: dict[str, Simulator] = {
     "Numeric": _at_points("numbers", lambda values, index, truth: observations.Numeric(values, index=index)),
@@ -234,7 +229,12 @@ SIMULATORS: dict[str, Simulator] = {
     "Validity": _at_points("validity", lambda values, index, p: Validity(values > p.threshold, index=index)),
     "Slope": _at_points("slopes", lambda values, index, truth: Slope(0, values.sign().long(), index=index)),
     "AffineProbit": _affine,
-    "LabelPreference": _at_points("classes", _classes),
+    "LabelPreference": _at_points(
+        "classes",
+        lambda values, index, truth: observations.LabelPreference.from_classes(
+            values.argmax(-1), values.shape[-1], index=index
+        ),
+    ),
 }
 
 

@@ -108,10 +108,8 @@ class Group:
         return [(row, others[seed]) for seed, row in self._rows.items() if seed in others]
 
     def beside(self, measure: str, **rival: Cell) -> tuple[Tensor, Tensor]:
-        mine, theirs = (
-            torch.tensor([float(pair[i][measure] or "nan") for pair in self.pairs(**rival)], dtype=torch.float64)
-            for i in range(2)
-        )
+        values = [[float(pair[i][measure] or "nan") for pair in self.pairs(**rival)] for i in range(2)]
+        mine, theirs = torch.tensor(values, dtype=torch.float64)
         return mine, theirs
 
 
@@ -173,10 +171,8 @@ class Race:
         names = (*self.cases[0], *self.methods[0], "seed")
         runs = _Runs((*names, *self.measures, "commit"), None if folder is None else folder / f"{self.name}_runs.csv")
         known = {tuple(row[name] for name in names) for row in runs.rows}
-        wanted = [
-            {**case, **method, "seed": seed}
-            for seed, case, method in itertools.product(self.seeds, self.cases, self.methods)
-        ]
+        product = itertools.product(self.seeds, self.cases, self.methods)
+        wanted = [{**case, **method, "seed": seed} for seed, case, method in product]
         missing = [cell for cell in wanted if tuple(map(shown, cell.values())) not in known]
         say(f"{self.name}: {len(missing)} of {len(wanted)} runs are missing; load average {load_average()}")
         began = time.monotonic()
@@ -230,9 +226,7 @@ class Contest:
         parser.add_argument("--output", type=Path, help="folder for tables and pictures; benchmarks/results by default")
         parser.add_argument("--seeds", type=int, help="runs of each method in each case")
         parser.add_argument("--processes", type=int, default=1, help="runs at a time, of one thread each")
-        parser.add_argument(
-            "--seconds", type=float, help="nothing begins later than this; 0 makes tables of what is there"
-        )
+        parser.add_argument("--seconds", type=float, help="nothing begins later than this; 0 only makes tables")
         names = sorted({race.title for race in self.races}.union(*(race.names for race in self.races)))
         listing = "races, cases and methods by their names: " + "; ".join(names).replace("%", "%%")
         parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME", help=listing)

@@ -32,9 +32,8 @@ def commit() -> str:
     """The commit of this checkout, with a plus if package or benchmarks have changed since; empty outside git."""
 
     def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(RESULTS.parent), *arguments], capture_output=True, text=True, check=False
-        ).stdout.strip()
+        command = ["git", "-C", str(RESULTS.parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
     places = (":/botorch_skewgp", ":/benchmarks", ":(exclude,top)benchmarks/results")
     return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", *places))

@@ -23,16 +23,7 @@ from ax.utils.common.logger import set_ax_logger_levels
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 from botorch.utils.multi_objective.pareto import is_non_dominated
 
-from benchmarks._mixed import (
-    BATCH,
-    BRANIN_OF_TWO,
-    CRASH_REGION,
-    MIXED_PROBLEMS,
-    TRIALS,
-    MixedProblem,
-    Parameter,
-    Params,
-)
+from benchmarks._mixed import BATCH, BRANIN_OF_TWO, CRASH_REGION, MIXED_PROBLEMS, TRIALS, MixedProblem, Parameter
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp.ax import attach_comparison, get_best_arm, skewgp_generation_strategy
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
@@ -88,7 +79,7 @@ def _numbers(
     constraints = {"outcome_constraints": ["validity >= 0.5"]} if labels else {}
     client = client_of(problem, strategy, seed, centre=batch == 1, **constraints)
     mark = client.mark_trial_abandoned if strategy == VIABILITY else client.mark_trial_failed
-    seen: list[Params] = []
+    seen: list[dict[str, Any]] = []
     best, failed, close = float("inf"), 0, 0
     while len(seen) < num_trials:
         for index, params in client.get_next_trials(max_trials=min(batch, num_trials - len(seen))).items():
@@ -132,11 +123,8 @@ def _several_objectives(strategy: str, seed: int, num_trials: int = 22) -> dict[
             client.complete_trial(index, {"loss": loss, "distance": distance})
             seen.append([-(loss + BRANIN_OF_TWO) / 50, -distance])
     Y = torch.tensor(seen, dtype=torch.double)
-    failed = len(experiment_of(client).trials_by_status[TrialStatus.FAILED])
-    return {
-        "score": -Hypervolume(torch.tensor([-1.0, -1.0]).double()).compute(Y[is_non_dominated(Y)]),
-        "failed": failed,
-    }
+    score = -Hypervolume(torch.tensor([-1.0, -1.0]).double()).compute(Y[is_non_dominated(Y)])
+    return {"score": score, "failed": len(experiment_of(client).trials_by_status[TrialStatus.FAILED])}
 
 
 VALID = "regret of the best valid trial"

@@ -3,10 +3,8 @@ r"""Simulation-based calibration: is the truth where the posterior says, for eve
 If a posterior is right, its cdf at the truth is uniform ([Talts2018validating]_), given any function of the data too
 ([Modrak2023simulation]_). Functionals of one replicate depend on each other: their moments are averaged first.
 
-.. [Talts2018validating] S. Talts and others. Validating Bayesian inference algorithms with simulation-based
-   calibration. arXiv 1804.06788, 2018.
-.. [Modrak2023simulation] M. Modrák and others. Simulation-based calibration checking for Bayesian computation: the
-   choice of test quantities shapes sensitivity. Bayesian Analysis, 2023.
+.. [Talts2018validating] Talts and others. arXiv 1804.06788, 2018.
+.. [Modrak2023simulation] Modrák and others. Bayesian Analysis, 2023.
 """
 
 from __future__ import annotations
@@ -55,10 +53,7 @@ REPLICATES |= {"Ranking": 60, "Slope": 60, "Validity": 70}
 PAIRS = [
     *(("Numeric", name) for name in KINDS if name not in ("Numeric", "LabelPreference")),
     *(("Preference", name) for name in ("Binary", "Ordinal", "Censored", "Choice", "Ranking", "Validity")),
-    ("Validity", "Censored"),
-    ("Validity", "Ordinal"),
-    ("Binary", "Ordinal"),
-    ("Choice", "Ranking"),
+    *(("Validity", "Censored"), ("Validity", "Ordinal"), ("Binary", "Ordinal"), ("Choice", "Ranking")),
 ]
 
 

@@ -99,12 +99,6 @@ def _duels(league: League) -> Tensor:
     return torch.cat([league.wins, league.wins, league.ties, league.ties.flip(-1)])
 
 
-def _choix(duels: Tensor, items: int, penalty: float) -> Tensor:
-    import choix
-
-    return torch.as_tensor(choix.opt_pairwise(items, duels.tolist(), alpha=penalty))
-
-
 def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     """Probabilities averaged over resamples of the votes, and the rank of each item in each."""
     import choix
@@ -158,10 +152,12 @@ def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     found += [_divergence(law, _ours(model, pairs)), seconds]
     if importlib.util.find_spec("choix") is None:
         return dict(zip(MEASURED, found + [math.nan] * 5, strict=True))
+    import choix
+
     first, second = pairs.unbind(-1)
     rivals = []
     for penalty in (PENALTY, *PENALTIES):
-        utility = _choix(_duels(league), design["items"], penalty)
+        utility = torch.as_tensor(choix.opt_pairwise(design["items"], _duels(league).tolist(), alpha=penalty))
         rivals.append(_divergence(law, torch.sigmoid(utility[first] - utility[second])))
     said, ranks = _bootstrap(league, pairs, seed)
     low, high = ranks.double().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0).round().long()
@@ -172,11 +168,6 @@ def _of_league(kind: str, seed: int) -> dict[str, Cell]:
 
 def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
     return float(((low <= value) & (value <= high)).double().mean())
-
-
-def _leagues(runs: Group) -> dict[str, Cell]:
-    errors = {f"{name}_error": runs.error(f"{name}_coverage") for name in ("rank", "utility")}
-    return {"leagues": len(runs), **{name: runs.mean(name) for name in MEASURED}, **errors}
 
 
 def _of_features(votes: int, seed: int) -> dict[str, Cell]:
@@ -288,7 +279,9 @@ def _votes_needed(policy: str, seed: int) -> dict[str, Cell]:
 
 
 RACES = (
-    Race("items_leagues", grid(kind=KINDS), [{}], range(10), _of_league, MEASURED, _leagues),
+    Race("items_leagues", grid(kind=KINDS), [{}], range(10), _of_league, MEASURED,
+         lambda runs: {"leagues": len(runs), **{name: runs.mean(name) for name in MEASURED},
+                       **{f"{name}_error": runs.error(f"{name}_coverage") for name in ("rank", "utility")}}),
     Race("items_features", grid(votes=(400, 1000, 2000)), [{}], range(10), _of_features, OF_FEATURES,
          lambda runs: {"items": 100, "leagues": len(runs), **{name: runs.mean(name) for name in OF_FEATURES}}),
     Race("items_race", [{}], grid(policy=POLICIES), range(80), _votes_needed, ("votes", "right"), _races),

@@ -65,13 +65,12 @@ def _tpe(seed: int, startup: int = STARTUP) -> BaseSampler:
     return TPESampler(seed=seed, n_startup_trials=startup)
 
 
-def _preferential(seed: int) -> BaseSampler:
-    return PreferentialGPSampler(seed=seed, independent_sampler=RandomSampler(seed))
-
-
 SAMPLERS: dict[str, Callable[..., BaseSampler]] = {OURS: _skewgp, "GPSampler": _gp, "TPESampler": _tpe}
 TOLD: dict[str, Callable[..., BaseSampler]] = {"GPSampler told": _gp, "TPESampler told": _tpe}
-PREFERENTIAL: dict[str, Callable[..., BaseSampler]] = {OURS: _skewgp, "PreferentialGPSampler": _preferential}
+PREFERENTIAL: dict[str, Callable[..., BaseSampler]] = {
+    OURS: _skewgp,
+    "PreferentialGPSampler": lambda seed: PreferentialGPSampler(seed=seed, independent_sampler=RandomSampler(seed)),
+}
 
 
 def _numbers(

@@ -98,10 +98,9 @@ FAMILIES = {"matern": _matern, "bumps": _bumps, "standard": _standard}
 
 
 class Problem:
-    """A function on the unit cube with its largest value, mean and standard deviation there."""
+    """The function of a seed for the judge of a number, with its largest value, mean and deviation on the unit cube."""
 
     def __init__(self, inputs: str, seed: int, number: int) -> None:
-        """The function of a seed for the judge of this number."""
         every = list(itertools.product(INPUTS[inputs], FAMILIES))
         self.dim, family = every[(seed + 5 * number) % len(every)]
         self.name = f"{family} {self.dim}"
@@ -210,21 +209,15 @@ def _columns(runs: Group, first: str, looks: tuple[int, ...]) -> dict[str, Cell]
     for k in looks:
         logs = [values.clamp(min=FLOOR).log10() for values in runs.beside(f"regret_{k}", method=first)]
         difference, error = mean_and_error(logs[1] - logs[0])
-        row |= {
-            f"median_{k}": runs.median(f"regret_{k}"),
-            f"less_{k}": difference,
-            f"error_{k}": error,
-            f"verdict_{k}": verdict(difference, error) if len(logs[0]) else None,
-        }
+        row |= {f"median_{k}": runs.median(f"regret_{k}"), f"less_{k}": difference, f"error_{k}": error}
+        row[f"verdict_{k}"] = verdict(difference, error) if len(logs[0]) else None
     return row
 
 
 def _told(rival: str, rows: Sequence[Row]) -> list[Row]:
     """Rows of all judges but those that slip too, where there are enough pairs."""
-    of_all = [
-        {**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in rows if row["judge"] in NOISES
-    ]
-    every = [*rows, *of_all]
+    pooled = [row for row in rows if row["judge"] in NOISES]
+    every = [*rows, *({**row, "judge": "all", "seed": f"{row['judge']} {row['seed']}"} for row in pooled)]
     counts = Counter((row["inputs"], row["judge"]) for row in every if row["method"] == rival)
     return [row for row in every if counts[row["inputs"], row["judge"]] >= FEW]
 

@@ -149,9 +149,8 @@ def pairwise_wins(points: Tensor, pairs: Tensor, test: Tensor) -> Tensor:
 def _former(dim: int, duels: Preference) -> Kernel:
     """The default kernel before its output scale trusted answers."""
     prior = LogNormalPrior(math.log(10.0), 1.5)
-    kernel = ScaleKernel(
-        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim), prior, Interval(1e-4, 1e4, transform=None)
-    )
+    base = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+    kernel = ScaleKernel(base, prior, Interval(1e-4, 1e4, transform=None))
     kernel.outputscale = prior.mode
     return kernel
 

@@ -96,14 +96,11 @@ class _Answers:
 
     def observations(self, told: bool) -> list[Observation]:
         """All answers; of numbers the noise is told or not."""
-        index, values = zip(*self.numbers, strict=True)
-        graded, grades = zip(*self.grades, strict=True)
+        index, values = map(list, zip(*self.numbers, strict=True))
+        graded, grades = map(list, zip(*self.grades, strict=True))
         noise = torch.tensor((NOISE * self.deviation) ** 2, dtype=torch.float64) if told else None
-        return [
-            Numeric(list(values), noise, list(index)),
-            Preference(self.duels),
-            Ordinal(list(grades), NUM_GRADES, index=list(graded)),
-        ]
+        numbers, ordinal = Numeric(values, noise, index), Ordinal(grades, NUM_GRADES, index=graded)
+        return [numbers, Preference(self.duels), ordinal]
 
 
 def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:

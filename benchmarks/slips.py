@@ -120,15 +120,12 @@ def _of_votes(model: str, seed: int) -> dict[str, Cell]:
     }
 
 
-def _columns_of_votes(runs: Group) -> dict[str, Cell]:
-    errors = {f"{name}_error": runs.error(f"{name}_coverage") for name in ("ranks", "utilities")}
-    means = {name: runs.mean(name) for name in OF_VOTES}
-    return {"crowds": len(runs), **means, "seconds": runs.median("seconds"), **errors}
-
-
 RACES = (
     Race("slips_duels", grid(outputscale=(10.0, 100.0), slip=[0.05], duels=[30]), grid(model=MODELS), range(200),
          _of_duels, (*MEASURES, "seconds"), _columns_of_duels, ["paired differences with standard errors"]),
-    Race("slips_votes", [{}], grid(model=LIKELIHOODS), range(30), _of_votes, (*OF_VOTES, "seconds"), _columns_of_votes,
+    Race("slips_votes", [{}], grid(model=LIKELIHOODS), range(30), _of_votes, (*OF_VOTES, "seconds"),
+         lambda runs: {"crowds": len(runs), **{name: runs.mean(name) for name in OF_VOTES},
+                       "seconds": runs.median("seconds"),
+                       **{f"{name}_error": runs.error(f"{name}_coverage") for name in ("ranks", "utilities")}},
          ["coverage of 90 % intervals"]),
 )  # fmt: skip

@@ -183,7 +183,6 @@ SAMPLED: dict[str, Callable[[], SkewGP]] = {
     "40 numbers, 20 inputs": lambda: _numbers(40, 20, relevant=3),
 }
 
-
 _warm_up_sampling = functools.cache(lambda: sample_hyperparameters(fit_skew_gp(duel_model(50))))
 
 
@@ -199,11 +198,6 @@ def _of_sampling(case: str, seed: int) -> dict[str, Cell]:
 
 
 OF_SAMPLING = ("fit_s", "sampling_s", "effective_size")
-
-
-def _columns_of_sampling(runs: Group) -> dict[str, Cell]:
-    fit, sampling, size = (runs.median(measure) for measure in OF_SAMPLING)
-    return {"fit_s": fit, "sampling_s": sampling, "ratio_in_fits": sampling / fit, "effective_size": size}
 
 
 # One call of optimize_acqf, of one point with 256 draws
@@ -248,11 +242,10 @@ MOST_ON_CPU = 2000  # labels without inducing points; more takes minutes
 def _variational_fit(n: int, device: torch.device, clock: Clock) -> dict[str, float]:
     """Seconds of the fit of a sparse variational model, of which no step is asked."""
     X, labels = label_data(n, device)
+    Y, likelihood = labels.to(X).unsqueeze(-1), BernoulliLikelihood()
     torch.manual_seed(0)
     began = clock()
-    model = SingleTaskVariationalGP(
-        X, labels.to(X).unsqueeze(-1), BernoulliLikelihood(), num_outputs=1, inducing_points=min(POINTS, n // 2)
-    )
+    model = SingleTaskVariationalGP(X, Y, likelihood, num_outputs=1, inducing_points=min(POINTS, n // 2))
     mll = VariationalELBO(model.likelihood, model.model, num_data=n).to(X)
     fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch, optimizer_kwargs={"step_limit": ADAM_STEPS})
     seconds = clock() - began
@@ -286,13 +279,14 @@ def _on_device(data: str, size: int, device: str, seed: int) -> dict[str, Cell] 
 
 ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in grid(data=[data], size=sizes)]
 
-
 RACES = (
     Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES,
          lambda runs: {stage: runs.median(stage) for stage in STAGES},
          ["medians; the models take turns"]),
     Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
-    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING, _columns_of_sampling),
+    Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING,
+         lambda runs: {**{name: runs.median(name) for name in OF_SAMPLING},
+                       "ratio_in_fits": runs.median("sampling_s") / runs.median("fit_s")}),
     Race("acquisition", grid(function=FUNCTIONS), grid(model=("SkewGP", "PairwiseGP")), range(3), _of_call, ("call_s",),
          _columns_of_call),
     Race("devices", ON_DEVICES, grid(device=("cuda", "cpu")), range(1), _on_device, STAGES),

@@ -9,12 +9,10 @@ A comment `<!-- table: NAME -->` in `README.md`, `docs` or `docs/measurements` i
     |---|---|---|
     | $ | {$ PairwiseGP[total_s]:.2f} s | {$ SkewGP[total_s]:.2f} s |
 
-The first line names a file of results, and after `by` the columns that name an entry. Braces stand for a cell, with
-Python's format. A row with `$` is repeated for every value of the first column, or, as in `by functions labels |
-level`, for every combination of those before the bar, which are `$1`, `$2` and so on alone. `where`, as in `where
-noise=0.1, judge=consistent`, leaves out other entries. Braces may name another file:
-`{evidence by n: 1000[ep_error]:.2f}`; a table without a first line has only such ones. A cell of the table is empty
-where its repeated entry is not in the file or has no value; a repeated row of empty cells is left out.
+The first line names a file of results, and after `by` the columns that name an entry; `where noise=0.1, judge=one`
+leaves out others. Braces stand for a cell, with Python's format, perhaps of another file: `{evidence by n:
+1000[ep_error]:.2f}`. A row with `$` is repeated for every value of the first column, or of those before a bar, as in
+`by functions labels | level`, which are `$1`, `$2` alone. What has not been measured is empty, or a row left out.
 """
 
 from __future__ import annotations
@@ -51,11 +49,8 @@ def run(options: argparse.Namespace) -> None:
 
 def pages() -> list[Path]:
     root = RESULTS.parents[1]
-    return [
-        root / "README.md",
-        *sorted((root / "docs").glob("*.md")),
-        *sorted((root / "docs/measurements").glob("*.md")),
-    ]
+    docs, measurements = (sorted((root / folder).glob("*.md")) for folder in ("docs", "docs/measurements"))
+    return [root / "README.md", *docs, *measurements]
 
 
 def written(page: str) -> str:
@@ -82,9 +77,8 @@ def _entries(name: str, selection: str) -> tuple[Entries, list[list[str]]]:
     repeated, bar, others = columns.partition("|")
     names = [*repeated.split(), *others.split()]
     wanted = [pair.split("=") for pair in re.split(r", (?=\w+=)", condition) if pair]
-    entries = [
-        entry for entry in read(RESULTS / f"{name}.csv")[1] if all(entry[column] == value for column, value in wanted)
-    ]
+    rows = read(RESULTS / f"{name}.csv")[1]
+    entries = [row for row in rows if all(row[column] == value for column, value in wanted)]
     by_name = {" ".join(entry[column] for column in names): entry for entry in entries}
     each = names[: len(repeated.split()) if bar else 1]
     return by_name, [list(values) for values in dict.fromkeys(tuple(entry[c] for c in each) for entry in entries)]

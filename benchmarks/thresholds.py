@@ -23,12 +23,7 @@ from benchmarks._process import apart
 from benchmarks._race import Cell, Group, Names, Race, Row, grid
 from benchmarks._thresholds import AT, BAND, FIRST, LEVEL, RATES, TRIALS, Observer, aepsych
 from benchmarks.experiments._models import LatentModel
-from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import (
-    LevelSetInformation,
-    PredictiveInformation,
-    SkewBayesianActiveLearningByDisagreement,
-)
+from botorch_skewgp import SkewGP, acquisition
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.likelihoods import OutcomeScale, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -160,12 +155,12 @@ def _of_points(acquisition: Acquisition, num: int, seed: int, edges: int = 0) ->
     return choose
 
 
-def _optimised(acquisition: Callable[[Model], AcquisitionFunction]) -> Next:
+def _optimised(criterion: Callable[[Model], AcquisitionFunction]) -> Next:
     """The best of the domain, as the example of each class has it."""
 
     def choose(model: Model, X: Tensor) -> Tensor:
         with manual_seed(len(X)):
-            return optimize_acqf(acquisition(model), DOMAIN, q=1, num_restarts=4, raw_samples=64)[0]
+            return optimize_acqf(criterion(model), DOMAIN, q=1, num_restarts=4, raw_samples=64)[0]
 
     return choose
 
@@ -267,9 +262,9 @@ def _aepsych(observer: Observer) -> dict[str, Estimate]:
 
 POINTS = SobolEngine(2, scramble=True, seed=99).draw(REFERENCE, dtype=torch.double)
 CRITERIA: dict[str, Callable[[Model], AcquisitionFunction]] = {
-    "LevelSetInformation": lambda model: LevelSetInformation(model, LEVEL, POINTS),
-    "PredictiveInformation": lambda model: PredictiveInformation(model, POINTS),
-    "BALD": SkewBayesianActiveLearningByDisagreement,
+    "LevelSetInformation": lambda model: acquisition.LevelSetInformation(model, LEVEL, POINTS),
+    "PredictiveInformation": lambda model: acquisition.PredictiveInformation(model, POINTS),
+    "BALD": acquisition.SkewBayesianActiveLearningByDisagreement,
 }
 OF_POOL = _of_points(CRITERIA["LevelSetInformation"], 160, 0, edges=16)
 METHODS: dict[str, Method] = {

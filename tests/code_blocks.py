@@ -23,9 +23,8 @@ INTERNAL = "botorch_skewgp.truncated.samplers.trajectories"
 @functools.cache
 def parsed_package() -> dict[Path, ast.Module]:
     """The syntax trees of the package's files."""
-    return {
-        path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "botorch_skewgp").rglob("*.py"))
-    }
+    paths = sorted((ROOT / "botorch_skewgp").rglob("*.py"))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def markdown_blocks(page: Path) -> list[str]:

@@ -40,9 +40,8 @@ def gradients(mll):
     """The gradient in every free parameter, as one vector; parameters that have no influence count as zero."""
     parameters = list(free_parameters(mll.model).values())
     found = torch.autograd.grad(evaluate(mll), parameters, allow_unused=True)
-    return torch.cat(
-        [torch.zeros_like(p).flatten() if g is None else g.flatten() for g, p in zip(found, parameters, strict=True)]
-    )
+    pairs = zip(found, parameters, strict=True)
+    return torch.cat([torch.zeros_like(p).flatten() if g is None else g.flatten() for g, p in pairs])
 
 
 @torch.no_grad()

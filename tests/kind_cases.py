@@ -16,26 +16,9 @@ from benchmarks._observations import Noise, constant_mean, likelihood_of, rbf_ke
 from benchmarks.fuzz.cases import Anchors, Case, Seen
 from benchmarks.fuzz.checks import deviations
 from benchmarks.fuzz.reference import Prior, reference_of
-from botorch_skewgp import SkewGP
+from botorch_skewgp import SkewGP, observations
 from botorch_skewgp.likelihoods import RowLikelihood
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Choice,
-    ChoiceOrNone,
-    GradedPreference,
-    LabelPreference,
-    Numeric,
-    Observation,
-    Ordinal,
-    Preference,
-    Ranking,
-    Slope,
-    Tie,
-    Validity,
-    Vote,
-)
+from botorch_skewgp.observations import LabelPreference, Observation
 from botorch_skewgp.truncated.draws import DrawSettings
 
 OUTPUTSCALE, LENGTHSCALE, MEAN = 1.5, 0.7, 0.2
@@ -57,33 +40,35 @@ def at(*index: int) -> Tensor:
     return torch.tensor(index)
 
 
-def affine() -> AffineProbit:
+def affine() -> observations.AffineProbit:
     weight = torch.tensor(
         [[0.7, -0.4, 0.0, 0.0, 0.5, 0.1], [0.0, 0.6, 0.6, -0.8, 0.0, 0.0], [0.0, 0.0, 1.0, 0.3, 0.0, -0.5]],
         dtype=torch.float64,
     )
     covariance = torch.tensor([[0.8, 0.3, -0.2], [0.3, 0.6, 0.1], [-0.2, 0.1, 0.5]], dtype=torch.float64)
-    return AffineProbit(weight, tensor(0.1, -0.3, 0.2), covariance, tensor(-0.5, 0.1, -INF), tensor(1.5, INF, 0.4))
+    return observations.AffineProbit(
+        weight, tensor(0.1, -0.3, 0.2), covariance, tensor(-0.5, 0.1, -INF), tensor(1.5, INF, 0.4)
+    )
 
 
 KINDS: dict[str, Observation] = {
-    "numeric": Numeric(tensor(0.9, -0.6, 0.2), index=at(0, 2, 3)),
-    "numeric with given noise": Numeric(tensor(0.5, 1.2), noise=tensor(0.02, 0.3), index=at(1, 4)),
-    "binary": Binary(torch.tensor([1, 0, 0, 1]), index=at(0, 1, 1, 4)),
-    "ordinal": Ordinal(torch.tensor([2, 0, 1, 2]), 3, index=at(0, 2, 3, 5)),
-    "censored": Censored(tensor(-INF, 0.8, -0.3, 0.5), tensor(-0.4, INF, 0.1, 2.0), index=at(1, 3, 4, 5)),
-    "preference": Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])),
-    "graded duels": Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]]), at(0, 2, 1, 0), 3),
-    "tie": Tie(torch.tensor([[0, 2], [1, 4], [3, 5]])),
-    "choice": Choice(torch.tensor([[1, 0, 2, 5], [4, 3, -1, -1], [2, 3, 4, -1]])),
-    "ranking": Ranking(torch.tensor([[2, 0, 4, 1], [3, 5, 0, -1]])),
-    "partial ranking": Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
-    "validity": Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
-    "vote": Vote(
+    "numeric": observations.Numeric(tensor(0.9, -0.6, 0.2), index=at(0, 2, 3)),
+    "numeric with given noise": observations.Numeric(tensor(0.5, 1.2), noise=tensor(0.02, 0.3), index=at(1, 4)),
+    "binary": observations.Binary(torch.tensor([1, 0, 0, 1]), index=at(0, 1, 1, 4)),
+    "ordinal": observations.Ordinal(torch.tensor([2, 0, 1, 2]), 3, index=at(0, 2, 3, 5)),
+    "censored": observations.Censored(tensor(-INF, 0.8, -0.3, 0.5), tensor(-0.4, INF, 0.1, 2.0), index=at(1, 3, 4, 5)),
+    "preference": observations.Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])),
+    "graded duels": observations.Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]]), at(0, 2, 1, 0), 3),
+    "tie": observations.Tie(torch.tensor([[0, 2], [1, 4], [3, 5]])),
+    "choice": observations.Choice(torch.tensor([[1, 0, 2, 5], [4, 3, -1, -1], [2, 3, 4, -1]])),
+    "ranking": observations.Ranking(torch.tensor([[2, 0, 4, 1], [3, 5, 0, -1]])),
+    "partial ranking": observations.Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
+    "validity": observations.Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
+    "vote": observations.Vote(
         torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [0, 5]]), ["first", "second", "both bad", "tie", "both good"]
     ),
     "affine": affine(),
-    "slope": Slope(0, [1, -1, 1], index=at(0, 2, 4)),
+    "slope": observations.Slope(0, [1, -1, 1], index=at(0, 2, 4)),
 }
 LABELS: dict[str, LabelPreference] = {  # one latent function each, sharing a kernel
     "classes": LabelPreference.from_classes(torch.tensor([0, 2, 1, 2]), NUM_LABELS, index=at(0, 2, 3, 5)),
@@ -92,12 +77,11 @@ LABELS: dict[str, LabelPreference] = {  # one latent function each, sharing a ke
     ),
 }
 
-
 EVERY: dict[str, Observation] = {
     **KINDS,
     **LABELS,
-    "graded duels by name": GradedPreference(torch.tensor([[0, 1], [2, 1]]), at(1, 0), 3),
-    "choice or none": ChoiceOrNone(torch.tensor([[1, 0, 2], [4, 3, -1]]), [False, True]),
+    "graded duels by name": observations.GradedPreference(torch.tensor([[0, 1], [2, 1]]), at(1, 0), 3),
+    "choice or none": observations.ChoiceOrNone(torch.tensor([[1, 0, 2], [4, 3, -1]]), [False, True]),
 }
 
 

@@ -156,19 +156,15 @@ def test_posteriors_are_those_of_the_cpu(make):
 
 @pytest.mark.parametrize("chosen", [["preference"], ["numeric", "preference", "validity"]])
 def test_transforms_and_acquisition_functions(chosen):
-    outcome_transform = Standardize(1) if "numeric" in chosen else None
-    model = SkewGP(
-        X.to(CUDA),
-        [KINDS[name] for name in chosen],
-        input_transform=Normalize(2, bounds=BOUNDS.to(CUDA)),
-        outcome_transform=outcome_transform,
-    )
+    transforms = {"input_transform": Normalize(2, bounds=BOUNDS.to(CUDA))}
+    transforms["outcome_transform"] = Standardize(1) if "numeric" in chosen else None
+    model = SkewGP(X.to(CUDA), [KINDS[name] for name in chosen], **transforms)
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     if chosen == ["preference"]:
-        acquisition, q = qExpectedUtilityOfBestOption(pref_model=model), 2
+        acquisition = qExpectedUtilityOfBestOption(pref_model=model)
     else:
-        acquisition, q = qLogNoisyExpectedImprovement(model, X.to(CUDA)), 2
-    candidates, value = optimize_acqf(acquisition, BOUNDS.to(CUDA), q=q, num_restarts=2, raw_samples=16)
+        acquisition = qLogNoisyExpectedImprovement(model, X.to(CUDA))
+    candidates, value = optimize_acqf(acquisition, BOUNDS.to(CUDA), q=2, num_restarts=2, raw_samples=16)
     assert candidates.device.type == CUDA.type
     assert value.isfinite().all()
 

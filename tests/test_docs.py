@@ -143,9 +143,8 @@ def test_files_and_folders_that_the_architecture_page_names_exist():
     for path in re.findall(r"`([a-z_]+/[a-z_]+\.py)`", page):
         assert (package / path).exists() or (ROOT / path).exists(), path
     table = page.partition("## Folders")[2].partition("## One walk")[0]
-    folders = {
-        folder for line in table.splitlines() if line.startswith("| `") for folder in re.findall(r"`(\w+)/`", line)
-    }
+    lines = [line for line in table.splitlines() if line.startswith("| `")]
+    folders = {folder for line in lines for folder in re.findall(r"`(\w+)/`", line)}
     assert folders == {entry.parent.name for entry in package.glob("*/__init__.py")}
     answers = page.partition("## Which file do I open?")[2].partition("## Folders")[0]
     for path, name in re.findall(r"`(\w+/\w+\.py)` \(`(\w+)`\)", answers):

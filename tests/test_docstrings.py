@@ -161,9 +161,8 @@ def test_example_runs(name):
 def _exported(tree: ast.Module) -> set[str]:
     """The names in `__all__`, which users import."""
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
-    return {
-        name for node in assigned if ast.unparse(node.targets[0]) == "__all__" for name in ast.literal_eval(node.value)
-    }
+    lists = [node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
+    return {name for names in lists for name in ast.literal_eval(names)}
 
 
 def unnamed_errors(tree: ast.Module, exported: set[str]) -> list[str]:

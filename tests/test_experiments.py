@@ -52,9 +52,8 @@ def test_rows_of_methods_pooled_tables_and_pictures(tmp_path, capsys):
     lines = (tmp_path / "some/counting.csv").read_text().splitlines()
     table = {row["set"] + row["method"]: row for row in csv.DictReader(line for line in lines if line[0] != "#")}
     assert list(table) == ["xa", "xb", "ya", "yb", "alla", "allb"]
-    assert [(row["runs"], row["last"], row["more"]) for row in (table["xa"], table["alla"], table["allb"])] == [
-        ("3", "1", "nan"), ("6", "1", "nan"), ("6", "2", "1"),
-    ]  # fmt: skip
+    cells = [(table[name]["runs"], table[name]["last"], table[name]["more"]) for name in ("xa", "alla", "allb")]
+    assert cells == [("3", "1", "nan"), ("6", "1", "nan"), ("6", "2", "1")]
     assert (tmp_path / "some/counting.png").exists()
     held(counting, "--quick")
     assert done[6:] == [("x", 0)]

@@ -34,14 +34,9 @@ def page() -> dict:
 def model(page) -> SkewGP:
     kernel = RBFKernel().double()
     kernel.lengthscale = 0.4
-    return SkewGP(
-        X,
-        page["Pool"](INDEX, FOUND),
-        likelihood=page["PoolLikelihood"](LIMIT, NOISE),
-        covar_module=kernel,
-        mean_module=ZeroMean(),
-        draw_settings=DrawSettings(num_draws=4096),
-    ).eval()
+    pool, likelihood = page["Pool"](INDEX, FOUND), page["PoolLikelihood"](LIMIT, NOISE)
+    modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
+    return SkewGP(X, pool, **modules, draw_settings=DrawSettings(num_draws=4096)).eval()
 
 
 @pytest.fixture(scope="module")

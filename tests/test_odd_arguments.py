@@ -9,22 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models import ModelListGP, SingleTaskGP
 from gpytorch.priors import LogNormalPrior
 
-from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import (
-    LevelSetInformation,
-    QuantileBound,
-    Question,
-    SkewBayesianActiveLearningByDisagreement,
-    SkewLogExpectedImprovement,
-    SkewLogNoisyExpectedImprovement,
-    ValidityInequality,
-    next_choice,
-    next_pair,
-    next_question,
-    next_safe,
-    recommend,
-    select_from_pool,
-)
+from botorch_skewgp import SkewGP, acquisition
 from botorch_skewgp.checking import check_inducing_points, judge_summary, leave_one_out
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
@@ -110,42 +95,48 @@ MODELS = [
     ("model", lambda: MomentMatchedModel(3)),
 ]
 QUESTIONS = [
-    ("model", lambda: next_pair("model", UNIT)),
-    ("foo", lambda: next_pair(duels(), UNIT, foo=1, **QUICK)),
-    ("method", lambda: next_pair(duels(), UNIT, method=["qeubo"], **QUICK)),
-    ("fixed_features", lambda: next_choice(duels(), UNIT, fixed_features={0: 0.5, -1: 0.5}, **QUICK)),
-    (r"fixed_features\[0\]", lambda: next_pair(duels(), UNIT, fixed_features={0: 7.0}, **QUICK)),
-    (r"fixed_features\[1\]", lambda: recommend(duels(), UNIT, fixed_features={1: -0.1}, **QUICK)),
-    (r"fixed_features\[0\]", lambda: recommend(duels(), UNIT, fixed_features={0: float("nan")}, **QUICK)),
-    (r"fixed_features\[0\]", lambda: next_pair(duels(), UNIT, discrete_dims={0: [0, 1]}, fixed_features={0: 0.4})),
-    ("fixed_features", lambda: next_pair(duels(), UNIT, fixed_features=[0.5], **QUICK)),
-    ("got 'a'", lambda: next_pair(duels(), UNIT, fixed_features={"a": 0.5}, **QUICK)),
-    ("discrete_dims", lambda: next_pair(duels(), UNIT, discrete_dims={"a": [0, 1]}, **QUICK)),
-    ("values of input 0 in discrete_dims", lambda: next_pair(duels(), UNIT, discrete_dims={0: 3}, **QUICK)),
-    ("X_candidates", lambda: next_choice(duels(), X_candidates=X[[0, 0, 0, 1]])),
-    ("judges", lambda: next_question(duels(), UNIT, [Preference], judges=1.5)),
-    ("num", lambda: select_from_pool(QuantileBound(duels()), X, num=1.5)),
-    ("best_f", lambda: SkewLogExpectedImprovement(duels(), best_f="a")),
+    ("model", lambda: acquisition.next_pair("model", UNIT)),
+    ("foo", lambda: acquisition.next_pair(duels(), UNIT, foo=1, **QUICK)),
+    ("method", lambda: acquisition.next_pair(duels(), UNIT, method=["qeubo"], **QUICK)),
+    ("fixed_features", lambda: acquisition.next_choice(duels(), UNIT, fixed_features={0: 0.5, -1: 0.5}, **QUICK)),
+    (r"fixed_features\[0\]", lambda: acquisition.next_pair(duels(), UNIT, fixed_features={0: 7.0}, **QUICK)),
+    (r"fixed_features\[1\]", lambda: acquisition.recommend(duels(), UNIT, fixed_features={1: -0.1}, **QUICK)),
+    (r"fixed_features\[0\]", lambda: acquisition.recommend(duels(), UNIT, fixed_features={0: float("nan")}, **QUICK)),
+    (
+        r"fixed_features\[0\]",
+        lambda: acquisition.next_pair(duels(), UNIT, discrete_dims={0: [0, 1]}, fixed_features={0: 0.4}),
+    ),
+    ("fixed_features", lambda: acquisition.next_pair(duels(), UNIT, fixed_features=[0.5], **QUICK)),
+    ("got 'a'", lambda: acquisition.next_pair(duels(), UNIT, fixed_features={"a": 0.5}, **QUICK)),
+    ("discrete_dims", lambda: acquisition.next_pair(duels(), UNIT, discrete_dims={"a": [0, 1]}, **QUICK)),
+    ("values of input 0 in discrete_dims", lambda: acquisition.next_pair(duels(), UNIT, discrete_dims={0: 3}, **QUICK)),
+    ("X_candidates", lambda: acquisition.next_choice(duels(), X_candidates=X[[0, 0, 0, 1]])),
+    ("judges", lambda: acquisition.next_question(duels(), UNIT, [Preference], judges=1.5)),
+    ("num", lambda: acquisition.select_from_pool(acquisition.QuantileBound(duels()), X, num=1.5)),
+    ("best_f", lambda: acquisition.SkewLogExpectedImprovement(duels(), best_f="a")),
     ("X_reference", lambda: DuelingUpperCredibleBound(duels(), [0.5, 0.5])),
     ("penalty", lambda: PenalizedUpperConfidenceBound(labels(), penalty="a")),
-    ("level", lambda: ValidityInequality(labels(), level="a")),
-    ("q must", lambda: next_safe(QuantileBound(duels()), UNIT, labels(), q=0)),
-    ("acq_function", lambda: next_safe(duels(), UNIT, labels())),
-    ("leave ic_generator out", lambda: next_safe(QuantileBound(duels()), UNIT, labels(), ic_generator=None)),
-    ("samples_per_draw", lambda: SkewLogNoisyExpectedImprovement(duels(), X, samples_per_draw=0)),
-    ("seed", lambda: SkewBayesianActiveLearningByDisagreement(duels(), seed=0.5)),
+    ("level", lambda: acquisition.ValidityInequality(labels(), level="a")),
+    ("q must", lambda: acquisition.next_safe(acquisition.QuantileBound(duels()), UNIT, labels(), q=0)),
+    ("acq_function", lambda: acquisition.next_safe(duels(), UNIT, labels())),
+    (
+        "leave ic_generator out",
+        lambda: acquisition.next_safe(acquisition.QuantileBound(duels()), UNIT, labels(), ic_generator=None),
+    ),
+    ("samples_per_draw", lambda: acquisition.SkewLogNoisyExpectedImprovement(duels(), X, samples_per_draw=0)),
+    ("seed", lambda: acquisition.SkewBayesianActiveLearningByDisagreement(duels(), seed=0.5)),
     ("dim", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
     ("bounds", lambda: threshold(labels(), X, 0.5, 0, "ab")),
     ("num_draws", lambda: threshold(labels(), X, 0.5, 0, (0.0, 1.0), num_draws=1.5)),
-    ("level", lambda: LevelSetInformation(labels(), "a", X)),
-    ("num_points", lambda: Question(Choice, num_points=10**9)),
-    ("num_options", lambda: next_choice(duels(), UNIT, num_options=10**9)),
-    ("maximize", lambda: QuantileBound(duels(), maximize="no")),
-    ("best_f", lambda: SkewLogExpectedImprovement(duels(), best_f=float("nan"))),
+    ("level", lambda: acquisition.LevelSetInformation(labels(), "a", X)),
+    ("num_points", lambda: acquisition.Question(Choice, num_points=10**9)),
+    ("num_options", lambda: acquisition.next_choice(duels(), UNIT, num_options=10**9)),
+    ("maximize", lambda: acquisition.QuantileBound(duels(), maximize="no")),
+    ("best_f", lambda: acquisition.SkewLogExpectedImprovement(duels(), best_f=float("nan"))),
     ("generator", lambda: DuelingThompsonSampling(duels(), X[0], generator=3)),
     ("num_features", lambda: DuelingThompsonSampling(duels(), X[0], num_features=0)),
     ("sampler", lambda: DuelingUpperCredibleBound(duels(), X[0], sampler=3)),
-    ("X_pending", lambda: SkewBayesianActiveLearningByDisagreement(duels(), X_pending="a")),
+    ("X_pending", lambda: acquisition.SkewBayesianActiveLearningByDisagreement(duels(), X_pending="a")),
     ("model", lambda: fit_skew_gp("a")),
 ]
 
@@ -159,7 +150,7 @@ def test_errors_name_the_argument(name, call):
 @pytest.mark.parametrize("model", [None, SingleTaskGP(X, X[:, :1]), ModelListGP(duels())])
 def test_other_models_are_refused_in_words(model):
     at_points = [partial(use, X=X) for use in (sun_parameters, unified_skew_normal)]
-    noisy = partial(SkewLogNoisyExpectedImprovement, X_baseline=X)
+    noisy = partial(acquisition.SkewLogNoisyExpectedImprovement, X_baseline=X)
     for use in (leave_one_out, judge_summary, check_inducing_points, noisy, *at_points):
         with pytest.raises(UnsupportedError, match=f"needs a .*SkewGP.* got {type(model).__name__}"):
             use(model)

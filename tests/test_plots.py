@@ -195,14 +195,8 @@ def test_each_kind_has_its_mark():
     expected = {"number": ([x[0], x[2]], [0.4, 0.1]), "at most": ([x[1]], [0.2]), "at least": ([x[3]], [0.3])}
     for label, data in expected.items():
         np.testing.assert_allclose(labelled(ax, label).get_data(), data)
-    where = {
-        "valid": [x[0], x[2]],
-        "not valid": [x[1]],
-        "grade 1": [x[4]],
-        "winner": [x[4], x[4]],
-        "loser": [x[0], x[1]],
-        "tie": [x[2], x[3]],
-    }
+    where = {"valid": [x[0], x[2]], "not valid": [x[1]], "grade 1": [x[4]]}
+    where |= {"winner": [x[4], x[4]], "loser": [x[0], x[1]], "tie": [x[2], x[3]]}
     lowest = min(edges(labelled(ax, "95 %"), labelled(ax, "mean").get_xdata())[0])
     for label, positions in where.items():
         marks = labelled(ax, label)
@@ -243,10 +237,8 @@ def test_densities():
     posterior = line.posterior(point.unsqueeze(0))
     np.testing.assert_allclose(density, posterior.density(tensor(values)).flatten().detach())
     assert np.trapezoid(density, values) == pytest.approx(1, abs=5e-3)
-    for label, distribution in (
-        ("Gaussian, same mean and variance", posterior),
-        ("other", numbers.posterior(point[None])),
-    ):
+    others = {"Gaussian, same mean and variance": posterior, "other": numbers.posterior(point[None])}
+    for label, distribution in others.items():
         normal = stats.norm(distribution.mean.item(), distribution.variance.sqrt().item())
         np.testing.assert_allclose(labelled(ax, label).get_ydata(), normal.pdf(values), rtol=1e-6, atol=1e-12)
     assert ax.get_title() == f"skewness {posterior.skewness.item():.2f}".replace("-", "\N{MINUS SIGN}")
@@ -486,9 +478,8 @@ def test_judges_tastes_are_those_of_the_table():
     told = {text.get_text() for text in panels[0].figure.legends[0].get_texts()}
     assert told == {"90% band", "shared", "a judge, 90% interval"}
     wide = plot_tastes(judge_summary(model, level=0.5), ax=Figure().subplots(2))
-    assert {text.get_text() for text in wide[0].get_legend().get_texts()} == {
-        "50% band", "shared", "a judge, 50% interval",
-    }  # fmt: skip
+    told = {text.get_text() for text in wide[0].get_legend().get_texts()}
+    assert told == {"50% band", "shared", "a judge, 50% interval"}
     for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": wide[0]}):
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)

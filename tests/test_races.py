@@ -81,9 +81,8 @@ def test_one_command_line_selects_races_cases_and_methods(tmp_path):
 
 
 def test_stored_rows_of_what_did_not_run_stay(tmp_path):
-    (tmp_path / "small.csv").write_text(
-        "# run at commit aaaaaaa\nsize,method,error,gone\n1,plain,9,1\n1,old,7,1\n3,plain,8,1\n"
-    )
+    stored = "# run at commit aaaaaaa\nsize,method,error,gone\n1,plain,9,1\n1,old,7,1\n3,plain,8,1\n"
+    (tmp_path / "small.csv").write_text(stored)
     contest = Contest([race([])])
     contest.run(options_of(contest, "--only", "1", "plain", "--seeds=1", f"--output={tmp_path}"))
     _, rows = read(tmp_path / "small.csv")
@@ -123,21 +122,16 @@ def test_several_tables_of_the_same_runs_and_of_pooled_ones():
     assert [row["runs"] for row in first.rows if row["size"] == "all"] == [4, 2]
     assert [(row["size"], row["of"]) for row in second.rows] == [("1", 0), ("1", 1), ("all", 0), ("all", 1)]
     assert first.columns[-1] == second.columns[-1] == "commit"
-    (row,) = (
-        replace(race([], methods=("plain",), seeds=range(1)), cases=grid(size=[1]), columns=None)
-        .tables(race([], methods=("plain",), seeds=range(1)).hold(None)[:1])[0]
-        .rows
-    )
+    one = race([], methods=("plain",), seeds=range(1))
+    (row,) = replace(one, cases=grid(size=[1]), columns=None).tables(one.hold(None)[:1])[0].rows
     assert row["error"] == 10
 
 
 def test_a_ratio_of_sums_has_the_error_of_independent_runs(generator):
     numbers = torch.randint(1, 9, (400,), generator=generator).double()
     sums = 0.3 * numbers + 0.5 * torch.randn(400, generator=generator, dtype=torch.double)
-    rows = {
-        str(i): {"sum": str(float(a)), "number": str(float(b))}
-        for i, (a, b) in enumerate(zip(sums, numbers, strict=True))
-    }
+    pairs = enumerate(zip(sums.tolist(), numbers.tolist(), strict=True))
+    rows = {str(i): {"sum": str(a), "number": str(b)} for i, (a, b) in pairs}
     value, error = Group({"size": 1}, {("1",): rows}).ratio("sum", "number")
     assert value == pytest.approx(float(sums.sum() / numbers.sum()))
     assert error == pytest.approx(0.5 * 400**0.5 / float(numbers.sum()), rel=0.1)
@@ -171,9 +165,8 @@ def test_random_numbers_depend_on_the_seed_alone(tmp_path):
 
 
 def test_verdicts_are_level_within_two_errors():
-    assert [verdict(*pair) for pair in ((-0.3, 0.1), (0.2, 0.1), (0.21, 0.1), (-1.0, float("nan")))] == [
-        "ahead", "level", "behind", "level",
-    ]  # fmt: skip
+    found = [verdict(*pair) for pair in ((-0.3, 0.1), (0.2, 0.1), (0.21, 0.1), (-1.0, math.nan))]
+    assert found == ["ahead", "level", "behind", "level"]
     assert mean_and_error(torch.tensor([1.0, 3.0])) == (2.0, 1.0)
 
 
@@ -185,9 +178,8 @@ def test_tables_are_those_of_the_stored_runs(name, tmp_path):
     benchmark.add_arguments(parser)
     for path in RESULTS.glob(f"{command}*_runs.csv"):
         shutil.copy(path, tmp_path)
-    benchmark.run(
-        parser.parse_args([*arguments, "--seconds=0", f"--output={tmp_path}", f"--threads={torch.get_num_threads()}"])
-    )
+    options = ["--seconds=0", f"--output={tmp_path}", f"--threads={torch.get_num_threads()}"]
+    benchmark.run(parser.parse_args([*arguments, *options]))
     (made,) = set(tmp_path.glob("*.csv")) - set(tmp_path.glob("*_runs.csv"))
     found, stored = (read(path)[1] for path in (made, RESULTS / made.name))
     assert [{name: row[name] for name in stored[0]} for row in found] == stored
@@ -229,11 +221,9 @@ def test_mixed_problems_have_a_minimum_of_nothing(name, best):
             return draws.choice(entry.categories)
         if entry.is_whole:
             return draws.randint(int(entry.low), int(entry.high))
-        return (
-            entry.low * (entry.high / entry.low) ** draws.random()
-            if entry.is_log
-            else draws.uniform(entry.low, entry.high)
-        )
+        if entry.is_log:
+            return entry.low * (entry.high / entry.low) ** draws.random()
+        return draws.uniform(entry.low, entry.high)
 
     assert 0 <= problem.regret(best) < 1e-5
     assert not problem.crashes(best)

@@ -27,9 +27,8 @@ def test_the_version_is_the_same():
 def test_conda_requires_what_pip_does():
     recipe = text("conda/meta.yaml")
     names = {"torch": "pytorch"}
-    run = re.findall(
-        r"^    - (\w+) >=([\d.]+)$", recipe.partition("  run:")[2].partition("\ntest:")[0], flags=re.MULTILINE
-    )
+    listed = recipe.partition("  run:")[2].partition("\ntest:")[0]
+    run = re.findall(r"^    - (\w+) >=([\d.]+)$", listed, flags=re.MULTILINE)
     expected = [requirement.split(">=") for requirement in PROJECT["dependencies"]]
     assert run == [("python", "3.11"), *((names.get(name, name), version) for name, version in expected)]
     assert PROJECT["requires-python"] == ">=3.11"
@@ -43,9 +42,7 @@ def test_versions_of_python_are_those_that_are_tested():
 
 def test_every_requirement_has_a_lowest_version():
     extras = PROJECT["optional-dependencies"]
-    printed = subprocess.run(
-        [sys.executable, ".ci/lowest.py"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    printed = subprocess.check_output([sys.executable, ".ci/lowest.py"], cwd=ROOT, text=True)
     lowest = dict(line.split("==") for line in printed.splitlines())
     wanted = [*PROJECT["dependencies"], *(entry for name in ("fast", "plot", "ax", "optuna") for entry in extras[name])]
     for requirement in wanted:

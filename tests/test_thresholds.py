@@ -9,15 +9,8 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from validity_cases import FallingValidityLikelihood
 
-from botorch_skewgp import SkewGP
+from botorch_skewgp import SkewGP, likelihoods
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
-from botorch_skewgp.likelihoods import (
-    MixedLikelihood,
-    NumericLikelihood,
-    ProbitLikelihood,
-    SlopeLikelihood,
-    ValidityLikelihood,
-)
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Slope, Validity
 from botorch_skewgp.thresholds import PsychometricFunction, threshold
@@ -51,7 +44,7 @@ def labels_model(n=25, **options) -> SkewGP:
 def known_model(observation, of_answers, sign=1.0) -> SkewGP:
     """Numbers without noise tell the latent function, so that its threshold is known."""
     grid = torch.cartesian_prod(*[torch.linspace(0, 1, 8, dtype=DOUBLE)] * 2)
-    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), of_answers)
+    likelihood = likelihoods.MixedLikelihood(likelihoods.NumericLikelihood(noise=1e-4), of_answers)
     return skew_gp(grid, [Numeric(sign * latent(grid)), observation], 9.0, 1.0, likelihood=likelihood)
 
 
@@ -64,7 +57,7 @@ def labels():
 def known(request):
     """The sign of a known function, and its model."""
     at = [63 if request.param > 0 else 0]
-    return request.param, known_model(Binary([1], index=at), ProbitLikelihood(noise=0.5), request.param)
+    return request.param, known_model(Binary([1], index=at), likelihoods.ProbitLikelihood(noise=0.5), request.param)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.75])
@@ -102,7 +95,7 @@ def test_outside_of_the_bounds(known, bounds):
 def test_first_of_several_crossings():
     x = torch.linspace(0, 1, 41, dtype=DOUBLE).unsqueeze(-1)
     wave = torch.sin(12 * x[:, 0]) - 0.2  # first reaches 0 going up at asin(.2) / 12
-    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), ProbitLikelihood())
+    likelihood = likelihoods.MixedLikelihood(likelihoods.NumericLikelihood(noise=1e-4), likelihoods.ProbitLikelihood())
     model = skew_gp(x, [Numeric(wave), Binary([1], index=[5])], 1.0, 0.15, likelihood=likelihood)
     first = tensor(0.2).asin().item() / 12
     upward, downward = (threshold(model, x[:1], 0.5, 0, bounds).median.item() for bounds in ((0.0, 1.0), (0.9, 0.0)))
@@ -149,7 +142,7 @@ def test_of_rising_functions():
     x = torch.rand(30, 1, generator=generator, dtype=DOUBLE)
     y = torch.rand(30, generator=generator, dtype=DOUBLE) < torch.special.ndtr(6 * (x[:, 0] - 0.5))
     slopes = torch.linspace(0, 1, 40, dtype=DOUBLE).unsqueeze(-1)
-    likelihood = MixedLikelihood(ProbitLikelihood(), SlopeLikelihood(noise=1e-3))
+    likelihood = likelihoods.MixedLikelihood(likelihoods.ProbitLikelihood(), likelihoods.SlopeLikelihood(noise=1e-3))
     rising = Slope(torch.zeros(40, dtype=torch.long), torch.ones(40), index=torch.arange(30, 70))
     observations, settings = [Binary(y, index=torch.arange(30)), rising], DrawSettings(num_draws=2048)
     points = torch.cat([x, slopes])
@@ -194,7 +187,7 @@ def test_units_of_inputs(labels):
 
 
 def test_ensemble_takes_draws_of_all_members(labels):
-    low, high = labels, labels_model(likelihood=ProbitLikelihood(noise=3.0))
+    low, high = labels, labels_model(likelihood=likelihoods.ProbitLikelihood(noise=3.0))
     X = tensor([[0.3, 0.0]])
     single = [threshold(m, X, 0.6, 1, (0.0, 1.0), num_draws=500) for m in (low, high)]
     both = threshold(FullyBayesianSkewGP([low, high]), X, 0.6, 1, (0.0, 1.0), num_draws=1000)
@@ -203,7 +196,7 @@ def test_ensemble_takes_draws_of_all_members(labels):
     assert ends[0] <= both.median <= ends[1]
 
 
-@pytest.mark.parametrize("of_validity", [ValidityLikelihood, FallingValidityLikelihood])
+@pytest.mark.parametrize("of_validity", [likelihoods.ValidityLikelihood, FallingValidityLikelihood])
 def test_psychometric_function_is_the_probability_of_validity(of_validity):
     X = tensor([[0.1], [0.5], [0.8]])
     likelihood = of_validity(threshold=0.3, noise=0.2)
@@ -212,7 +205,7 @@ def test_psychometric_function_is_the_probability_of_validity(of_validity):
     posterior = model.latent_posterior(X)
     p = function(posterior.component_means, posterior.gaussian_variance.unsqueeze(-1)).mean(-1)
     torch.testing.assert_close(p, LogProbabilityOfValidity(model)(X.unsqueeze(-2)).exp())
-    assert function.sign == (1 if of_validity is ValidityLikelihood else -1)
+    assert function.sign == (1 if of_validity is likelihoods.ValidityLikelihood else -1)
     at = function.latent_level(0.8)
     torch.testing.assert_close(function(at), tensor(0.8), check_dtype=False)
     assert (function(at + function.sign * 0.1) > 0.8).all()
@@ -222,7 +215,8 @@ def test_psychometric_function_is_the_probability_of_validity(of_validity):
 def test_a_judge_slips_at_his_own_rate():
     X = torch.linspace(0, 1, 8, dtype=torch.double).unsqueeze(-1)
     labels = Binary(torch.tensor([0, 0, 1, 0, 1, 0, 1, 1]), judge=torch.arange(8) % 2)
-    model = SkewGP(X, labels, likelihood=ProbitLikelihood(slip=torch.tensor([0.02, 0.4])), approximation="ep")
+    likelihood = likelihoods.ProbitLikelihood(slip=torch.tensor([0.02, 0.4]))
+    model = SkewGP(X, labels, likelihood=likelihood, approximation="ep")
     far = torch.tensor([50.0], dtype=torch.double)
     for judge, highest in ((0, 0.99), (1, 0.8), (None, 0.895)):
         assert float(PsychometricFunction.of(model.for_judge(judge))(far)) == pytest.approx(highest)

@@ -175,9 +175,8 @@ class MomentMatched(LatentModel):
 
 def _normal(mean: Tensor, covariance: Tensor) -> SkewGPPosterior:
     """A mixture of a single component; its covariance, of points that may come twice, is not factorised."""
-    return SkewGPPosterior.from_gaussian(
-        gpytorch.distributions.MultivariateNormal(mean, to_linear_operator(covariance))
-    )
+    normal = gpytorch.distributions.MultivariateNormal(mean, to_linear_operator(covariance))
+    return SkewGPPosterior.from_gaussian(normal)
 
 
 def variational_probabilities(

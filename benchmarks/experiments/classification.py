@@ -228,9 +228,8 @@ def _of_digits(classes: str, kernel: str, method: str, seed: int, smoke: bool = 
 
 @torch.no_grad()
 def _predictions(model: Any, X: Tensor) -> tuple[Tensor, Tensor]:
-    parts = [
-        ProbabilityPosterior(model.latent_posterior(x.unsqueeze(-2)), model.likelihood.noise) for x in X.split(300)
-    ]
+    posteriors = (model.latent_posterior(x.unsqueeze(-2)) for x in X.split(300))
+    parts = [ProbabilityPosterior(posterior, model.likelihood.noise) for posterior in posteriors]
     return torch.cat([p.mean.flatten() for p in parts]), torch.cat([p.variance.flatten().sqrt() for p in parts])
 
 

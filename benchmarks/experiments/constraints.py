@@ -210,10 +210,6 @@ def _of_duels(method: str, seed: int, smoke: bool = False) -> dict[str, Cell]:
     return {**found, "not_valid": int((~history.valid[FIRST:]).sum())}
 
 
-def _columns_of_duels(runs: Group) -> dict[str, Cell]:
-    return {**optimisation.regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")}
-
-
 RACES = (
     Race(
         "experiments/safe_optimisation", [{}], grid(method=METHODS), range(100), _run,
@@ -224,7 +220,8 @@ RACES = (
     ),
     Race(
         "experiments/unknown_constraint", [{}], grid(method=OF_DUELS), range(20), _of_duels,
-        ("regret", "not_valid", "seconds_per_step"), _columns_of_duels,
+        ("regret", "not_valid", "seconds_per_step"),
+        lambda runs: {**optimisation.regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")},
         [*optimisation.NOTES, f"not_valid: of {QUESTIONS} questions"],
         derived=optimisation.regrets, plot=partial(optimisation.plot_regret, xlabel="questions"), quick={"smoke": True},
     ),

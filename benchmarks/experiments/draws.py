@@ -30,7 +30,6 @@ from botorch_skewgp.truncated.univariate import sample_interval
 NUM_CHAINS, DROPPED, ADAPTED = 4, 100, 500  # steps dropped, and those in which NUTS adapts its step, of each chain
 LARGEST = {"elliptical slice": 2500, "HMC": 1000}  # labels, of methods that take minutes
 
-
 _compile = cache(lambda: draw(classification(8), DrawSettings(num_draws=16)))
 
 

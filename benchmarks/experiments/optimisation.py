@@ -24,7 +24,7 @@ from torch import Tensor
 
 from benchmarks._functions import find_utility
 from benchmarks._observations import rbf_kernel
-from benchmarks._race import Cell, Group, Names, Race, Row, grid
+from benchmarks._race import Cell, Group, Race, Row, grid
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build, fit_options
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
@@ -276,10 +276,9 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
                 values = torch.tensor(traces, dtype=torch.float64)
                 mean, error = values.mean(0).numpy(), (values.std(0, correction=0) / len(values) ** 0.5).numpy()
                 steps = torch.arange(len(mean)).numpy()
-                (handles[method],) = panel.semilogy(
-                    steps, mean.clip(FLOOR), color=f"C{i % 10}", ls="-" if i < 10 else "--"
-                )
-                panel.fill_between(steps, (mean - error).clip(FLOOR), mean + error, color=f"C{i % 10}", alpha=0.15)
+                color, style = f"C{i % 10}", "-" if i < 10 else "--"
+                (handles[method],) = panel.semilogy(steps, mean.clip(FLOOR), color=color, ls=style)
+                panel.fill_between(steps, (mean - error).clip(FLOOR), mean + error, color=color, alpha=0.15)
         panel.set(title=function, xlabel=xlabel, ylabel="regret")
     for panel in panels:
         panel.set_axis_off()
@@ -306,19 +305,13 @@ def _fixed(method: str, seed: int, **small: Any) -> dict[str, Cell]:
     return optimise("cosine", f"{method}, UCB", seed, **settings)
 
 
-def _first_steps(row: Row) -> Names:
-    return {**regrets(row), **{f"after_{k}": regret for k, regret in enumerate(trace_of(row)[: STEPS + 1])}}
-
-
-def _of_steps(runs: Group) -> dict[str, Cell]:
-    steps = [name for name in runs.rows[0] if name.startswith("after_")]
-    return {**{name: runs.mean(name) for name in steps}, **regret_columns(FIXED[0], runs)}
-
-
 MEASURES = ("regret", "seconds_per_step")
 RACES = (
-    Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES, _of_steps, NOTES,
-         derived=_first_steps, quick=SMALL),
+    Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES,
+         lambda runs: {**{name: runs.mean(name) for name in runs.rows[0] if name.startswith("after_")},
+                       **regret_columns(FIXED[0], runs)}, NOTES,
+         derived=lambda row: {**regrets(row), **{f"after_{k}": r for k, r in enumerate(trace_of(row)[: STEPS + 1])}},
+         quick=SMALL),
     Race("experiments/mixed_optimisation", grid(function=WITH_NUMBERS), grid(method=(*FIXED, "SkewGP, duels only")),
          range(20), _mixed, MEASURES, partial(regret_columns, FIXED[0]), NOTES, derived=regrets, pooled="function",
          quick=SMALL),

@@ -235,10 +235,8 @@ def corner_case(rng: Random, apart: bool) -> Case:
     def draw(kind: str) -> Tensor:
         return torch.tensor([sd * (centre + spread * rng.gauss(0, 1)) for _ in range(n)], dtype=torch.float64)
 
-    beside_numbers = (
-        (("Ranking", 0.5), ("Binary", 0.3)) if apart else (("Censored", 0.6), ("Ordinal", 0.5), ("Choice", 0.4))
-    )
-    kinds = [kind for kind, share in beside_numbers if rng.random() < share and (n > 1 or kind not in OF_SEVERAL)]
+    shares = {"Ranking": 0.5, "Binary": 0.3} if apart else {"Censored": 0.6, "Ordinal": 0.5, "Choice": 0.4}
+    kinds = [kind for kind, share in shares.items() if rng.random() < share and (n > 1 or kind not in OF_SEVERAL)]
     if apart or not kinds or rng.random() < 0.6:
         kinds.append("Numeric")
     seen, mean = _answers(rng, kinds, draw, noise), rng.gauss(0, sd) if apart else 0.0

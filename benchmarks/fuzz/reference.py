@@ -1,13 +1,10 @@
 r"""The posterior of a case, computed another way: rows by hand, algebra with sixty digits, and importance sampling.
 
-What was seen is written as intervals of linear maps of the latent function and of noise, straight from how each kind is
-defined. Prior covariances, conditioning on numbers and the Cholesky factor of all rows are computed with mpmath, where
-nothing cancels. The rows' truncated normal is then drawn coordinate by coordinate with the exponential tilting of
-[Botev2017]_, whose weights are nearly constant even for events of probability `e^-1000`; whatever error is left in it
-is measured by these weights.
+What was seen becomes intervals of linear maps of the latent function and of noise. The rows' truncated normal is drawn
+coordinate by coordinate with the exponential tilting of [Botev2017]_, whose weights, nearly constant even for events of
+probability `e^-1000`, measure whatever error is left.
 
-.. [Botev2017] Z. I. Botev. The normal law under linear restrictions: simulation and estimation via minimax tilting.
-   Journal of the Royal Statistical Society B 79, 2017.
+.. [Botev2017] Botev. Journal of the Royal Statistical Society B 79, 2017.
 """
 
 from __future__ import annotations
@@ -291,20 +288,15 @@ def _factor(case: Case, rows: Rows, prior_only: bool = False, covariance_of: Pri
     log_density = -sum((z[i] ** 2 / 2 + mp.log(L[i][i]) + mp.log(2 * mp.pi) / 2 for i in range(e) if L[i][i]), mpf(0))
     pivots = [L[i][i] or mpf(1) for i in range(e, len(ordered))]
     shifts = [centers[id(row)] + _dot(L[e + i][:e], z) for i, row in enumerate(intervals)]
-    lower, upper = (
-        [float((bound - shift) / by) for bound, shift, by in zip(bounds, shifts, pivots, strict=True)]
-        for bounds in ([row.lower for row in intervals], [row.upper for row in intervals])
-    )
+    units = [*zip(intervals, shifts, pivots, strict=True)]
     wanted = range(size - len(case.queries) * o, size)
     gains = [_forward(L, [_dot(row.latent.values(), [K[t][j] for j in row.latent]) for row in ordered]) for t in wanted]
     m = len(intervals)
     return Factored(
         log_density=float(log_density),
-        root=np.array(
-            [[float(L[e + i][e + k] / pivots[i]) if k <= i else 0.0 for k in range(m)] for i in range(m)]
-        ).reshape(m, m),
-        lower=np.array(lower),
-        upper=np.array(upper),
+        root=np.array([[float(x / by) for x in row[e:]] for row, by in zip(L[e:], pivots, strict=True)]).reshape(m, m),
+        lower=np.array([float((row.lower - shift) / by) for row, shift, by in units]),
+        upper=np.array([float((row.upper - shift) / by) for row, shift, by in units]),
         pivot=np.array([float(L[i][i]) for i in range(e, len(ordered))]),
         mean=np.array([float(mean + _dot(gain[:e], z)) for gain in gains]),
         gain=np.array([[float(g) for g in gain[e:]] for gain in gains]).reshape(len(gains), m),

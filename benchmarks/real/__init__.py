@@ -263,10 +263,6 @@ def measure_at_size(data: str, number: int, with_inducing: bool, judges: bool) -
     return found
 
 
-def _run_at_size(case: str, seed: int, **names: Any) -> dict[str, Cell]:
-    return {"why": "", **apart(measure_at_size, *(names[part] for part in PARTS_AT_SIZE), limit=LIMIT_AT_SIZE)}
-
-
 PARTS_AT_SIZE = ("data", "answers", "inducing", "judges")
 AT_SIZE = [
     {"case": f"{case[0]}, {case[1]}" + ", judges" * case[3], **dict(zip((*PARTS_AT_SIZE, "bar"), case, strict=True))}
@@ -278,7 +274,6 @@ NOTES_AT_SIZE = [
     "ep: the posterior by expectation propagation; draws: 2,048 exact ones and their posterior; evaluations: "
     "reflections, or proposals, for each draw that is kept",
 ]
-
 
 RACES = (
     Race(
@@ -292,5 +287,7 @@ RACES = (
          "seconds and peak_mb: of a fold, to fit and predict"],
         {"real_reliability": _reliability},
     ),
-    Race("real_seconds", AT_SIZE, [{}], range(1), _run_at_size, SECONDS, notes=NOTES_AT_SIZE),
+    Race("real_seconds", AT_SIZE, [{}], range(1), lambda case, seed, **names: {
+        "why": "", **apart(measure_at_size, *(names[part] for part in PARTS_AT_SIZE), limit=LIMIT_AT_SIZE)
+    }, SECONDS, notes=NOTES_AT_SIZE),
 )  # fmt: skip

@@ -175,10 +175,9 @@ def mode_canada() -> Choices:
     columns = ["cost", "freq", "ovt"] + [f"ivt of {mode}" for mode in MODES]
     columns += [f"is {mode}" for mode in MODES[:3]] + [f"income of {mode}" for mode in MODES[:3]]
     columns += [f"urban of {mode}" for mode in MODES[:3]]
-    ivt = values[..., 3:4] * _constants(len(values), 4, (0, 1, 2, 3))
-    points = torch.cat(
-        [values[..., :3], ivt, constants, values[..., 4:5] * constants, 100 * values[..., 5:6] * constants], dim=-1
-    )
+    ivt, income, urban = values[..., 3:].split(1, dim=-1)
+    ivt = ivt * _constants(len(values), 4, range(4))
+    points = torch.cat([values[..., :3], ivt, constants, income * constants, 100 * urban * constants], dim=-1)
     chosen = _integers(frame["choice"]).reshape(-1, 4).argmax(-1)
     return _choices(columns, points, chosen, labelled=True)
 

@@ -132,9 +132,8 @@ class InOptuna(Host):
         data = read_study(self.study, SearchSpace(SPACE))
         known = data.observed()
         told = ([], []) if known is None else (known.observations, known.X.squeeze(-1).tolist())
-        valid = {
-            x: value for x, value in zip(data.X[:, 0].tolist(), data.valid.tolist(), strict=True) if value == value
-        }
+        seen = zip(data.X[:, 0].tolist(), data.valid.tolist(), strict=True)
+        valid = {x: value for x, value in seen if value == value}
         numbers = of_numbers(*told, self.sign, data.power_transform.inverse_transform)
         return by_points(*told), *numbers, valid if 0.0 in valid.values() else {}
 

@@ -385,10 +385,8 @@ def test_the_optimum_is_found(make, what):
         x = host.next()
         xs.append(x)
         if what == "comparisons":
-            host.prefer(
-                *((number, best) if abs(x - 0.62) < abs(xs[best] - 0.62) else (best, number))
-            ) if number else None
-            best = min(best, number, key=lambda k: abs(xs[k] - 0.62))
+            best, other = sorted((best, number), key=lambda k: abs(xs[k] - 0.62))
+            host.prefer(best, other) if number else None
         elif x < 0.7:
             host.number(number, (x - 0.62) ** 2)
         else:
@@ -411,9 +409,8 @@ def test_the_price_decides_between_questions(make, few_points):
 def test_values_of_questions_are_in_units_of_the_objective_whichever_way_it_goes(make, few_points):
     values = []
     for unit, sign in ((1.0, -1), (1.0, 1), (100.0, -1)):
-        host = of(
-            make(sign=sign), *(-sign * unit * (x - 0.6) ** 2 for x in (0.1, 0.5, 0.7, 0.9)), xs=[0.1, 0.5, 0.7, 0.9]
-        )
+        xs = [0.1, 0.5, 0.7, 0.9]
+        host = of(make(sign=sign), *(-sign * unit * (x - 0.6) ** 2 for x in xs), xs=xs)
         values.append(host.ask({host.questions[1]: 1.0})[1])
     assert values[0] > 0
     assert values == pytest.approx([values[0], values[0], 100 * values[0]], rel=1e-2)

@@ -85,9 +85,8 @@ def url(request, tmp_path):
 
 def start(url, *program):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUM_TRIALS": str(NUM_TRIALS)}
-    return subprocess.Popen(
-        [sys.executable, *program, url], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, *program, url], env=environment, text=True, **pipes)
 
 
 def storage_at(url):

@@ -236,9 +236,8 @@ def test_another_independent_sampler():
 @pytest.mark.parametrize("observations", [[], [Validity(torch.tensor([True, False]))]])
 def test_functions_of_two_categories_have_a_correlation_of_one_half_at_the_mode_of_the_prior(observations):
     """Whatever the spread of the prior; a mode near 0 had made categories independent, of failures above all."""
-    space = SearchSpace(
-        {"x": FloatDistribution(0, 1), "c": CategoricalDistribution("abcd"), "d": CategoricalDistribution("ab")}
-    )
+    letters = {name: CategoricalDistribution(choices) for name, choices in (("c", "abcd"), ("d", "ab"))}
+    space = SearchSpace({"x": FloatDistribution(0, 1), **letters})
     kernel = covar_module(space, observations)
     rbf, categorical = kernel.base_kernel.kernels
     with warnings.catch_warnings():

@@ -66,9 +66,8 @@ def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(spac
 def test_points_of_the_optimiser_become_values(space):
     """Whatever is between the bounds becomes a value of each distribution."""
     lower, upper = space.domain.bounds
-    for point in (
-        lower + (upper - lower) * torch.rand(50, space.dim, generator=torch.Generator().manual_seed(0)).double()
-    ):
+    shares = torch.rand(50, space.dim, generator=torch.Generator().manual_seed(0)).double()
+    for point in lower + (upper - lower) * shares:
         assert all(contains(DISTRIBUTIONS[name], value) for name, value in space.params(point).items()), point
 
 
