@@ -263,6 +263,7 @@ def test_models_that_round_are_asked_about_whole_numbers(method):
         torch.testing.assert_close(model.posterior(point).mean.squeeze(), value)
 
 
+@pytest.mark.filterwarnings("ignore:A not p.d.")  # of BoTorch's posterior, where the search brings two points together
 def test_pairs_of_a_pairwise_gp():
     pairwise = PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS))
     pair, _ = next_pair(pairwise, BOUNDS, **SMALL)
