@@ -89,10 +89,6 @@ class SkewGPSampler(BaseSampler):
         self._warned_of: set[str] = set()
         self._fits = Fits(self._seed)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Pickles of earlier states of the repository lack `_fits`."""
-        self.__dict__.update({"_fits": Fits(state["_seed"])} | state)
-
     def reseed_rng(self) -> None:
         """Called for workers in threads, which need no seeds of their own here: every trial has one."""
         if self._independent_sampler is not None:

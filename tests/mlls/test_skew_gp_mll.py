@@ -186,6 +186,9 @@ def test_an_infeasible_step_is_below_all_and_leads_back(objective, value):
     assert found.item() < lowest
     found.backward()
     assert float(raw.grad * (good - value)) > 0
+    next(p for p in model.parameters() if p is not raw and p.requires_grad).requires_grad_(False)
+    with pytest.raises(NotPSDError, match="raw_variance"):  # nothing is known of fewer free parameters
+        evaluate(mll)
     with pytest.raises(NotPSDError, match="raw_variance"):  # a fit that starts there
         value_of(mll)
     with pytest.raises(NotPSDError):  # the objective itself

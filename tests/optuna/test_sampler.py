@@ -248,11 +248,3 @@ def test_functions_of_two_categories_have_a_correlation_of_one_half_at_the_mode_
     with torch.no_grad():
         row = (kernel.double()(X).to_dense() / kernel.outputscale)[0]
     assert row.tolist() == pytest.approx([1.0, math.exp(-0.5 / 0.7**2), 0.5, 0.5, 0.25])
-
-
-def test_a_sampler_that_was_pickled_before_it_kept_fits():
-    study = with_trials([0.0, 0.5, 1.0])
-    state = {name: value for name, value in vars(study.sampler).items() if name != "_fits"}
-    study.sampler.__dict__.clear()
-    study.sampler.__setstate__(state)
-    assert 0 <= next_x(study) <= 1

@@ -64,6 +64,12 @@ def test_too_many_reflections(compiled, monkeypatch):
         sampler.run(sampler.init(feasible_start(narrow(), 3, seeded(0))), 2, seeded(0))
 
 
+def test_a_row_far_in_a_tail_falls_back_often():
+    far, near = (make([0.0], [[1.0]], [z], [INF], [0.1]) for z in (1e5, 1e3))
+    limits = [ReflectiveEllipticalSliceSampler(distribution).max_reflections for distribution in (far, near)]
+    assert limits[0] > 10 * limits[1]
+
+
 def example():
     covariance = [[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 1.0]]
     return make([0.5, 0.0, -0.5], covariance, [0.0] * 3, [3.0] * 3, [0.1] * 3)
