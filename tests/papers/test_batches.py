@@ -134,21 +134,25 @@ def nearly_certain(prior=None, numbers=()):
     return model
 
 
-@pytest.mark.parametrize(
-    ("prior", "numbers"),
-    [(None, ()), (skew_prior(learn=False), ()), (skew_prior(learn=False), (Numeric([0.5], noise=0.1, index=[2]),))],
-)
-def test_a_skew_prior_joins_every_batch_and_its_normaliser_divides(prior, numbers):
+def test_formula_for_single_rows():
+    """`sum_i p_i - (m - 1)` with marginal probabilities in closed form."""
+    model = nearly_certain()
+    p = 0.5 * math.erfc(-3.0 / math.sqrt(2 * (model.covar_module.outputscale.item() + 1)))
+    assert probability_bound(bound_of(model, batch_size=1)) == pytest.approx(6 * p - 5, abs=1e-9)
+
+
+@pytest.mark.parametrize("numbers", [(), (Numeric([0.5], noise=0.1, index=[2]),)])
+def test_a_skew_prior_joins_every_batch_and_its_normaliser_divides(numbers):
     """`sum_i P(row i | prior's rows) - (m - 1)`, given the number if there is one, by cubature."""
-    model, own = nearly_certain(prior, numbers), [] if prior is None else [0, 1]
+    model = nearly_certain(skew_prior(learn=False), numbers)
     mll = bound_of(model, batch_size=1)
     with torch.no_grad():
         rows = model.evidence(model(*model.train_inputs)).rows
-    every = [log_probability(rows.select(torch.tensor([*own, len(own) + i]))) for i in range(6)]
-    of_prior = log_probability(rows.select(torch.tensor(own))) if own else 0.0
+    every = [log_probability(rows.select(torch.tensor([0, 1, 2 + i]))) for i in range(6)]
+    of_prior = log_probability(rows.select(torch.tensor([0, 1])))
     wanted = sum(math.exp(one - of_prior) for one in every) - 5
     assert 0.1 < wanted < 0.95
-    assert probability_bound(mll) == pytest.approx(wanted, abs=0.01 if own else 1e-6)
+    assert probability_bound(mll) == pytest.approx(wanted, abs=0.01)
     assert evaluate(mll).item() < exact_objective(model) - 1e-3
 
 
@@ -186,5 +190,6 @@ def test_order_of_hyperparameters_is_that_of_the_bound():
         bounds.append(probability_bound(mll))
     assert bounds[0] < 0 < bounds[-1]
     assert bounds == sorted(bounds)
+    assert values == sorted(values)
     # of the tangent where the bound is .01
     assert values[1] - values[0] == pytest.approx(100 * (bounds[1] - bounds[0]))
