@@ -9,9 +9,9 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.checks import check_class
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 

@@ -17,9 +17,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_number, as_position, as_probability, as_seed, as_tensor
 from botorch_skewgp.models.few_answers import warn_of_few_answers
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_number, as_position, as_probability, as_seed, as_tensor
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 

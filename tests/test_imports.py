@@ -13,9 +13,9 @@ PACKAGE = ROOT / "botorch_skewgp"
 
 # From the ground to the roof: a folder, or a file beside them, imports of the package what stands before it.
 ORDER = [
-    "exceptions", "observations", "truncated", "warpings", "rows", "posteriors", "likelihoods", "protocols", "kernels",
-    "models", "transformed", "mlls", "fitting", "checking", "sampling", "thresholds", "acquisition", "papers", "frames",
-    "items", "plots", "hosts", "ax", "optuna", "__init__",
+    "exceptions", "checks", "parameters", "seeding", "observations", "truncated", "warpings", "rows", "posteriors",
+    "likelihoods", "protocols", "kernels", "models", "transformed", "mlls", "fitting", "checking", "sampling",
+    "thresholds", "acquisition", "papers", "frames", "items", "plots", "hosts", "ax", "optuna", "__init__",
 ]  # fmt: skip
 
 # Which folders alone may import an extra, and which may not import what all others may.

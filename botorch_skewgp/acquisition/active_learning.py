@@ -20,8 +20,8 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition import outlook
 from botorch_skewgp.acquisition.outlook import NUM_DRAWS, Asked, Belief
+from botorch_skewgp.checks import as_count, as_seed, check_class, check_parts
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading

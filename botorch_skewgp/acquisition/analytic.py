@@ -23,7 +23,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, follow, quantile_of
-from botorch_skewgp.observations.checks import as_count, as_probability, as_seed, as_tensor, check_class, check_flags
+from botorch_skewgp.checks import as_count, as_probability, as_seed, as_tensor, check_class, check_flags
 from botorch_skewgp.protocols import members_of
 
 

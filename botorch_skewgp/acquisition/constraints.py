@@ -34,8 +34,8 @@ from botorch_skewgp.acquisition.validity import (
     validity_functions,
     warn_of_few_outcomes,
 )
+from botorch_skewgp.checks import as_count, as_number, as_probability, check_class
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
 
 Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
 LINEAR = ("inequality_constraints", "equality_constraints")

@@ -17,7 +17,7 @@ from botorch.utils.transforms import concatenate_pending_points, is_ensemble, t_
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import Components, components_of
-from botorch_skewgp.observations.checks import check_class
+from botorch_skewgp.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 

@@ -20,9 +20,9 @@ from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
 from botorch_skewgp.acquisition.outlook import Asked, Belief, after, cells_of_numbers, gain, information_about_best
 from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets_to_ask_about
 from botorch_skewgp.acquisition.search_domain import Values, search_space
+from botorch_skewgp.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 

@@ -22,9 +22,9 @@ from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch
+from botorch_skewgp.checks import as_position, as_tensor
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
-from botorch_skewgp.observations.checks import as_position, as_tensor
 from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]

@@ -11,9 +11,9 @@ from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
 
+from botorch_skewgp import checks
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save, title_of, user_input_errors
 from botorch_skewgp.hosts import records
-from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison

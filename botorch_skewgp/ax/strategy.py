@@ -29,8 +29,8 @@ from botorch_skewgp.ax.internals import metric_names_of, user_input_errors
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.registry import TRANSFORMS, SkewGPGenerators
 from botorch_skewgp.ax.transforms import PowerTransformObjective
+from botorch_skewgp.checks import as_count, as_probability, as_seed
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 from botorch_skewgp.transformed import BayesianTransformedGP
 
 MIN_BUDGET = 4  # numbers, for a variance to exist

@@ -15,10 +15,10 @@ from botorch.exceptions.errors import InputDataError
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_probability, as_seed
 from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.panel import SHARED, code_of, judge_of
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 from botorch_skewgp.protocols import check_skew_gp
 
 NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes

@@ -31,6 +31,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import one_hot
 
+from botorch_skewgp.checks import as_count, as_position
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, fixed, learn_spreads
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -50,7 +51,6 @@ from botorch_skewgp.models.inducing import choose_inducing_points
 from botorch_skewgp.models.inputs import as_sequence, check_observations, check_train_X
 from botorch_skewgp.models.panel import judges_of
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_position
 
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 0.7  # of smooth parts: a median of .3 sqrt(d), two thirds within a factor of 2
 NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons

@@ -3,8 +3,8 @@ r"""Fitting from several starts."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from copy import deepcopy
 from typing import Any
 
@@ -15,12 +15,13 @@ from botorch.optim.utils import sample_all_priors
 from gpytorch.mlls import MarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError
 
+from botorch_skewgp.checks import as_count, as_seed, check_class
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, learn_spreads
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLIP_START
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class
+from botorch_skewgp.seeding import seeded
 
 
 def fit_skew_gp(
@@ -100,15 +101,3 @@ def _fit(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
         for part in slipping:
             part.slip = part.slip.detach().clamp(min=SLIP_START)
     fit()
-
-
-@contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators, which priors and BoTorch's paths use, and restore them."""
-    is_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if is_cuda else []):
-        torch.default_generator.manual_seed(seed)  # not `torch.manual_seed`, which seeds all devices for good
-        if is_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield

@@ -11,7 +11,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
-from botorch_skewgp.warpings.parameters import ParameterSpace, from_unbounded
+from botorch_skewgp.parameters import ParameterSpace, from_unbounded
 
 FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity, where there is nothing to start from
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_skewgp.fitting.spreads import deviations_of_judges
 from botorch_skewgp.likelihoods import MixedLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.warpings.parameters import constrained, unconstrained
+from botorch_skewgp.parameters import constrained, unconstrained
 
 
 class WarmStart(NamedTuple):

@@ -14,6 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_skewgp.checks import MAX_CATEGORIES, as_probability
 from botorch_skewgp.frames.columns import (
     codes,
     columns_of_one_length,
@@ -24,7 +25,6 @@ from botorch_skewgp.frames.columns import (
     sorted_names,
 )
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_probability
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_names
+from botorch_skewgp.checks import check_names
 
 
 def column(frame: Any, name: str, may_be_empty: bool) -> list[Any]:

@@ -9,9 +9,9 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.acquisition import Question, next_question
+from botorch_skewgp.checks import as_number
 from botorch_skewgp.hosts.outcomes import PowerTransform
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations.checks import as_number
 
 NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
 

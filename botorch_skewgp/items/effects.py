@@ -12,13 +12,13 @@ from gpytorch.kernels import Kernel, LinearKernel, MaternKernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from botorch_skewgp.checks import as_index, as_tensor, as_values
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_index, as_tensor, as_values
-from botorch_skewgp.warpings.parameters import register_named_prior
+from botorch_skewgp.parameters import register_named_prior
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
 # random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.

@@ -11,9 +11,9 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_probability, as_seed
 from botorch_skewgp.frames.columns import distinct_names, pandas
 from botorch_skewgp.items.model import ItemModel
-from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 from botorch_skewgp.protocols import for_judge, members_of
 from botorch_skewgp.rows import Reading
 

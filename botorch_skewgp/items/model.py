@@ -20,6 +20,7 @@ from botorch.models.transforms.input import Normalize
 from gpytorch.kernels import AdditiveKernel, Kernel
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_number, check_class
 from botorch_skewgp.items.effects import (
     circumstance_kernels,
     circumstances,
@@ -32,7 +33,6 @@ from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation, Preference
-from botorch_skewgp.observations.checks import as_count, as_number, check_class
 from botorch_skewgp.truncated.draws import DrawSettings
 
 

@@ -15,8 +15,8 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, check_flags, check_pairs
 from botorch_skewgp.items.leaderboard import ranks_of, utility_draws
-from botorch_skewgp.observations.checks import as_count, check_flags, check_pairs
 
 Goal = Literal["best", "top", "order"]
 NUM_SAMPLES = 1024

@@ -10,6 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_skewgp.checks import check_names
 from botorch_skewgp.frames.columns import (
     columns_of_one_length,
     distinct_names,
@@ -19,7 +20,6 @@ from botorch_skewgp.frames.columns import (
     sorted_names,
 )
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
-from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.checks import check_parameter
 
 
 class CheckedScaleKernel(ScaleKernel):

@@ -11,11 +11,11 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.checks import as_number
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLOPE_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.observations import AffineProbit, Observation, Slope
-from botorch_skewgp.observations.checks import as_number
 from botorch_skewgp.rows import Reading, Rows, first_of_equal, slope_in
 
 

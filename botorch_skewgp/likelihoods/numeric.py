@@ -15,12 +15,12 @@ from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Normal
 
+from botorch_skewgp.checks import check_flags, check_parts
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import NUMERIC_NOISE, NUMERIC_NOISE_PRIOR
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
-from botorch_skewgp.observations.checks import check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior, WarpedPosterior
 from botorch_skewgp.rows import Reading, Rows
 from botorch_skewgp.warpings import Warping

@@ -16,12 +16,12 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
+from botorch_skewgp.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRETCH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.rows import Reading, Rows
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_number
+from botorch_skewgp.checks import as_number
 
 
 @dataclass(frozen=True)

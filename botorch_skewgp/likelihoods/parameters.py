@@ -18,6 +18,7 @@ from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Distribution
 
+from botorch_skewgp.checks import as_number, as_tensor, check_flags, check_parameter, check_parts
 from botorch_skewgp.likelihoods.defaults import (
     ANCHORED_NOISE,
     ANCHORED_NOISE_PRIOR,
@@ -28,11 +29,10 @@ from botorch_skewgp.likelihoods.defaults import (
 )
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parameter, check_parts
+from botorch_skewgp.parameters import ReadParameter, SetParameter, register_named_prior
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.univariate import hermite
-from botorch_skewgp.warpings.parameters import ReadParameter, SetParameter, register_named_prior
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 ROUNDING = 1e-6  # of a parameter that is stored in single precision behind a constraint

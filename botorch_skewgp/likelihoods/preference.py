@@ -20,17 +20,17 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
 
+from botorch_skewgp.checks import MAX_CATEGORIES, as_count, as_tensor, check_flags
 from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR, TIE_WIDTH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import ROUNDING, JudgeParameter, PositiveParameter, ReadCommon
 from botorch_skewgp.likelihoods.predictions import best_of_probabilities
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_flags
 from botorch_skewgp.observations.observation import Kind
+from botorch_skewgp.parameters import register_named_prior
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
-from botorch_skewgp.warpings.parameters import register_named_prior
 
 # Cells of the difference of two items around -width and width, in the order of outcomes.
 WIN, LOSS, TIE = 0, 1, 2

@@ -15,15 +15,15 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Categorical
 
+from botorch_skewgp.checks import MAX_CATEGORIES, as_count, as_number, check_flags, check_parts
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate
 from botorch_skewgp.observations import Binary, LabelPreference, Observation, Validity
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_number, check_flags, check_parts
 from botorch_skewgp.observations.observation import Kind
+from botorch_skewgp.parameters import register_named_prior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
-from botorch_skewgp.warpings.parameters import register_named_prior
 
 
 class NoisyValueLikelihood(RowLikelihood):

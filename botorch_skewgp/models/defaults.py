@@ -21,12 +21,12 @@ from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_number
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_number
 
 # The latent function's variance, in units of the noise variance of labels and grades: a median of 10, and a 95 %
 # quantile of 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.

@@ -18,11 +18,11 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import TransformedDistribution
 
+from botorch_skewgp.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.state import modules_below
 from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
-from botorch_skewgp.observations.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.warpings import Warping
 

@@ -14,6 +14,7 @@ from botorch.sampling.base import MCSampler
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_seed, check_class
 from botorch_skewgp.models.conditioning import condition_mixture, draw_values
 from botorch_skewgp.models.inputs import as_observations, check_batch, check_observations, check_train_X
 from botorch_skewgp.models.panel import NEW, SHARED, code_of, judges_of, with_code
@@ -21,7 +22,6 @@ from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.snapshot import FantasyLevel, Snapshot
 from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows

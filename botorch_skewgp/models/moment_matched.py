@@ -14,10 +14,10 @@ from botorch.sampling.base import MCSampler
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from torch import Tensor
 
+from botorch_skewgp.checks import check_class
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import untransformed_inputs
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 

@@ -18,6 +18,7 @@ from gpytorch.means import Mean
 from gpytorch.models.gp import GP
 from torch import Tensor
 
+from botorch_skewgp.checks import check_class, check_flags, check_parts
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
@@ -38,7 +39,6 @@ from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with
 from botorch_skewgp.models.row_model import Evidence, RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
 from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import DrawSettings

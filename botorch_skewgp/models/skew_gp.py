@@ -17,6 +17,7 @@ from botorch.posteriors import Posterior
 from botorch.utils.datasets import SupervisedDataset
 from torch import Tensor
 
+from botorch_skewgp.checks import check_class, check_flags
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.committee import Committee
@@ -27,7 +28,6 @@ from botorch_skewgp.models.panel import code_of, judge_of
 from botorch_skewgp.models.row_model import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.transforms import apply_posterior_transform
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class, check_flags
 from botorch_skewgp.truncated.evidence import LogNormalizer
 
 

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.module import Module
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_tensor, check_flags
+from botorch_skewgp.checks import as_tensor, check_flags
 from botorch_skewgp.rows import Rows
 
 

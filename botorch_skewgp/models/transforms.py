@@ -26,9 +26,9 @@ from botorch.models.utils.assorted import fantasize
 from botorch.posteriors import Posterior
 from torch import Tensor
 
+from botorch_skewgp.checks import check_class
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 

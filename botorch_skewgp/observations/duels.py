@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_codes, as_count, as_values, check_length, check_pairs
+from botorch_skewgp.checks import MAX_CATEGORIES, as_codes, as_count, as_values, check_length, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
 FEW_ANSWERS = 3  # below, all may have a strength above 0 by chance

@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import (
+from botorch_skewgp.checks import (
     as_each,
     as_index,
     as_point_index,

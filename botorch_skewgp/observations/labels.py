@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import (
+from botorch_skewgp.checks import (
     MAX_CATEGORIES,
     as_codes,
     as_count,

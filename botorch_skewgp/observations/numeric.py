@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_each, as_point_index, as_tensor, as_values, positions
+from botorch_skewgp.checks import as_each, as_point_index, as_tensor, as_values, positions
 from botorch_skewgp.observations.observation import Countable, Mark, Observation
 
 

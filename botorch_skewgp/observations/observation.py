@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_each, as_index, as_values, check_length, check_names, positions
+from botorch_skewgp.checks import as_each, as_index, as_values, check_length, check_names, positions
 
 MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
 MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one

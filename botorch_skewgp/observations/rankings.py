@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_flags, as_index, check_length, positions
+from botorch_skewgp.checks import as_flags, as_index, check_length, positions
 from botorch_skewgp.observations.observation import Countable
 
 

@@ -12,12 +12,12 @@ from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.acquisition import Question
+from botorch_skewgp.checks import is_whole
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.hosts.records import read_judgement
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
-from botorch_skewgp.observations.checks import is_whole
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import check_single_objective
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters

@@ -14,8 +14,8 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.acquisition.mixed_search import MixedSearch
+from botorch_skewgp.checks import as_count, as_seed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (

@@ -18,7 +18,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.warpings.parameters import constrained_parameter, register_named_prior
+from botorch_skewgp.parameters import constrained_parameter, register_named_prior
 
 
 class ArcsineKernel(Kernel):

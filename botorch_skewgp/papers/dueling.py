@@ -21,8 +21,8 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.acquisition.input_constructors import register_challengers
+from botorch_skewgp.checks import as_count, as_number, as_probability, check_parts
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import kind_of_duels
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath

@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.components import quantile_of
 from botorch_skewgp.acquisition.input_constructors import register
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity, warn_of_few_outcomes
-from botorch_skewgp.observations.checks import as_number, as_probability
+from botorch_skewgp.checks import as_number, as_probability
 
 
 class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):

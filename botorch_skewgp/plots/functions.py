@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
-from botorch_skewgp.observations.checks import as_number, as_probability, as_tensor, check_class, check_parts
+from botorch_skewgp.checks import as_number, as_probability, as_tensor, check_class, check_parts
 from botorch_skewgp.plots.data import draw_data, mark_points
 from botorch_skewgp.plots.marginals import (
     Marginals,

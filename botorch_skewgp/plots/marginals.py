@@ -13,8 +13,8 @@ from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 from torch.distributions import Normal
 
+from botorch_skewgp.checks import as_count, as_names, as_tensor, check_class, check_parts
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations.checks import as_count, as_names, as_tensor, check_class, check_parts
 from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model, members_of
 
 

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parts
+from botorch_skewgp.checks import check_parts
 
 # The colour-blind safe palette of [Okabe2008color]_, without yellow, which is faint on white.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (

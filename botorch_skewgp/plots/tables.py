@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
 from botorch_skewgp.checking import JudgeSummary
-from botorch_skewgp.observations.checks import as_count, as_names
+from botorch_skewgp.checks import as_count, as_names
 from botorch_skewgp.plots.marginals import input_names
 from botorch_skewgp.plots.style import (
     BLACK,

@@ -25,12 +25,12 @@ from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
-from botorch_skewgp.fitting.restarts import seeded
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.seeding import seeded
 
 
 class SkewGPSamplePath(MatheronPath):

@@ -12,7 +12,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_number
+from botorch_skewgp.checks import as_number
 from botorch_skewgp.posteriors.mixture_posterior import check_one_value
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 

@@ -13,6 +13,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
+from botorch_skewgp.parameters import ParameterSpace
 from botorch_skewgp.transformed.defaults import OutcomeUnits
 from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior, WarpingNodes
@@ -26,7 +27,6 @@ from botorch_skewgp.transformed.regression import (
     standard_error,
 )
 from botorch_skewgp.warpings import Warping
-from botorch_skewgp.warpings.parameters import ParameterSpace
 
 LARGEST_POWER = 0.45  # of the largest number, up to which warped outcomes have squares, also in the data's precision
 MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's

@@ -22,10 +22,11 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_number, as_seed, check_parts
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_parts
+from botorch_skewgp.parameters import ParameterSpace
 from botorch_skewgp.transformed.defaults import (
     OutcomeUnits,
     check_outcomes,
@@ -50,7 +51,6 @@ from botorch_skewgp.transformed.nodes import (
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 from botorch_skewgp.transformed.regression import MeanAndScale, WeightedNodes
 from botorch_skewgp.warpings import SinhArcsinh, Warping
-from botorch_skewgp.warpings.parameters import ParameterSpace
 
 MAX_NODES, MIN_NODES = 512, 128  # by default
 NODES_UP_TO = 30  # points, up to which there are most nodes; then in inverse proportion, for the posterior is narrower

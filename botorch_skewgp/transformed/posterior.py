@@ -11,12 +11,12 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.parameters import with_parameters
 from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior, without_repetition
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.warpings import Warping
-from botorch_skewgp.warpings.parameters import with_parameters
 
 
 class JointScale(NamedTuple):

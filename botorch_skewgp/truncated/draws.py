@@ -14,8 +14,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count, as_number, as_seed
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (

@@ -14,7 +14,7 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
-from botorch_skewgp.warpings.parameters import constrained_parameter, register_named_prior, unconstrained
+from botorch_skewgp.parameters import constrained_parameter, register_named_prior, unconstrained
 
 
 class shape_parameter(constrained_parameter):

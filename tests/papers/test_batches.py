@@ -15,7 +15,7 @@ from botorch_skewgp.exceptions import VacuousBoundWarning
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.papers import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood
-from botorch_skewgp.warpings.parameters import ReadParameter
+from botorch_skewgp.parameters import ReadParameter
 
 WARNING = "bounds nothing"
 

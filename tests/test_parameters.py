@@ -8,8 +8,7 @@ from gpytorch.constraints import GreaterThan, Interval, LessThan, Positive
 from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
 from gpytorch.priors import LogNormalPrior, UniformPrior
 
-from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
-from botorch_skewgp.warpings.parameters import (
+from botorch_skewgp.parameters import (
     ParameterSpace,
     bijection,
     constrained,
@@ -17,6 +16,7 @@ from botorch_skewgp.warpings.parameters import (
     unconstrained,
     with_parameters,
 )
+from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
 
 DOUBLE = torch.float64
 

@@ -15,7 +15,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
 
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.checks import check_parameter
 
 AnyModule = TypeVar("AnyModule", bound=Module)
 
