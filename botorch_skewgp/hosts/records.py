@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Tie, checks
+from botorch_skewgp import checks
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Tie
 
 UNREADABLE = (
     "does not name a winner and losers, different trials or arms of the experiment, or a judge by a name or a number"

@@ -13,8 +13,8 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from botorch_skewgp import checks
 from botorch_skewgp.hosts import records
-from botorch_skewgp.observations import checks
 from botorch_skewgp.optuna import internals
 
 JUDGEMENT, UNUSABLE, NUMBER, BOUNDS = "skewgp:judgement:", "skewgp:unusable:", "skewgp:number:", "skewgp:bounds:"
