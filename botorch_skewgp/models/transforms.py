@@ -18,6 +18,7 @@ from botorch.models.transforms.input import (
     ChainedInputTransform,
     InputTransform,
     Log10,
+    NumericToCategoricalEncoding,
     ReversibleInputTransform,
     Round,
 )
@@ -166,6 +167,12 @@ def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
         elif not isinstance(part, Round):
             break
     return found
+
+
+def encoded_inputs(input_transform: InputTransform | None) -> list[int]:
+    """The inputs whose numbers of categories an input transform encodes."""
+    parts = [part for part in _flat(input_transform) if isinstance(part, NumericToCategoricalEncoding)]
+    return sorted({i for part in parts for i in part.categorical_features})
 
 
 def _flat(input_transform: InputTransform | None) -> Iterator[InputTransform]:

@@ -39,7 +39,7 @@ def plot_tastes(
     inputs: Sequence[str] | None = None,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> Iterable[Axes]:
-    r"""Plot the tastes of all judges with their intervals, a panel for each input; line and band are shared tastes.
+    r"""Plot the tastes of all judges with their intervals, a panel for each effect; line and band are shared tastes.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
@@ -49,17 +49,17 @@ def plot_tastes(
         summary: The table that `judge_summary(model)` returns.
         names: The judges' names; their numbers by default.
         inputs: The inputs' names.
-        ax: The axes to draw on, one for each input; new ones if `None`.
+        ax: The axes to draw on, one for each of `summary.effects`; new ones if `None`.
 
     Raises:
         InputDataError: If `summary` is not a table of judges, or names or axes are too few or too many.
     """
     if not isinstance(summary, JudgeSummary):
         raise InputDataError(f"summary must be what judge_summary(model) returns; got {type(summary).__name__}.")
-    judges, d = [str(judge) for judge in summary.judges], summary.mean.shape[-1] - 1
+    judges = [str(judge) for judge in summary.judges]
     names = judges if names is None else as_names(names, "names", len(judges))
-    inputs = input_names(d, inputs)
-    panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), sharey=True)
+    inputs = input_names(summary.num_inputs, inputs)
+    panels = new_panels(ax, len(summary.effects), (2.6, 0.8 + 0.22 * len(names)), sharey=True)
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
@@ -70,7 +70,8 @@ def plot_tastes(
         panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=interval)
         panel.set_yticks(place.tolist(), labels=names)
         panel.set_ylim(len(names) - 0.5, -0.5)
-        finish(panel, f"taste for {inputs[i]}", "", legend="none")
+        effect = summary.effects[i]
+        finish(panel, f"taste for {effect.label(inputs[effect.input])}", "", legend="none")
     legend_above(panels, ax is not None)
     return panels
 

@@ -102,6 +102,27 @@ def test_habits_know_earlier_choices_alone():
     assert habits(changed, "trip", "chosen", "brand", "id") == habits(panel_in_time(), "trip", "chosen", "brand", "id")
 
 
+def test_a_situation_of_unknown_choice_changes_no_habit():
+    """Rows after it know what they would know without it, also of several such and of another person's between."""
+    brands, known = ["north", "south"], [[1, 0], [0, 1], [1, 0]]
+    unknown = [None, None]
+    with_gaps = [known[0], unknown, unknown, known[1], unknown, known[2]]
+
+    def history(situations):
+        num = len(situations)
+        frame = {"id": ["ann", "ann", "bob", "bob"] * num, "brand": brands * 2 * num}
+        frame["trip"] = [trip for trip in range(num) for _ in range(4)]
+        frame["chosen"] = [cell for chosen in situations for cell in (*chosen, *known[1])]
+        found = habits(frame, "trip", "chosen", "brand", "id")
+        return {name: torch.tensor(found[name]).view(num, 2, 2)[:, 0] for name in ("last", "loyalty")}
+
+    expected, found = history(known), history(with_gaps)
+    assert expected["last"].tolist() == [[0, 0], [1, 0], [0, 1]]
+    for name in expected:
+        assert torch.equal(found[name][[0, 3, 5]], expected[name])
+        assert torch.equal(found[name][[1, 2, 4]], expected[name][[1, 1, 2]])
+
+
 def test_a_frame_with_habits_is_read_as_any():
     frame = panel_in_time()
     frame |= habits(pandas.DataFrame(frame), "trip", "chosen", "brand", "id")
