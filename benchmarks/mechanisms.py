@@ -14,12 +14,12 @@ from torch import Tensor
 
 from benchmarks._observations import best_first, fitted, random_items, rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
-from benchmarks.steps import best_pair, duel_model
+from benchmarks.steps import duel_model
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, skew_gp_mll
-from botorch_skewgp.models import latent_prior, prior_model, row_model
+from botorch_skewgp.models import prior_model, row_model
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Preference
 from botorch_skewgp.truncated import draws
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -93,17 +93,6 @@ def _first_posterior(model: SkewGP) -> Measured:
     return ask
 
 
-def _search(model: SkewGP) -> Measured:
-    acquisition = best_pair(model.eval())
-    X = torch.rand(10, 2, model.train_inputs[0].shape[-1], dtype=torch.double, generator=_generator(9))
-
-    def evaluate() -> None:
-        for _ in range(20):
-            acquisition(X.clone().requires_grad_()).sum().backward()
-
-    return evaluate
-
-
 class Mechanism(NamedTuple):
     """How a mechanism is taken away, and what shows its worth."""
 
@@ -152,9 +141,6 @@ MECHANISMS = (
         lambda: _first_posterior(duel_model(300))),
     Mechanism("compiled trajectories", reflective_ess, "uses_numba", lambda *_: False,
         "20 duels, first posterior", lambda: _first_posterior(duel_model(20))),
-    Mechanism("covariances of fixed kernels", latent_prior.LatentPrior, "_squared_exponential",
-        property(lambda _: None),
-        "300 duels, 20 values and gradients of qEUBO", lambda: _search(duel_model(300))),
 )  # fmt: skip
 
 

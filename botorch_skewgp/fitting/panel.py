@@ -329,8 +329,10 @@ class _Panel:
 
 
 def _summands(kernel: Kernel | None) -> list[Any]:
-    """The parts of a kernel."""
-    return [] if kernel is None else [*kernel.kernels] if isinstance(kernel, AdditiveKernel) else [kernel]
+    """The parts of a kernel, whose sum it is; a subclass of a sum may be none."""
+    if type(kernel) is AdditiveKernel and kernel.active_dims is None:
+        return [*kernel.kernels]
+    return [] if kernel is None else [kernel]
 
 
 def _evidence(model: SkewGP) -> float:

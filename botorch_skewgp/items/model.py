@@ -245,7 +245,7 @@ def feature_share(model: SkewGP) -> float:
     """
     check_class(model, "model", SkewGP)
     kernel = model.covar_module
-    parts = list(kernel.kernels) if isinstance(kernel, AdditiveKernel) else [kernel]
+    parts = list(kernel.kernels) if type(kernel) is AdditiveKernel else [kernel]  # a subclass may be no sum
     X = model.transform_inputs(model.items_at() if isinstance(model, ItemModel) else model.datapoints)
     total, features = 0.0, None
     for part in parts:

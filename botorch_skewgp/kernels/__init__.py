@@ -1,7 +1,4 @@
-"""Kernels of `items` and `judges`, GPyTorch's with values that are `checked`, covariances of `slopes`.
-
-`squared_exponential` computes covariances of fixed kernels fast.
-"""
+"""Kernels of `items` and `judges`, GPyTorch's with values that are `checked`, `evaluation`, covariances of `slopes`."""
 
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.slopes import slope_covariance

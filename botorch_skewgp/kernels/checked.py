@@ -23,7 +23,3 @@ class CheckedRBFKernel(RBFKernel):
     def _set_lengthscale(self, value: float | Tensor) -> None:
         check_parameter(value, "lengthscale")
         super()._set_lengthscale(torch.as_tensor(value).to(self.raw_lengthscale))
-
-
-# exact classes, as subclasses may have another covariance
-SCALE_KERNELS, RBF_KERNELS = (ScaleKernel, CheckedScaleKernel), (RBFKernel, CheckedRBFKernel)

@@ -6,8 +6,11 @@ from typing import Any
 
 import torch
 from botorch.models.kernels import CategoricalKernel
+from gpytorch import settings
 from gpytorch.kernels import Kernel
 from torch import Tensor
+
+from botorch_skewgp.kernels.evaluation import with_changed_parts
 
 
 class ItemEffectKernel(Kernel):
@@ -37,6 +40,23 @@ class ItemEffectKernel(Kernel):
 
 def categorical_inputs(kernel: Kernel, dim: int) -> list[int]:
     """Which of `dim` inputs a kernel, or a part of it, reads as numbers of categories."""
-    parts = (part for part in kernel.modules() if isinstance(part, CategoricalKernel | ItemEffectKernel))
-    found = (range(dim) if part.active_dims is None else part.active_dims.tolist() for part in parts)
-    return sorted({i for inputs in found for i in inputs})
+    seen: list[Tensor] = []
+
+    def let_report(part: Kernel) -> None:
+        if isinstance(part, CategoricalKernel | ItemEffectKernel):
+            forward = part.forward
+
+            def reported(x1: Tensor, x2: Tensor, **params: Any) -> Tensor:
+                seen.append(x1)
+                return forward(x1, x2, **params)
+
+            part.forward = reported
+
+    with torch.enable_grad(), settings.lazily_evaluate_kernels(False):
+        like = next(kernel.parameters(), torch.zeros((), dtype=torch.double))
+        x = like.new_zeros(1, dim).requires_grad_()
+        with_changed_parts(kernel, let_report)(x)
+        reached = torch.zeros_like(x)
+        for inputs in seen:
+            reached += torch.autograd.grad(inputs.sum(), x)[0]
+    return reached.squeeze(0).nonzero().squeeze(-1).tolist()

@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, ProductKernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from gpytorch.module import Module
 from gpytorch.priors import HalfCauchyPrior
-from linear_operator.operators import DenseLinearOperator, LinearOperator
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count
@@ -150,16 +149,11 @@ class JudgeKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points with a last column for judges, `batch_shape x n x m`, or its diagonal."""
-        is_square = x2 is x1
         x1, by1 = x1[..., :-1], x1[..., -1]
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
             return self.combined(self.shared(x1, x2, diag=True), self.own(x1, x2, diag=True), by1, by2)
-        if is_square:
-            parts = covariance_of_points(self.shared, x1), covariance_of_points(self.own, x1)
-        else:
-            parts = self.shared(x1, x2), self.own(x1, x2)
-        shared, own = (part.to_dense() for part in parts)
+        shared, own = (part(x1, x2).to_dense() for part in (self.shared, self.own))
         return self.combined(shared, own, by1.unsqueeze(-1), by2.unsqueeze(-2))
 
     def combined(self, shared: Tensor, own: Tensor, by1: Tensor, by2: Tensor) -> Tensor:
@@ -168,24 +162,3 @@ class JudgeKernel(Kernel):
         if self.reliability is None:
             return covariance
         return covariance * self.reliability.at(by1) * self.reliability.at(by2)
-
-
-def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
-    """The covariance of a kernel at points; sums are added as matrices, which linear_operator would decompose."""
-    kinds = {type(part) for part in kernel.modules()}
-    if {AdditiveKernel, LinearKernel} <= kinds:
-        return DenseLinearOperator(_matrix(kernel, X))
-    return kernel(X)
-
-
-def _matrix(kernel: Kernel, X: Tensor) -> Tensor:
-    if not isinstance(kernel, AdditiveKernel | ProductKernel | ScaleKernel):
-        return kernel(X).to_dense()
-    is_copied = isinstance(kernel, ScaleKernel) and kernel.base_kernel.active_dims is not None  # by GPyTorch
-    if kernel.active_dims is not None and not is_copied:
-        X = X.index_select(-1, kernel.active_dims)
-    if isinstance(kernel, ScaleKernel):
-        return kernel.outputscale.unsqueeze(-1).unsqueeze(-1) * _matrix(kernel.base_kernel, X)
-    parts = torch.broadcast_tensors(*(_matrix(part, X) for part in kernel.kernels))
-    stacked = torch.stack(parts)
-    return stacked.sum(0) if isinstance(kernel, AdditiveKernel) else stacked.prod(0)

@@ -1,8 +1,8 @@
 r"""Covariances of slopes: derivatives of a kernel in its inputs ([Rasmussen2006]_, section 9.4).
 
 The derivatives are automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances
-without cancellation. GPyTorch's Matern and periodic kernels are functions of the distance, which has no derivative at
-zero; here they are functions of its square.
+without cancellation. The kernel is evaluated by itself, with distances that have derivatives at zero. GPyTorch's Matern
+and periodic kernels are functions of the distance, which has none there; here they are functions of its square.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """
@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, PeriodicKernel, ProductKernel, ScaleKernel
+from gpytorch import settings
+from gpytorch.kernels import Kernel, MaternKernel, PeriodicKernel
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.evaluation import with_changed_parts
 
 VALUE = -1  # instead of an input's number: the value, not a slope
 
@@ -81,45 +82,47 @@ def _derivative(value: Tensor, points: Tensor, dims: Tensor, create_graph: bool)
 
 def _of_pairs(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     """The kernel at pairs of points, `p`, as a smooth function of both, each `p x d`."""
-    if kernel.active_dims is not None:
-        x, z = x[:, kernel.active_dims], z[:, kernel.active_dims]
-    return _forward(kernel, x, z)
-
-
-def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
-    """As `_of_pairs`, for the kernel's active inputs."""
-    if isinstance(kernel, ScaleKernel):
-        return kernel.outputscale * _forward(kernel.base_kernel, x, z)
-    if isinstance(kernel, AdditiveKernel):
-        return sum((_of_pairs(part, x, z) for part in kernel.kernels), x.new_zeros(len(x)))
-    if isinstance(kernel, ProductKernel):
-        return torch.stack([_of_pairs(part, x, z) for part in kernel.kernels]).prod(0)
-    if isinstance(kernel, JudgeKernel):
-        (x, by_x), (z, by_z) = ((points[:, :-1], points[:, -1]) for points in (x, z))
-        return kernel.combined(_of_pairs(kernel.shared, x, z), _of_pairs(kernel.own, x, z), by_x, by_z)
-    if type(kernel) is MaternKernel:
-        if kernel.nu not in (1.5, 2.5):
-            raise UnsupportedError("A Matern kernel with nu = 0.5 has no slopes; take nu = 1.5, 2.5 or an RBF kernel.")
-        squared = ((x - z) / kernel.lengthscale.reshape(-1)).square().sum(-1)
-        return _MaternTerm.apply(squared, kernel.nu, int(kernel.nu))
-    if type(kernel) is PeriodicKernel:
-        waves = torch.sin(math.pi * (x - z) / kernel.period_length.reshape(-1)).square()
-        return torch.exp(-2 * (waves / kernel.lengthscale.reshape(-1)).sum(-1))
-    # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
-    smooth = object.__new__(type(kernel))
-    smooth.__dict__.update(kernel.__dict__, covar_dist=_distance_of_pairs)
-    # some kernels, as the linear one, take equal sets for one, and lose the derivatives in the second: a pair apart
-    # follows, by half, as another whole number may be no category
+    # Some kernels, as the linear one, take equal sets for one, and lose the derivatives in the second: a pair apart
+    # follows, by half, as another whole number may be no category.
     x, z = torch.cat([x, x[:1].detach()]), torch.cat([z, z[:1].detach() + 0.5])
-    covariance = smooth.forward(x.unsqueeze(-2), z.unsqueeze(-2))
-    dense = covariance if isinstance(covariance, Tensor) else covariance.to_dense()
-    return dense.reshape(-1)[:-1]
+    smooth = with_changed_parts(kernel, _smooth)
+    with settings.lazily_evaluate_kernels(False):
+        covariance = smooth(x.unsqueeze(-2), z.unsqueeze(-2)).to_dense()
+    return covariance.reshape(-1)[:-1]
+
+
+def _smooth(kernel: Kernel) -> None:
+    """Let a part of a kernel have derivatives where points coincide."""
+    # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
+    kernel.covar_dist = _distance_of_pairs
+    if type(kernel) is MaternKernel:
+        kernel.__class__ = _SmoothMatern
+    elif type(kernel) is PeriodicKernel:
+        kernel.__class__ = _SmoothPeriodic
 
 
 def _distance_of_pairs(x: Tensor, z: Tensor, square_dist: bool = False, **_: Any) -> Tensor:
     """GPyTorch's `covar_dist` of `p x 1 x d` points, `p x 1 x 1`, with derivatives where points coincide."""
     squared = (x - z).square().sum(-1, keepdim=True)
     return squared if square_dist else squared.sqrt()
+
+
+class _SmoothMatern(MaternKernel):
+    """The Matern kernel as a function of the squared distance of `p x 1 x d` points, `p x 1 x 1`."""
+
+    def forward(self, x1: Tensor, x2: Tensor, **params: Any) -> Tensor:
+        if self.nu not in (1.5, 2.5):
+            raise UnsupportedError("A Matern kernel with nu = 0.5 has no slopes; take nu = 1.5, 2.5 or an RBF kernel.")
+        squared = ((x1 - x2) / self.lengthscale).square().sum(-1, keepdim=True)
+        return _MaternTerm.apply(squared, self.nu, int(self.nu))
+
+
+class _SmoothPeriodic(PeriodicKernel):
+    """The periodic kernel as a function of squared sines of `p x 1 x d` points, `p x 1 x 1`."""
+
+    def forward(self, x1: Tensor, x2: Tensor, **params: Any) -> Tensor:
+        waves = torch.sin(math.pi * (x1 - x2) / self.period_length).square()
+        return torch.exp(-2 * (waves / self.lengthscale).sum(-1, keepdim=True))
 
 
 class _MaternTerm(torch.autograd.Function):

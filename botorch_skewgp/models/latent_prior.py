@@ -3,7 +3,6 @@ r"""The Gaussian prior over the columns of rows, which only this module interpre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -14,9 +13,9 @@ from gpytorch.means import Mean
 from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel, covariance_of_points
+from botorch_skewgp.kernels.evaluation import covariance_between
+from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
-from botorch_skewgp.kernels.squared_exponential import CovarianceWithPoints, SquaredExponential
 from botorch_skewgp.rows import ColumnLayout
 
 
@@ -74,41 +73,20 @@ class LatentPrior:
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
                 # lazy: it is large, and often only its diagonal is used
-                return covariance_of_points(self.covar_module, X)
-            fixed = self._squared_exponential
+                return covariance_between(self.covar_module, X, Z)
             if Z is None and X.shape[-2] == 1:  # a variance, for which no distances are needed
-                variance = self.covar_module(X, diag=True) if fixed is None else fixed.variance(X)
-                return DenseLinearOperator(variance.unsqueeze(-1))
-            if Z is None and fixed is not None:
-                return DenseLinearOperator(fixed.among(X))
-            if fixed is not None and Z is not None and X.dtype == Z.dtype:
-                with_points = fixed.with_points(Z)
-                if with_points is not None:
-                    return DenseLinearOperator(with_points(X))
+                return DenseLinearOperator(self.covar_module(X, diag=True).unsqueeze(-1))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
-                return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
+                return covariance_between(self.covar_module, X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
         is_batched = bool(self.covar_module.batch_shape)
         if is_batched:
             X, Z = X.unsqueeze(-3), None if Z is None else Z.unsqueeze(-3)
-        K = (covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)).to_dense()
+        K = covariance_between(self.covar_module, X, Z).to_dense()
         K = (K.movedim(-3, -1) if is_batched else K.unsqueeze(-1)).unsqueeze(-1) * eye  # ... x n x n' x o x o
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
 
-    @cached_property
-    def _squared_exponential(self) -> SquaredExponential | None:
-        """The kernel as a squared exponential without gradients, if it is one."""
-        return SquaredExponential.of(self.covar_module) if self.num_outputs == 1 else None
-
     # Columns
-
-    @cached_property
-    def _with_value_points(self) -> CovarianceWithPoints | None:
-        """The covariance with the points of value columns, with their terms computed once."""
-        fixed, given = self._squared_exponential, (self.points, self.pseudo_points)
-        if fixed is None or any(Z is not None and Z.requires_grad for Z in given):
-            return None  # a graph can be used once only
-        return fixed.with_points(self.value_points)
 
     @property
     def value_points(self) -> Tensor:
@@ -145,10 +123,7 @@ class LatentPrior:
 
     def cross_covariance(self, X: Tensor) -> Tensor:
         """The covariance of values at points, `batch_shape x q x d`, with all columns; `batch_shape x (q o) x c`."""
-        if self._with_value_points is not None and X.dtype == self.points.dtype:
-            covariance = self._with_value_points(X)
-        else:
-            covariance = self.covariance_at(X, self.value_points).to_dense()
+        covariance = self.covariance_at(X, self.value_points).to_dense()
         if self.has_slopes:
             self._check_slopes()
             values = torch.full((X.shape[-2],), VALUE)

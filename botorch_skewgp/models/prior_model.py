@@ -19,6 +19,7 @@ from gpytorch.models.gp import GP
 from torch import Tensor
 
 from botorch_skewgp.checks import check_class, check_flags, check_parts
+from botorch_skewgp.kernels.evaluation import PlusConstantKernel
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
@@ -309,7 +310,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         """The kernel of the prior, with the constant of an integrated mean, and each judge's own part."""
         shared = self.covar_module
         if isinstance(self.mean_module, defaults.IntegratedConstantMean):
-            shared = self.covar_module + self.mean_module.kernel
+            shared = PlusConstantKernel(self.covar_module, self.mean_module.kernel)
         if self._panel is None:
             return shared
         assert self.judge_covar_module is not None

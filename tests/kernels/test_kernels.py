@@ -8,7 +8,8 @@ from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, RBFKernel, Sc
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import ItemEffectKernel
-from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel, covariance_of_points
+from botorch_skewgp.kernels.evaluation import covariance_between
+from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel
 from botorch_skewgp.observations import Preference
 
 
@@ -106,7 +107,7 @@ def test_covariance_without_jitter(kernel):
     """Equal points, at which a decomposition needs jitter; blocks of unequal size are never decomposed."""
     kernel = kernel.double()
     with torch.no_grad():
-        found = covariance_of_points(kernel, X).to_dense()
+        found = covariance_between(kernel, X).to_dense()
         expected = torch.cat([kernel(X, X[:2]).to_dense(), kernel(X, X[2:]).to_dense()], dim=-1)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(found[..., 0, :], found[..., 1, :])
