@@ -62,7 +62,8 @@ KINDS: dict[str, Observation] = {
     "tie": observations.Tie(torch.tensor([[0, 2], [1, 4], [3, 5]])),
     "choice": observations.Choice(torch.tensor([[1, 0, 2, 5], [4, 3, -1, -1], [2, 3, 4, -1]])),
     "ranking": observations.Ranking(torch.tensor([[2, 0, 4, 1], [3, 5, 0, -1]])),
-    "partial ranking": observations.Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
+    "partial ranking": observations.Ranking([[5, 1, 0, 3]], ranks=[[0, 0, 1, 1]], ties_allowed=False),
+    "ranking with ties": observations.Ranking([[2, 0, 4, 1], [3, 5, 0, -1]], ranks=[[0, 0, 0, 2], [0, 1, 1, -1]]),
     "validity": observations.Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
     "vote": observations.Vote(
         torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [0, 5]]), ["first", "second", "both bad", "tie", "both good"]

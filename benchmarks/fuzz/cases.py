@@ -155,7 +155,8 @@ def _altered(rng: Random, entry: Observation, noise: Noise, d: int, generator: t
         items = items.masked_fill(left_out, -1).gather(-1, left_out.long().argsort(dim=-1, stable=True))
         if isinstance(entry, observations.Choice):
             return observations.Choice(items)
-        return observations.Ranking(items, some(items, 0.6).cumsum(-1) if rng.random() < 0.5 else None)
+        ranks = some(items, 0.6).cumsum(-1) if rng.random() < 0.5 else None
+        return observations.Ranking(items, ranks, None if ranks is None else rng.random() < 0.5)
     if isinstance(entry, observations.LabelPreference):
         kept = some(entry.event, 0.7) | (torch.arange(len(entry.event)) == 0)
         return replace(entry, **{name: getattr(entry, name)[kept] for name in ("labels", "index", "event")})

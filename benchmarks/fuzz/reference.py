@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -129,8 +129,36 @@ class Rows:
     def _ranking(self, a: Arguments) -> None:
         for k, row in enumerate(a["items"]):
             items = [item for item in row if item >= 0]
-            ranks = a["ranks"][k] if "ranks" in a else list(range(len(items)))
-            self._order(items, ranks[: len(items)])
+            ranks = (a["ranks"][k] if "ranks" in a else list(range(len(items))))[: len(items)]
+            if a["ties_allowed"]:
+                self._face(items, ranks)
+            else:
+                self._order(items, ranks)
+
+    def _face(self, items: list[int], ranks: list[int]) -> None:
+        """A ranking with ties: Rado's inequalities of the permutohedron within groups, and its normal cone between."""
+        width, noises = mpf(self.noise.tie_width), [self._new_noise(self.noise.items) for _ in items]
+        groups = [[i for i, rank in enumerate(ranks) if rank == value] for value in sorted(set(ranks))]
+
+        def add(weights: dict[int, Any], lower: Any, upper: Any) -> None:
+            latent = {items[i]: weight for i, weight in weights.items()}
+            self.rows.append(Row(latent, {noises[i]: weight for i, weight in weights.items()}, lower, upper))
+
+        for group in groups:
+            n = len(group)
+            positions = [width * (mpf(n - 1) / 2 - place) for place in range(n)]
+            for size in range(1, n):
+                for part in combinations(group, size):  # no part is further above the mean than the first positions
+                    weights = {i: mpf(i in part) - mpf(size) / n for i in group}
+                    add(weights, -math.inf, sum(positions[:size]))
+        place = 0
+        for better, worse in pairwise(groups):
+            middle = [
+                mpf(first) + mpf(len(group) - 1) / 2 for first, group in ((place, better), (place + len(better), worse))
+            ]
+            weights = dict.fromkeys(better, mpf(1) / len(better)) | dict.fromkeys(worse, -mpf(1) / len(worse))
+            add(weights, width * (middle[1] - middle[0]), math.inf)
+            place += len(better)
 
     def _labelpreference(self, a: Arguments) -> None:
         noises: dict[int, list[int]] = {}  # of all labels, by the event

@@ -163,8 +163,11 @@ def _checked_votes(votes: Any, num_items: int, before: Sequence[Observation] = (
                 "num_items, or use add_items."
             )
     every = [*before, *given]
-    told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in every)
-    if sum(len(entry.ties) for entry in every) and not told:
+    num_ties = sum(len(entry.ties) for entry in every)
+    is_informative = any(
+        entry.tells_level or len(entry.duels) or (entry.num_answers and not len(entry.ties)) for entry in every
+    )
+    if num_ties and not is_informative:
         warnings.warn(
             "All votes are ties, which determine neither the width of ties nor the better item. Add votes with a "
             "winner.",

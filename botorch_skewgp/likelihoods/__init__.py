@@ -6,6 +6,7 @@ of all judges or of each, `registry` and `defaults` the defaults, `outcome_scale
 """
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import Context
 from botorch_skewgp.likelihoods.functionals import ProbitAffineLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
@@ -13,7 +14,7 @@ from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import LabelPreferenceLikelihood, ProbitLikelihood, ValidityLikelihood
-from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
+from botorch_skewgp.likelihoods.registry import default_likelihood, register_default_likelihood
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
 
 __all__ = [

@@ -1,8 +1,28 @@
-r"""Default noise levels, cut-points and their priors, each with its reason.
+r"""Default noise levels, cut-points and their priors, each with its reason; and what defaults depend on.
 
 Variances and widths are in (squared) units of the latent function, whose own default prior is in
 `botorch_skewgp.models.defaults`; `LogNormal(location, spread)` priors are given by these two numbers.
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.observation import Kind
+
+
+class Context(NamedTuple):
+    """What defaults of likelihoods depend on.
+
+    Args:
+        kinds: All kinds of observations of the model, also those without an observation so far.
+        observations: The observations.
+    """
+
+    kinds: tuple[Kind, ...]
+    observations: tuple[Observation, ...] = ()
+
 
 # Labels, grades and comparisons determine the latent function relative to their noise, which is therefore its unit.
 JUDGEMENT_NOISE = 1.0

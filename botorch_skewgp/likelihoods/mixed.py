@@ -2,7 +2,7 @@ r"""Several kinds of observations of one latent function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Self
 
 import torch
@@ -10,6 +10,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import Context
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.predictions import Predictions
 from botorch_skewgp.observations import Observation
@@ -82,10 +83,10 @@ class MixedLikelihood(RowLikelihood):
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
 
-    def set_defaults_beside(self, kinds: Collection[Kind]) -> None:
+    def set_defaults_beside(self, context: Context) -> None:
         """Those of all parts."""
         for part in self.likelihoods:
-            part.set_defaults_beside(kinds)
+            part.set_defaults_beside(context)
 
     @property
     def parameters_by_judge(self) -> list[str]:

@@ -3,7 +3,7 @@ r"""Parameters of likelihoods with one value, or one for each judge: positive on
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -26,9 +26,9 @@ from botorch_skewgp.likelihoods.defaults import (
     SHIFT_SPREAD,
     SLIP_ODDS_SCALE,
     SLIP_START,
+    Context,
 )
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.observations import Observation
 from botorch_skewgp.parameters import ReadParameter, SetParameter, register_named_prior
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
@@ -236,9 +236,9 @@ class JudgedLikelihood(Likelihood):
         shift = self.shift.to(like)
         return scale.standardize(shift) if self._shift_is_given else shift
 
-    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+    def set_defaults_beside(self, context: Context) -> None:
         """Set the defaults that depend on a model's kinds of observations, unless the values were given or set."""
-        if not any(kind.anchors_scale for kind in kinds):
+        if not any(kind.anchors_scale for kind in context.kinds):
             return
         read = ReadParameter("noise")
         if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):

@@ -8,7 +8,6 @@ r"""The probit likelihood of comparisons between points: duels, ties, graded due
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -21,7 +20,14 @@ from torch import Tensor
 from torch.distributions import Categorical
 
 from botorch_skewgp.checks import MAX_CATEGORIES, as_count, as_tensor, check_flags
-from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR, TIE_WIDTH_SPREAD
+from botorch_skewgp.likelihoods.defaults import (
+    GAP_PRIOR,
+    STRENGTH_GAP,
+    TIE_WIDTH,
+    TIE_WIDTH_PRIOR,
+    TIE_WIDTH_SPREAD,
+    Context,
+)
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import ROUNDING, JudgeParameter, PositiveParameter, ReadCommon
 from botorch_skewgp.likelihoods.predictions import best_of_probabilities
@@ -47,15 +53,16 @@ class PreferenceLikelihood(NoisyValueLikelihood):
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:
-        tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
-            with one for each; by default 0.5, and learned if some answers are ties.
+        tie_width: The half-width of the interval of noisy differences that are ties, also between items of a ranking
+            (`botorch_skewgp.observations.rankings`): one for all judges, or a tensor with one for each; by default 0.5,
+            and learned if some answers are ties.
         learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
             widths are a common one times a factor each, with a normal logarithm, whose spread of 0.7
             `fit_skew_gp` learns. Predictions for new judges are averages over theirs; of given widths they have the
             average.
-        ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
-            probabilities of a win, a loss and a tie add up to one; by default where the model has ties. Choices and
-            rankings force an answer.
+        ties_allowed: Whether duels may end in a tie. Then a win is a noisy difference beyond the width, and the
+            probabilities of a win, a loss and a tie add up to one; by default where the model has `Tie` observations.
+            Rankings say so themselves, see `Ranking(ties_allowed=)`. Choices force an answer.
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
             cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted; the gaps
             between them have the prior LogNormal(0, 1).
@@ -98,16 +105,20 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             prior, shape = LogNormalPrior(*GAP_PRIOR), (self.num_strengths - 1,)
             self._register_positive("strength_gaps", STRENGTH_GAP, True, prior, Positive(), shape)
 
-    def set_defaults_beside(self, kinds: Collection[Kind]) -> None:
-        """Also of ties: where some were given they are allowed, and their width is a parameter to fit."""
-        super().set_defaults_beside(kinds)
-        if not any(issubclass(kind, Tie) for kind in kinds):
+    def set_defaults_beside(self, context: Context) -> None:
+        """Also of ties: where duels may end in one they are allowed, and the width of ties is a parameter to fit."""
+        super().set_defaults_beside(context)
+        of_duels = any(issubclass(kind, Tie) for kind in context.kinds)
+        of_rankings = any(isinstance(seen, Ranking) and seen.ties_allowed for seen in context.observations)
+        if not (of_duels or of_rankings):
             return
-        self.ties_allowed = self.ties_allowed or "ties_allowed" in self._open
+        if of_duels and "ties_allowed" in self._open:
+            self.ties_allowed = True
+            self._open = self._open - {"ties_allowed"}
         if "tie_width" in self._open and math.isclose(float(self.tie_width), TIE_WIDTH, rel_tol=ROUNDING):
             self.raw_tie_width.requires_grad_(True)
             register_named_prior(self, "tie_width", LogNormalPrior(*TIE_WIDTH_PRIOR), ReadCommon)
-        self._open = self._open - {"ties_allowed", "tie_width"}
+        self._open = self._open - {"tie_width"}
 
     @property
     def parameters_by_judge(self) -> list[str]:
@@ -170,21 +181,30 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
     def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
-        """One row per comparison of neighbours in an order; "none" has no item but a known utility."""
+        """The rows of an order's contrasts; "none" has no item but a known utility."""
         ranking = observation if isinstance(observation, Ranking) else observation.as_ranking()
-        places, event = ranking.comparisons()
-        items = ranking.items[event.unsqueeze(-1), places]
-        rows = shared_noise_rows(places, event, self.noise, like, index=items)
+        place, weight, lower, upper, event = ranking.contrasts()
+        items = ranking.items[event.unsqueeze(-1), place]
+        rows = shared_noise_rows(place, event, self.noise, like, items, weight=weight)
+        judge = None if observation.judge is None else observation.judge[event]
         num_outcomes = ranking.num_orders
         if isinstance(observation, ChoiceOrNone):
             num_outcomes = (ranking.items >= 0).sum(-1)
-            outside = (places == ranking.items.shape[-1] - 1).to(like.device)
+            outside = (place == ranking.items.shape[-1] - 1).to(like.device)
             sign, asked = -1.0 if observation.turned else 1.0, outside.to(like)
             coefficient = sign * rows.coefficient.masked_fill(outside, 0.0)
-            lower = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
-            rows = replace(rows, coefficient=coefficient, lower=lower)
-        judge = None if observation.judge is None else observation.judge[event]
+            level = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
+            rows = replace(rows, coefficient=coefficient, lower=level)
+        elif ranking.ties_allowed:
+            rows = self._beyond_ties(rows, lower, upper, judge)
         return self._with_slips(rows, judge, num_outcomes[event], event)
+
+    def _beyond_ties(self, rows: Rows, lower: Tensor, upper: Tensor, judge: Tensor | None) -> Rows:
+        """Rows in intervals given in widths of ties, those of their judges."""
+        width = self._of_judges("tie_width", rows.bias, judge)
+        ends = (bound.to(width) for bound in (lower, upper))
+        low, high = (torch.where(end.isfinite(), end.nan_to_num(posinf=0.0) * width, end) for end in ends)
+        return replace(rows, lower=low, upper=high)
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import Context
 from botorch_skewgp.likelihoods.functionals import ProbitAffineLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
@@ -19,14 +20,6 @@ from botorch_skewgp.likelihoods.probit import LabelPreferenceLikelihood, ProbitL
 from botorch_skewgp.likelihoods.votes import VoteLikelihood
 from botorch_skewgp.observations import GradedPreference, LabelPreference, Observation, Ordinal, Preference, Vote
 from botorch_skewgp.observations.duels import BUTTONS
-
-
-class Context(NamedTuple):
-    """What a default likelihood depends on: all kinds of observations of the model, and the observations."""
-
-    kinds: tuple[type[Observation], ...]
-    observations: tuple[Observation, ...] = ()
-
 
 Factory = Callable[[Any, Context], RowLikelihood]
 
@@ -130,5 +123,5 @@ def default_likelihood(
         parts = ([*one.likelihoods] if isinstance(one, MixedLikelihood) else [one] for one in likelihoods)
         likelihood = MixedLikelihood(*chain.from_iterable(parts))
     if given is None:
-        likelihood.set_defaults_beside([*examples])
+        likelihood.set_defaults_beside(context)
     return likelihood

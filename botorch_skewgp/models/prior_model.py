@@ -22,7 +22,7 @@ from botorch_skewgp.checks import check_class, check_flags, check_parts
 from botorch_skewgp.kernels.evaluation import PlusConstantKernel
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
-from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.likelihoods import Context, OutcomeScale, RowLikelihood, default_likelihood
 from botorch_skewgp.models import defaults, inducing, transforms
 from botorch_skewgp.models.inputs import (
     as_sequence,
@@ -113,7 +113,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         self._learns_reliability = learn_judge_reliability
         self._set_data(train_X, observations)
         self.to(train_X)
-        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
+        self.likelihood.set_defaults_beside(Context(tuple({type(entry) for entry in observations}), observations))
         if isinstance(inducing_points, int):
             self.choose_inducing_points(inducing_points, learn_inducing_points)
 

@@ -217,35 +217,50 @@ class DenseRows(Rows):
 
 
 def shared_noise_rows(
-    pairs: Tensor, event: Tensor, noise: Tensor, like: Tensor, index: Tensor | None = None, reads: Tensor | None = None
+    items: Tensor,
+    event: Tensor,
+    noise: Tensor,
+    like: Tensor,
+    index: Tensor | None = None,
+    reads: Tensor | None = None,
+    weight: Tensor | None = None,
 ) -> Rows:
-    """Rows `f(a) - f(b) + v_a - v_b > 0` of pairs `p x 2`, winner first, where comparisons of one event share the noise
-    of variance `noise` of each item; `index` are their points, the items themselves if `None`.
+    r"""Rows of sums of noisy values that are above 0, where those of one event share the noise of each item.
+
+    Args:
+        items: A `p x c` integer tensor of items, in pairs with the winner first unless there are weights.
+        event: A `p`-dim integer tensor: the event of each row.
+        noise: The variance of each item's noise, of shape `1`.
+        like: Any tensor of the wanted dtype and device.
+        index: The points of the items; the items themselves if `None`.
+        reads: What is read of each item, see `Rows`.
+        weight: A `p x c` tensor of weights, 0 for items that fill up a row; by default 1 and -1 for pairs.
     """
-    p = pairs.shape[0]
-    pairs, event = pairs.to(like.device), event.to(like.device)
-    sign = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device).expand(p, 2)
-    key = torch.stack([event.unsqueeze(-1).expand_as(pairs), pairs], dim=-1).reshape(-1, 2)
-    key, which, counts = key.unique(dim=0, return_inverse=True, return_counts=True)  # in the order of events
-    which, shared = which.view(p, 2), counts > 1
-    noise = noise.to(like)
+    items, event, noise = items.to(like.device), event.to(like.device), noise.to(like)
+    coefficient = (like.new_tensor([1.0, -1.0]) if weight is None else weight.to(like)).expand(items.shape)
+    key = torch.stack([event.unsqueeze(-1).expand_as(items), items], dim=-1).reshape(-1, 2)
+    key, which = key.unique(dim=0, return_inverse=True)  # the noises, in the order of events
+    which = which.view(items.shape)
+    num_rows = torch.zeros(len(key), dtype=torch.long, device=like.device)
+    num_rows = num_rows.index_add(0, which.flatten(), (coefficient != 0).long().flatten())
+    shared = num_rows > 1
     root, block = None, None
     if bool(shared.any()):
         before = shared.cumsum(0) - shared.long()  # the number of shared noises before each noise
         _, first = key[:, 0].unique_consecutive(return_inverse=True)
         start = torch.full_like(before, len(before)).scatter_reduce(0, first, before, "amin")
         place = before - start[first]  # of a noise among those of its event
-        root = like.new_zeros(p, int(place[shared].max()) + 1)
-        root = noise.sqrt() * root.scatter_add(-1, (place * shared)[which], sign * shared[which])
+        root = like.new_zeros(len(items), int(place[shared].max()) + 1)
+        root = noise.sqrt() * root.scatter_add(-1, (place * shared)[which], coefficient * shared[which])
         block = event
-    zeros = like.new_zeros(p)
+    zeros = like.new_zeros(len(items))
     return Rows(
-        index=pairs if index is None else index.to(like.device),
-        coefficient=sign,
+        index=items if index is None else index.to(like.device),
+        coefficient=coefficient,
         bias=zeros,
         lower=zeros,
         upper=torch.full_like(zeros, torch.inf),
-        noise=noise * (~shared)[which].to(like).sum(-1),
+        noise=noise * (coefficient.square() * ~shared[which]).sum(-1),
         noise_root=root,
         block=block,
         reads=None if reads is None else reads.to(like.device),

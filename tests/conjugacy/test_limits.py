@@ -94,13 +94,18 @@ SAME_ROWS = {
     "two grades with cut-points of their own are a label": (lambda: grades(None), labels),
     "a choice of two is a duel": (lambda: model_of(Choice(PAIRS)), duels),
     "a ranking of two is a duel": (lambda: model_of(Ranking(PAIRS)), duels),
+    "a ranking of two with a tie is a tie": (
+        lambda: model_of(Ranking(PAIRS, torch.zeros_like(PAIRS))), lambda: model_of(Tie(PAIRS))),
+    "rankings of two where ties are allowed are duels where they are": (
+        lambda: model_of(Ranking(PAIRS, ties_allowed=True)),
+        lambda: model_of(Preference(PAIRS), parameters=Parameters(ties_allowed=True))),
     "a padded choice of two is a duel": (
         lambda: model_of(Choice(torch.cat([PAIRS, torch.full_like(PAIRS, -1)], dim=-1))), duels),
     "several observations of a kind are one list": (
         lambda: model_of([Preference(PAIRS[:1]), Preference(PAIRS[1:])]), duels),
     "duels by hand": (lambda: model_of(DUELS_BY_HAND), duels),
     "a ranking with one rank of losers is a choice": (
-        lambda: model_of(Ranking(OPTIONS, RANKS)), lambda: model_of(Choice(OPTIONS))),
+        lambda: model_of(Ranking(OPTIONS, RANKS, ties_allowed=False)), lambda: model_of(Choice(OPTIONS))),
     "validity by hand": (
         lambda: model_of([KINDS["numeric"], VALID]), lambda: model_of([KINDS["numeric"], VALID_BY_HAND])),
     "labels by hand": (lambda: model_of(LABELS_BY_HAND), lambda: model_of(Binary(torch.tensor([1, 0])))),

@@ -133,6 +133,15 @@ HALVES = ((0.0, torch.inf), (-torch.inf, 0.0))
 QUESTIONS = {  # with all of their answers
     "choice": [Choice([[i, (i + 1) % 3, (i + 2) % 3]]) for i in range(3)],
     "ranking": [Ranking([order]) for order in permutations(range(3))],
+    "ranking with ties": [
+        *(Ranking([order], ties_allowed=True) for order in permutations(range(3))),
+        *(
+            Ranking([[i, (i + 1) % 3, (i + 2) % 3]], ranks=[ranks])
+            for i in range(3)
+            for ranks in ([0, 0, 1], [0, 1, 1])
+        ),
+        Ranking([[0, 1, 2]], ranks=[[0, 0, 0]]),
+    ],
     "vote": [Vote([[0, 1]], [button], BUTTONS) for button in BUTTONS],
     "graded duels": [Preference([pair], [step], 2) for pair in ([0, 1], [1, 0]) for step in (0, 1)],
     "slope": [Slope(0, sign, index=[0]) for sign in (1, -1)],

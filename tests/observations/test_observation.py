@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import fields, replace
+from itertools import product
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -107,10 +109,12 @@ def test_pairs_of_comparisons():
         "choice or none": [[1, 0], [1, 2]],
         "ranking": [[2, 0], [0, 4], [4, 1], [3, 5], [5, 0]],
         "partial ranking": [[5, 0], [5, 3], [1, 0], [1, 3]],
+        "ranking with ties": [[2, 1], [0, 1], [4, 1], [3, 5], [3, 0]],
     }
     assert {name: entry.ties.tolist() for name, entry in EVERY.items() if len(entry.ties)} == {
         "tie": [[0, 2], [1, 4], [3, 5]],
         "vote": [[2, 3], [4, 5], [0, 5]],
+        "ranking with ties": [[2, 0], [2, 4], [0, 4], [5, 0]],
     }
 
 
@@ -128,7 +132,7 @@ def test_marks_show_every_observation_at_a_single_point():
     assert (at_most.values.tolist(), at_least.values.tolist()) == ([-0.4, 0.1, 2.0], [0.8, -0.3, 0.5])
 
 
-COUNTED = ("binary", "ordinal", "censored", "preference", "tie", "choice", "ranking", "validity")
+COUNTED = ("binary", "ordinal", "censored", "preference", "tie", "choice", "ranking", "ranking with ties", "validity")
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -179,6 +183,50 @@ def test_reversed_rankings_have_every_comparison_the_other_way_round(observation
     wanted = sorted((event, loser, winner) for event, winner, loser in pairs_of(ranking))
     assert pairs_of(observation.reversed()) == wanted
     assert pairs_of(observation.reversed().reversed()) == pairs_of(ranking)
+    assert observation.reversed().ties_allowed == ranking.ties_allowed
+
+
+def ranking_of(utility: list[float], width: float) -> Ranking:
+    """The ranking with ties of noisy utilities: neighbours are pooled while their means are too close."""
+    order = sorted(range(len(utility)), key=lambda i: -utility[i])
+    groups: list[list[int]] = []
+    shifted = [utility[i] + width * place for place, i in enumerate(order)]  # in positions of one width each
+    for place in range(len(order)):
+        groups.append([place])
+        while len(groups) > 1 and fmean(shifted[i] for i in groups[-2]) <= fmean(shifted[i] for i in groups[-1]):
+            last = groups.pop()
+            groups[-1] += last
+    ranks = [number for number, group in enumerate(groups) for _ in group]
+    return Ranking([order], ranks=[ranks], ties_allowed=True)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 6])
+def test_utilities_are_in_the_intervals_of_their_own_ranking_alone(k):
+    """The rankings with ties of `k` items divide the space of utilities."""
+    utilities = torch.randn(60, k, dtype=torch.float64, generator=torch.Generator().manual_seed(k))
+    width = 0.6
+    rankings = [ranking_of(utility.tolist(), width) for utility in utilities]
+    assert len({len(set(ranking.ranks[0].tolist())) for ranking in rankings}) == k  # of all numbers of groups
+
+    def inside(ranking: Ranking) -> torch.Tensor:
+        place, weight, lower, upper, _ = ranking.contrasts()
+        value = (utilities[:, ranking.items[0, place]] * weight).sum(-1)
+        return ((value > lower * width) & (value <= upper * width)).all(-1)
+
+    keys = [
+        tuple(frozenset(ranking.items[0][ranking.ranks[0] == r].tolist()) for r in range(k)) for ranking in rankings
+    ]
+    for ranking, key in zip(rankings, keys, strict=True):
+        assert inside(ranking).tolist() == [key == other for other in keys]
+
+
+def test_numbers_of_rankings():
+    """By counting the ordered partitions of three items, and the orders of partial ones."""
+    partitions = {tuple(place - min(places) for place in places) for places in product(range(3), repeat=3)}
+    dense = {key for key in partitions if set(key) == set(range(max(key) + 1))}
+    ranking = Ranking([[0, 1, 2], [3, 1, -1]], ranks=[[0, 0, 1], [0, 1, -1]])
+    assert ranking.num_orders.tolist() == [len(dense), 3]
+    assert replace(ranking, ties_allowed=False).num_orders.tolist() == pytest.approx([3, 2])
 
 
 def test_classes_beat_every_other_label_in_one_event():
@@ -289,6 +337,8 @@ BAD = [
     (lambda: Preference([[0, 1], [0, 1, 2]]), r"pairs must be .* all rows of one length"),
     (lambda: Ranking([[0, 1]], ranks=[[0.0, 1.0]]), "ranks must hold integer ranks; .* Round them"),
     (lambda: Ranking([[0, 1, 2]], ranks=[[0, 1, -1]]), "must not be negative, except -1 for padding"),
+    (lambda: Ranking([[0, 1], FIVE[:2]], ties_allowed="no"), "ties_allowed must be"),
+    (lambda: Ranking([[*range(7)]], ranks=[[0] * 7]), r"more than 6 items in rows \[0\]\. .*ties_allowed=False"),
     (lambda: AffineProbit(EYE, torch.zeros(3), EYE), "bias must have one entry"),
     (lambda: AffineProbit(EYE, INF, EYE), "bias must be finite"),
     (lambda: AffineProbit(EYE, 0.0, EYE, 1.0, 0.0), "lower must be below"),
