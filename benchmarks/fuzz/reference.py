@@ -148,17 +148,17 @@ class Rows:
             n = len(group)
             positions = [width * (mpf(n - 1) / 2 - place) for place in range(n)]
             for size in range(1, n):
-                for part in combinations(group, size):  # no part is further above the mean than the first positions
-                    weights = {i: mpf(i in part) - mpf(size) / n for i in group}
-                    add(weights, -math.inf, sum(positions[:size]))
-        place = 0
-        for better, worse in pairwise(groups):
-            middle = [
-                mpf(first) + mpf(len(group) - 1) / 2 for first, group in ((place, better), (place + len(better), worse))
-            ]
+                for part in combinations(group, size):
+                    if group[0] in part:  # its sum is no further from the mean than that of the first or last positions
+                        most = sum(positions[:size], mpf(0))
+                        add({i: mpf(i in part) - mpf(size) / n for i in group}, -most, most)
+        middles, place = [], 0
+        for group in groups:
+            middles.append(place + mpf(len(group) - 1) / 2)
+            place += len(group)
+        for number, (better, worse) in enumerate(pairwise(groups)):
             weights = dict.fromkeys(better, mpf(1) / len(better)) | dict.fromkeys(worse, -mpf(1) / len(worse))
-            add(weights, width * (middle[1] - middle[0]), math.inf)
-            place += len(better)
+            add(weights, width * (middles[number + 1] - middles[number]), math.inf)
 
     def _labelpreference(self, a: Arguments) -> None:
         noises: dict[int, list[int]] = {}  # of all labels, by the event

@@ -135,11 +135,8 @@ QUESTIONS = {  # with all of their answers
     "ranking": [Ranking([order]) for order in permutations(range(3))],
     "ranking with ties": [
         *(Ranking([order], ties_allowed=True) for order in permutations(range(3))),
-        *(
-            Ranking([[i, (i + 1) % 3, (i + 2) % 3]], ranks=[ranks])
-            for i in range(3)
-            for ranks in ([0, 0, 1], [0, 1, 1])
-        ),
+        *(Ranking([[i, (i + 1) % 3, (i + 2) % 3]], ranks=[[0, 0, 1]]) for i in range(3)),
+        *(Ranking([[i, (i + 1) % 3, (i + 2) % 3]], ranks=[[0, 1, 1]]) for i in range(3)),
         Ranking([[0, 1, 2]], ranks=[[0, 0, 0]]),
     ],
     "vote": [Vote([[0, 1]], [button], BUTTONS) for button in BUTTONS],

@@ -77,9 +77,8 @@ def test_stacking_with_no_rows(generator):
 @pytest.mark.parametrize("ranks", [None, [0, 0, 1, 1]])
 def test_noise_of_rankings_is_divided_where_it_can_be(ranks):
     """The covariance of the noise stays; rows of a full ranking get some of their own, those of two pairs do not."""
-    ranking = Ranking(
-        [[0, 1, 2, 3], [3, 1, 0, -1]], ranks=None if ranks is None else [ranks, [0, 1, 2, 3]], ties_allowed=False
-    )
+    ranks = None if ranks is None else [ranks, [0, 1, 2, 3]]
+    ranking = Ranking([[0, 1, 2, 3], [3, 1, 0, -1]], ranks=ranks, ties_allowed=False)
     rows = PreferenceLikelihood().rows(ranking, torch.zeros(1, dtype=torch.double))
     divided = rows.with_own_noise()
     before, after = (part.noise_covariance + torch.diag(part.noise) for part in (rows, divided))
