@@ -28,9 +28,9 @@ NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcome
 class RowLikelihood(JudgedLikelihood):
     r"""A likelihood that is a product of factors `P(lower < a^T f + bias + v <= upper)`.
 
-    Holds parameters (noise, cut-points, widths) and no data, so that models may share it. A subclass states the
-    `reading` of its kinds and, in `answers`, the points and outcomes of observations; rows, predictions and fantasies
-    follow from these.
+    Holds parameters (noise, cut-points, widths) and no data. A model has a copy, `model.likelihood`, which shares them
+    with the one that it was given, see `SkewGP`. A subclass states the `reading` of its kinds and, in `answers`, the
+    points and outcomes of observations; rows, predictions and fantasies follow from these.
 
     Raises:
         InputDataError: If a noise, width or gap is not positive, a rate not in [0, 1), or an argument of another class.

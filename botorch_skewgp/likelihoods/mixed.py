@@ -83,10 +83,9 @@ class MixedLikelihood(RowLikelihood):
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
 
-    def set_defaults_beside(self, context: Context) -> None:
-        """Those of all parts."""
-        for part in self.likelihoods:
-            part.set_defaults_beside(context)
+    def resolved_beside(self, context: Context) -> Self:
+        """Resolved copies of all parts."""
+        return self._of_parts(lambda part: part.resolved_beside(context))
 
     @property
     def parameters_by_judge(self) -> list[str]:

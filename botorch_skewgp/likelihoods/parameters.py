@@ -195,7 +195,7 @@ class JudgedLikelihood(Likelihood):
     slip = RateParameter()
     _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
     _deviation: Tensor | None = None  # of a judge's parameter from what is fitted, or from what is common
-    _open: Set[str] = frozenset()  # what `set_defaults_beside` sets
+    _open: Set[str] = frozenset()  # what `resolved_beside` sets
     _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
     def _register_positive(
@@ -236,19 +236,35 @@ class JudgedLikelihood(Likelihood):
         shift = self.shift.to(like)
         return scale.standardize(shift) if self._shift_is_given else shift
 
+    def resolved_beside(self, context: Context) -> Self:
+        """The likelihood of a model with some observations: a copy that shares parameters, but for those whose
+        defaults depend on these and were neither given nor set; they are the copy's own.
+        """
+        new = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | set):  # where modules register parameters, priors and constraints
+                vars(new)[name] = copy(value)
+        new.set_defaults_beside(context)
+        return new
+
     def set_defaults_beside(self, context: Context) -> None:
-        """Set the defaults that depend on a model's kinds of observations, unless the values were given or set."""
+        """Set a new copy's defaults that depend on observations, unless the values were given or set."""
         if not any(kind.anchors_scale for kind in context.kinds):
             return
         read = ReadParameter("noise")
         if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):
+            self._learn_own("raw_noise")
             SetParameter("noise")(self, ANCHORED_NOISE)
-            self.raw_noise.requires_grad_(True)
             register_named_prior(self, "noise", LogNormalPrior(*ANCHORED_NOISE_PRIOR))
         if "shift" in self._open and not self.shift.any():
-            self.shift.requires_grad_(True)
+            self._learn_own("shift")
             register_named_prior(self, "shift", NormalPrior(0.0, SHIFT_SPREAD))
         self._open = self._open - {"noise", "shift"}
+
+    def _learn_own(self, name: str) -> None:
+        """Replace a parameter that others may share by one to fit."""
+        value = getattr(self, name).detach().clone()
+        setattr(self, name, torch.nn.Parameter(value, requires_grad=True))
 
     def _register_by_judge(
         self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None

@@ -116,7 +116,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             self.ties_allowed = True
             self._open = self._open - {"ties_allowed"}
         if "tie_width" in self._open and math.isclose(float(self.tie_width), TIE_WIDTH, rel_tol=ROUNDING):
-            self.raw_tie_width.requires_grad_(True)
+            self._learn_own("raw_tie_width")
             register_named_prior(self, "tie_width", LogNormalPrior(*TIE_WIDTH_PRIOR), ReadCommon)
         self._open = self._open - {"tie_width"}
 

@@ -122,6 +122,4 @@ def default_likelihood(
     else:
         parts = ([*one.likelihoods] if isinstance(one, MixedLikelihood) else [one] for one in likelihoods)
         likelihood = MixedLikelihood(*chain.from_iterable(parts))
-    if given is None:
-        likelihood.set_defaults_beside(context)
-    return likelihood
+    return likelihood.resolved_beside(context) if given is None else likelihood

@@ -66,14 +66,28 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     )
 
 
+def open_uniforms(shape: tuple[int, ...], like: Tensor, generator: torch.Generator) -> Tensor:
+    """Uniform draws in the open interval (0, 1), also after their rounding to a tensor's dtype."""
+    uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(like)
+    eps = torch.finfo(like.dtype).eps
+    return uniforms.clamp(0.25 * eps, 1 - 0.5 * eps)
+
+
 def draw_values(posterior: SkewGPPosterior, samples_per_draw: int, seed: int) -> tuple[RepresenterMixture, Tensor]:
-    """The mixture in which every draw is also conditioned on values drawn from the posterior; and these, `n x S`."""
+    """The mixture in which every draw is also conditioned on values drawn from the posterior; and these, `n x S`.
+
+    Two scrambled Sobol sequences depend on each other, term by term. Base samples are therefore permuted at random
+    where the draws know values of an earlier such sequence.
+    """
     means = posterior.component_means.repeat_interleave(samples_per_draw, dim=-1)
     # the covariance may be much smaller than the prior's, and its rounding relative to that
     root = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance)
-    white = draw_sobol_normal_samples(
-        d=root.shape[-1], n=means.shape[-1], device=means.device, dtype=means.dtype, seed=seed
-    ).mT
+    num_draws, generator = means.shape[-1], torch.Generator().manual_seed(seed)
+    white = draw_sobol_normal_samples(d=root.shape[-1], n=num_draws, device=means.device, dtype=means.dtype, seed=seed)
+    order = torch.arange(num_draws)
+    for _ in posterior.mixture.levels[1:]:  # another permutation for every level
+        order = torch.randperm(num_draws, generator=generator)
+    white = white[order.to(white.device)].mT
     values = means + root @ white
     # representer weights of f(x) given the values
     representer = torch.linalg.solve_triangular(root.mT, white, upper=True)

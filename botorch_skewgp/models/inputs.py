@@ -214,6 +214,29 @@ def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
         warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
 
 
+def without_gradients(X: Tensor, name: str) -> Tensor:
+    """Data, which posteriors are not differentiated in; raises `UnsupportedError` where that might be expected."""
+    if X.requires_grad and torch.is_grad_enabled():
+        raise UnsupportedError(
+            f"{name} requires gradients, but posteriors have none in the data of a model; pass {name}.detach(). "
+            "Gradients in new data: condition_on_observations(X, Y) with a batch dimension, as X.unsqueeze(0) and "
+            "Y.unsqueeze(0)."
+        )
+    return X.detach()
+
+
+def check_batch_shapes(num_outputs: int, **modules: Module | None) -> None:
+    """Raise `UnsupportedError` where a kernel or mean has a batch dimension that is not that of the outputs."""
+    of_outputs = torch.Size([num_outputs] if num_outputs > 1 else [])
+    for name, module in modules.items():
+        shape = getattr(module, "batch_shape", torch.Size())
+        if shape not in (torch.Size(), of_outputs):
+            raise UnsupportedError(
+                f"{name} has batch shape {list(shape)}, but the model has {num_outputs} latent function(s); build it "
+                "without batch_shape, and a model for each member of a batch."
+            )
+
+
 def warn_of_scaling(
     X: Tensor, observations: Sequence[Observation], inputs: bool, numbers: bool, likelihood: RowLikelihood
 ) -> None:

@@ -15,8 +15,14 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count, as_seed, check_class
-from botorch_skewgp.models.conditioning import condition_mixture, draw_values
-from botorch_skewgp.models.inputs import as_observations, check_batch, check_observations, check_train_X
+from botorch_skewgp.models.conditioning import condition_mixture, draw_values, open_uniforms
+from botorch_skewgp.models.inputs import (
+    as_observations,
+    check_batch,
+    check_observations,
+    check_train_X,
+    without_gradients,
+)
 from botorch_skewgp.models.panel import NEW, SHARED, code_of, judges_of, with_code
 from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.snapshot import FantasyLevel, Snapshot
@@ -155,9 +161,9 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
     ) -> Self:
         r"""A model with more data and the same hyperparameters.
 
-        Data without batch dimensions are added to the model's, and new draws start from the old ones. Batches of
-        numbers or duels, as acquisition functions make them, are conditioned on in closed form: every draw is updated
-        and reweighted, differentiably in `X` and `Y`.
+        Data without batch dimensions are added to the model's, and new draws are made, as for a new model of all data.
+        Batches of numbers or duels, as acquisition functions make them, are conditioned on in closed form: every draw
+        is updated and reweighted, differentiably in `X` and `Y`.
 
         Args:
             X: New points, `n' x d`, or `batch_shape x n' x d` for a batch.
@@ -168,7 +174,7 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
 
         Raises:
             InputDataError: If observations do not fit `X` or the likelihood, or an argument has another name.
-            UnsupportedError: If a fantasy model gets data without batch dimensions.
+            UnsupportedError: If a fantasy model gets data without batch dimensions, or these require gradients.
         """
         if kwargs:
             raise InputDataError(f"condition_on_observations has no argument {', '.join(kwargs)}; leave it out.")
@@ -178,6 +184,9 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
             noise = mean_known_noise(self.observations)
         observations = as_observations(Y, noise)
         check_train_X(X, warn=False, name="X")
+        X = without_gradients(X, "X")
+        if isinstance(Y, Tensor):
+            without_gradients(Y, "Y")
         if self._fantasies:
             raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
         old = self.datapoints
@@ -248,6 +257,7 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
                 variance = noise.expand_as(Y).squeeze(-1) / self.outcome_scale.scale**2
             return self._condition_rows(X, FantasyRows.at_points(values, values, variance))
         reading = self.answering_likelihood.reading(self.likelihood.kind_of_duels, X, self.outcome_scale)
+        Y = Y.long()
         return self._condition_rows(X, reading.rows_over(Y, torch.full_like(Y[..., 0], reading.highest), X.shape[-2]))
 
     def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
@@ -262,8 +272,7 @@ class LatentModel(PriorModel, FantasizeMixin):  # type: ignore[misc]
         # rounds must be independent given the draws
         generator = torch.Generator().manual_seed(self.draw_settings.seed + len(self._fantasies))
         shape = (rows.weight.shape[-2] * (1 if rows.slip is None else 2), posterior.mixture.num_draws)
-        uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
-        mixture = condition_mixture(posterior, rows, uniforms)
+        mixture = condition_mixture(posterior, rows, open_uniforms(shape, X, generator))
         new = copy(self)
         new._fantasies = (*self._fantasies, FantasyLevel(inputs, tuple(posterior.gains), mixture))
         return new

@@ -26,6 +26,7 @@ from botorch_skewgp.likelihoods import Context, OutcomeScale, RowLikelihood, def
 from botorch_skewgp.models import defaults, inducing, transforms
 from botorch_skewgp.models.inputs import (
     as_sequence,
+    check_batch_shapes,
     check_observations,
     check_query,
     check_skew_prior,
@@ -34,6 +35,7 @@ from botorch_skewgp.models.inputs import (
     move_priors,
     moved,
     warn_of_scaling,
+    without_gradients,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with_code
@@ -72,6 +74,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         learn_judge_reliability: bool = False,
     ) -> None:
         check_train_X(train_X)
+        train_X = without_gradients(train_X, "train_X")
         observations = as_sequence(observations)
         check_observations(observations, train_X)
         check_parts(
@@ -89,8 +92,11 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
             inducing.check_given_points(inducing_points, train_X)
         observations = moved(observations, train_X)
         num_outputs = count_outputs(observations, likelihood)
-        likelihood = default_likelihood(observations, given=likelihood)
-        outcome_scale = transforms.learn_outcome_scale(observations, outcome_transform)
+        check_batch_shapes(num_outputs, covar_module=covar_module, mean_module=mean_module)
+        likelihood = _for_model(default_likelihood(observations, given=likelihood), train_X, observations)
+        # transforms learn from data, and those that are given may serve other models
+        outcome_scale = transforms.learn_outcome_scale(observations, deepcopy(outcome_transform))
+        input_transform = deepcopy(input_transform)
         d = train_X.shape[-1] if input_transform is None else transforms.transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = defaults.default_covar_module(d, observations)
@@ -113,7 +119,6 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         self._learns_reliability = learn_judge_reliability
         self._set_data(train_X, observations)
         self.to(train_X)
-        self.likelihood.set_defaults_beside(Context(tuple({type(entry) for entry in observations}), observations))
         if isinstance(inducing_points, int):
             self.choose_inducing_points(inducing_points, learn_inducing_points)
 
@@ -252,6 +257,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         check_train_X(X, warn=False)
         if X.shape[-1] != old.shape[-1]:
             raise InputDataError(f"New points must have {old.shape[-1]} columns like the old ones; got {X.shape[-1]}.")
+        X = without_gradients(X, "inputs")
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)
@@ -435,3 +441,11 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
     def judge_code(self) -> int | None:
         """The code of the model's judge, the last input of points; `None` without several judges."""
         return None if self._panel is None else self._judge
+
+
+def _for_model(likelihood: RowLikelihood, train_X: Tensor, observations: Sequence[Observation]) -> RowLikelihood:
+    """A model's copy of a likelihood; parameters of another dtype or device than the points' cannot be shared."""
+    if any((p.dtype, p.device) != (train_X.dtype, train_X.device) for p in likelihood.parameters()):
+        likelihood = deepcopy(likelihood)
+    kinds = tuple({type(entry) for entry in observations})
+    return likelihood.resolved_beside(Context(kinds, tuple(observations)))

@@ -50,10 +50,13 @@ class SkewGP(LatentModel):
         train_X: An `n x d` tensor of all points that observations refer to.
         observations: One observation object or a sequence of them; `None` for the prior.
         likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
-            observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
-            given one, as whether noise is learned, is set here by what stands beside it.
+            observations' kinds. Kinds that a given one does not take have their defaults. The model has a copy,
+            `model.likelihood`, which shares the parameters of the given one if they have `train_X`'s dtype and device:
+            a fit changes both. Parameters whose defaults depend on the data and were not given, such as a noise that
+            is learned beside numbers, are the copy's own: read these from `model.likelihood`.
         covar_module: The kernel; by default that of `default_covar_module`, for inputs in the unit cube and
-            standardised numbers. As BoTorch's models, it warns of other data unless there is a transform.
+            standardised numbers. As BoTorch's models, it warns of other data unless there is a transform. The kernel
+            and the mean become parts of the model: moved to `train_X`'s dtype and device, and fitted.
         mean_module: The mean; by default a constant, integrated out without numbers, see `default_mean_module`.
         skew_prior: The skewness of the prior; a Gaussian prior if `None`.
         input_transform: A BoTorch input transform.

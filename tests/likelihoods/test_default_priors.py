@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms import Standardize
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
@@ -221,16 +222,36 @@ def test_kinds_that_are_not_named_have_their_defaults():
     given = NumericLikelihood(noise=0.03)
     for observations in ([NUMBERS, GRADES, DUELS], [GRADES, NUMBERS, DUELS]):
         likelihood = SkewGP(X, observations, likelihood=given).likelihood
-        assert likelihood.for_kind(Numeric) is given
+        assert likelihood.for_kind(Numeric).raw_noise is given.raw_noise
         assert [part.observation_types[0] for part in likelihood.likelihoods] == [type(entry) for entry in observations]
         expected = SkewGP(X, observations).likelihood
         for entry in (GRADES, DUELS):
             parts = (one.for_kind(type(entry)) for one in (likelihood, expected))
             assert described(next(parts)) == described(next(parts))
     mixed = MixedLikelihood(PreferenceLikelihood(noise=0.5), given)
-    assert SkewGP(X, [DUELS, NUMBERS], likelihood=mixed).likelihood is mixed
+    of_model = SkewGP(X, [DUELS, NUMBERS], likelihood=mixed).likelihood
+    assert [*of_model.parameters()] == [*mixed.parameters()]  # the same objects
     parts = SkewGP(X, [NUMBERS, GRADES], likelihood=mixed).likelihood.likelihoods
     assert [*map(type, parts)] == [PreferenceLikelihood, NumericLikelihood, OrdinalLikelihood]
+
+
+def test_a_likelihood_for_two_models_is_changed_by_neither():
+    """The defaults of one model are not the other's, and what both may share are parameters that are fitted."""
+    given, beside = PreferenceLikelihood(), [DUELS, NUMBERS]
+    first = SkewGP(X, DUELS, likelihood=given)
+    before, of_first = described(given), first.posterior(X).mean
+    second, ties = SkewGP(X, beside, likelihood=given), SkewGP(X, TIES, likelihood=given)
+    with pytest.warns(InputDataWarning, match="float32"):
+        SkewGP(X.float(), TIES, likelihood=given)
+    assert described(given) == before
+    assert not given.ties_allowed
+    assert torch.equal(first.posterior(X).mean, of_first)
+    assert described(second.likelihood.for_kind(Preference)) == described(
+        SkewGP(X, beside).likelihood.for_kind(Preference)
+    )
+    assert ties.likelihood.ties_allowed
+    first.likelihood.noise = 0.7  # as a fit does
+    assert float(given.noise) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from botorch_skewgp.likelihoods import (
     ProbitLikelihood,
     ValidityLikelihood,
 )
-from botorch_skewgp.models.conditioning import _draw, condition_mixture
+from botorch_skewgp.models.conditioning import _draw, condition_mixture, open_uniforms
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
@@ -431,6 +431,54 @@ def test_draws_may_be_conditioned_twice():
     assert bool(((ahead.posterior(new).mean - told.posterior(new).mean).abs() < 2 * LIMIT * error).all())
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("samples_per_draw", [1, 2])
+def test_values_drawn_twice_are_independent_given_the_draws(samples_per_draw):
+    """Whatever the seeds are, the law of the function stays the same: spread and correlation, of twelve runs."""
+    duels = Preference([[0, 1], [2, 3], [4, 1], [5, 0]])
+    model = SkewGP(torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1), duels)
+    at = torch.tensor([[0.3], [0.75], [0.1], [0.6]], dtype=torch.float64)
+    before, joint = model.posterior(at), model.posterior(at[:2]).covariance_matrix
+    num_values = samples_per_draw**2 * before.mixture.num_draws
+    for seed in range(12):
+        once, first = model.condition_on_draws(at[:1], samples_per_draw, seed=seed)
+        twice, second = once.condition_on_draws(at[1:2], samples_per_draw, seed=seed % 3)
+        ratio = (twice.posterior(at).variance / before.variance).sqrt() - 1
+        assert ratio.abs().max() < LIMIT / math.sqrt(2 * num_values)
+        values = torch.cat([first.repeat_interleave(samples_per_draw, dim=-1), second])
+        error = values.corrcoef()[0, 1] - joint[0, 1] / (joint[0, 0] * joint[1, 1]).sqrt()
+        assert error.abs() < LIMIT / math.sqrt(num_values)
+
+
+def test_uniform_draws_stay_below_one_in_single_precision():
+    """One of 3e7 rounds to 1, whose normal quantile is infinite."""
+    shape, like = (2, 2048), torch.zeros((), dtype=torch.float32)
+    rounded = torch.rand(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(7601)).float()
+    found = open_uniforms(shape, like, torch.Generator().manual_seed(7601))
+    assert bool((rounded == 1).any())
+    assert bool(torch.special.ndtri(found).isfinite().all())
+    assert torch.equal(found[rounded < 1], rounded[rounded < 1])
+
+
+GRADIENTS = {
+    "train_X": lambda model, X, Y: SkewGP(X.requires_grad_(), Numeric(Y.squeeze(-1))),
+    "inputs": lambda model, X, Y: model.set_train_data(X.requires_grad_(), strict=False),
+    "X": lambda model, X, Y: model.condition_on_observations(X.requires_grad_(), Y),
+    "Y": lambda model, X, Y: model.condition_on_observations(X, Y.requires_grad_()),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_in_a_models_own_data_are_refused(name):
+    """Draws and weights are made without a graph: a gradient in these data would leave them out."""
+    X = TRAIN_X / 3
+    model = SkewGP(X, Numeric(X[:, 0]))
+    with pytest.raises(UnsupportedError, match=f"{name} requires gradients"):
+        GRADIENTS[name](model, X.clone(), X.clone())
+    with torch.no_grad():  # where none are expected
+        assert not SkewGP(X.clone().requires_grad_(), Numeric(X[:, 0])).datapoints.requires_grad
+
+
 @pytest.mark.rounding
 def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
     """What is left of the covariance is as small as the rounding of the prior's."""
@@ -441,21 +489,3 @@ def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
     _, values = model.condition_on_draws(X, samples_per_draw=16)
     deviation = model.posterior(X).variance.sqrt()
     assert bool(((values - Y).abs() < 5 * deviation + 1e-4).all())
-
-
-def test_gradients_in_points_of_duels_come_as_often_as_asked_for():
-    """Also after a look without them: what is kept between calls must not be of points that need gradients."""
-    model = SkewGP(TRAIN_X / 3, Preference(PAIRS), draw_settings=DrawSettings(num_draws=64)).eval()
-    model.requires_grad_(False)
-    found = []
-    for looks in (False, True):
-        X = UNIT_X[:2].clone().requires_grad_()
-        conditioned = model.condition_on_observations(X, torch.tensor([[0, 1]]))
-        if looks:
-            with torch.no_grad():
-                assert conditioned.posterior(UNIT_X).mean.isfinite().all()
-        for _ in range(2):
-            found.append(torch.autograd.grad(conditioned.posterior(UNIT_X).mean.sum(), X)[0])
-    for gradient in found:
-        assert gradient.abs().min() > 0
-        torch.testing.assert_close(gradient, found[0])
