@@ -125,6 +125,7 @@ class RowLikelihood(JudgedLikelihood):
         rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
+            rows = rows.of_parameters(observation.judge)
         if slips is None:
             return rows
         slips = slips.expand(len(outcome), slips.shape[-1])

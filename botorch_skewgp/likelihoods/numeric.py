@@ -98,7 +98,10 @@ class NumericLikelihood(RowLikelihood):
             return reading.rows_between(index, values, values, noise)
         lower, upper = (self._warped(scale.standardize(b.to(like))) for b in (observation.lower, observation.upper))
         self._check_domain(upper.clamp_max(0), observation.upper, scale)
-        return reading.rows_between(index, lower, upper, noise).weighted(observation.weights)
+        rows = reading.rows_between(index, lower, upper, noise).weighted(observation.weights)
+        if self.warping is None:
+            return rows
+        return rows.of_parameters(observation.lower).of_parameters(observation.upper)  # which warping may make equal
 
     def _check_domain(self, warped: Tensor, outcome: Tensor, scale: OutcomeScale) -> None:
         """Raise `InputDataError` if some warped numbers, or upper bounds, are outside of the warping's domain."""

@@ -169,7 +169,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         ends = torch.cat([-end, cutpoints, end], dim=-1)
         grade = self.answers(observation)[1].to(ends.device).unsqueeze(-1)  # type: ignore[arg-type]
         lower, upper = (ends.gather(-1, grade + above).squeeze(-1) for above in (0, 1))
-        return replace(rows, lower=lower, upper=upper)
+        return replace(rows, lower=lower, upper=upper).of_parameters(judge).of_parameters(item)
 
     def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its grade; raises `InputDataError` for another number of grades."""

@@ -356,6 +356,7 @@ class JudgedLikelihood(Likelihood):
             return rows
         rate = slips.reshape(-1).expand(rows.num_rows)
         share = rate / torch.as_tensor(num_outcomes).to(rate)
+        rows = rows.of_parameters(judge if self.slip.numel() > 1 else None)
         return replace(rows, heights=Heights(share, 1 - rate, None if answer is None else answer.to(rate)))
 
     def for_judge(self, judge: int | str | None) -> Self:

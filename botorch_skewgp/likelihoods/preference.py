@@ -211,6 +211,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         if not (self.ties_allowed or isinstance(observation, Tie)):
             return rows
         lower, upper = (self._at_judges_width(bound, observation.judge) for bound in (rows.lower, rows.upper))
+        rows = rows.of_parameters(observation.judge if self.tie_width.numel() > 1 else None)
         return replace(rows, lower=lower, upper=upper)
 
     def _at_judges_width(self, cut: Tensor, judge: Tensor | None) -> Tensor:

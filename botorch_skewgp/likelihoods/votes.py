@@ -129,4 +129,5 @@ class VoteLikelihood(PreferenceLikelihood):
             noise=reading.variance[which],
         )
         judge, count = (None if x is None else x.to(answer.device)[answer] for x in (observation.judge, count))
+        rows = rows.of_parameters(judge if self.tie_width.numel() > 1 else None)
         return self._with_slips(rows, judge, len(self.buttons), answer).weighted(count)

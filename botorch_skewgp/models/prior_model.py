@@ -47,7 +47,6 @@ from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MIN_NOISE = 1e-4  # of rows that are merged, over the largest variance of a column
 MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
@@ -396,19 +395,19 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         if blocks and self.inducing is None:
             first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]
-        if merge_equal and self._merges([prior_rows, *blocks], covariance):
-            blocks = [block.with_own_noise() for block in blocks]
-            blocks = [block.merged() if block.can_merge else block for block in blocks]
+        if merge_equal and self._are_many([prior_rows, *blocks], len(covariance)):
+            noisy = [block.with_own_noise() for block in blocks]
+            if not _may_slip_beside_noiseless([prior_rows, *noisy]):
+                blocks = [block.merged() if block.can_merge else block for block in noisy]
         return Rows.cat([prior_rows, *blocks])
 
-    def _merges(self, blocks: Sequence[Rows], covariance: Tensor) -> bool:
-        """Whether equal rows are merged: if they are many more than columns, and their noise is not small."""
+    def _are_many(self, blocks: Sequence[Rows], num_columns: int) -> bool:
+        """Whether rows are so many that equal ones are merged. Neither noise nor scale have a part in it, so that rows
+        are the same ones at all hyperparameters.
+        """
         if self.draw_settings.sampler not in (None, "hamiltonian"):
             return False
-        if sum(block.num_rows for block in blocks) <= max(MAX_SINGLE_ROWS, len(covariance)):
-            return False
-        noise = torch.cat([block.noise[~block.is_equality] for block in blocks])
-        return not bool(((noise > 0) & (noise < MIN_NOISE * covariance.diagonal().max())).any())
+        return sum(block.num_rows for block in blocks) > max(MAX_SINGLE_ROWS, num_columns)
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""
@@ -449,3 +448,9 @@ def _for_model(likelihood: RowLikelihood, train_X: Tensor, observations: Sequenc
         likelihood = deepcopy(likelihood)
     kinds = tuple({type(entry) for entry in observations})
     return likelihood.resolved_beside(Context(kinds, tuple(observations)))
+
+
+def _may_slip_beside_noiseless(blocks: Sequence[Rows]) -> bool:
+    """Whether answers may be slips while other rows have no noise, of which no sampler draws rows that are merged."""
+    may_slip = any(block.heights is not None for block in blocks)
+    return may_slip and any(bool((~block.is_equality & (block.noise == 0)).any()) for block in blocks)

@@ -46,6 +46,9 @@ class Rows:
     # `m`: the block of each row, for instance its judgement; one block if `None`
     block: Tensor | None = None
     heights: Heights | None = None  # probabilities of slips; no slips if `None`
+    # `m x j`: the numbers of the parameters that a row's bounds, noise and heights come from, as of its judge or item.
+    # Rows with other ones are never merged, though the parameters may be equal at present. One for all if `None`
+    origin: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -100,6 +103,13 @@ class Rows:
             return self
         return replace(self, count=torch.where(self.noise > 0, count.to(self.noise), torch.ones_like(self.noise)))
 
+    def of_parameters(self, number: Tensor | None) -> Rows:
+        """The rows whose bounds, noise or heights come from different parameters, by their numbers, `m`."""
+        if number is None:
+            return self
+        column = number.to(self.index.device).unsqueeze(-1)
+        return replace(self, origin=column if self.origin is None else torch.cat([self.origin, column], dim=-1))
+
     @property
     def can_merge(self) -> bool:
         """Whether equal rows may be merged, being intervals over few columns that share neither noise nor an answer."""
@@ -111,7 +121,8 @@ class Rows:
         """Equal rows once, with their number, in the order of first occurrence; without noise they say the same."""
         label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
         parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
-        parts += [] if self.reads is None else self.reads.unbind(-1)
+        for further in (self.reads, self.origin):
+            parts += [] if further is None else further.unbind(-1)
         parts += [] if self.heights is None else [self.heights.outside, self.heights.gain]
         for part in parts:
             part = part.detach()

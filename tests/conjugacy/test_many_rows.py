@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from gpytorch.means import ConstantMean
+from gradients import gradients
 from kind_cases import (
     KINDS,
     TEST_X,
@@ -23,14 +24,23 @@ from kind_cases import (
 from benchmarks.fuzz.cases import Anchors
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
-from botorch_skewgp.likelihoods import ProbitLikelihood
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    SlopeLikelihood,
+    VoteLikelihood,
+)
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior, prior_model
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.observations import AffineProbit, Binary, Choice, Preference, Ranking
+from botorch_skewgp.observations import AffineProbit, Binary, Censored, Choice, Ordinal, Preference, Ranking, Vote
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.priors import LowRankPrior, NoisyPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.warpings import SinhArcsinh
 
 LIMIT = 4.5
 
@@ -250,15 +260,68 @@ def log_evidence_and_loo(model: SkewGP) -> tuple[float, float]:
     return model.log_marginal_likelihood("exact").value.item(), leave_one_out(model).log_predictive.mean().item()
 
 
-def test_equal_rows_are_not_merged_where_noise_cannot_be_integrated_out(generator):
-    """A sampler of single rows, or noise that is small; rows without noise beside the others do not matter."""
+def merged_rows(model):
+    return model.row_model(model.forward(TRAIN_X), merge_equal=True).intervals
+
+
+def test_equal_rows_merge_alike_at_all_hyperparameters(generator, monkeypatch):
+    """As structure says: not by a sampler of single rows, nor where slips meet rows without noise, as slopes."""
     model = model_of([*repeated_duels(generator), KINDS["slope"]])
-    assert model.row_model(model.forward(TRAIN_X), merge_equal=True).intervals.count is not None
-    model.covar_module.outputscale = 1e6
-    assert model.row_model(model.forward(TRAIN_X), merge_equal=True).intervals.count is None
+    numbers = []
+    for scale in (1e-4, 1.0, 1e6):
+        model.covar_module.outputscale = scale
+        numbers.append(merged_rows(model).num_rows)
+    assert numbers[0] == numbers[1] == numbers[2] < 40
     reflective = model_of(repeated_duels(generator))
     reflective.draw_settings = DrawSettings(sampler="reflective")
-    assert reflective.row_model(reflective.forward(TRAIN_X), merge_equal=True).intervals.count is None
+    assert merged_rows(reflective).count is None
+    monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", 0)
+    likelihood = MixedLikelihood(PreferenceLikelihood(slip=0.1), SlopeLikelihood(0.0))
+    observations = [duels(sine(TRAIN_X), 30, generator), KINDS["slope"]]
+    slips = SkewGP(TRAIN_X, observations, likelihood, covar_module=kernel(), draw_settings=DrawSettings(64))
+    assert merged_rows(slips).count is None
+    assert slips.posterior(TEST_X[:1]).mean.isfinite().all()
+
+
+PAIRS, EACH = [[0, 1], [1, 2], [0, 2], [0, 1]] * 3, torch.tensor([1.0, 1.0], dtype=torch.float64)
+JUDGE, BOTH = torch.tensor([0, 1] * 6), ("first", "tie", "second", "both bad") * 3
+OWN_PARAMETERS = {
+    "cut-points of items": (
+        Ordinal([0, 1, 2, 1] * 3, 3, index=[0, 1] * 6, item=[0, 0, 1, 1] * 3),
+        OrdinalLikelihood(3, num_items=2),
+    ),
+    "stretches": (
+        Ordinal([0, 1, 2, 1] * 3, 3, index=[0, 1] * 6, judge=JUDGE),
+        OrdinalLikelihood(3, stretch=EACH, learn_stretch=True),
+    ),
+    "slips": (Binary([0, 1, 1] * 4, index=[0, 1] * 6, judge=JUDGE), ProbitLikelihood(slip=0.1 * EACH, learn_slip=True)),
+    "widths of ties": (
+        Preference(PAIRS, judge=JUDGE, strength=[0, 1] * 6),
+        PreferenceLikelihood(num_strengths=2, tie_width=EACH, learn_tie_width=True, ties_allowed=True),
+    ),
+    "widths of votes": (Vote(PAIRS, BOTH, judge=JUDGE), VoteLikelihood(tie_width=EACH)),
+    "warped bounds": (
+        Censored([-math.inf, 1.0, 1.0, -math.inf] * 3, [0.5, math.inf, 2.0, 0.5] * 3, index=[0, 1] * 6),
+        NumericLikelihood(warping=SinhArcsinh()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_PARAMETERS)
+def test_rows_of_equal_parameters_that_are_not_the_same_are_told_apart(name, monkeypatch):
+    """As at the start of every fit: merged or not, the objective has the same gradient in each parameter."""
+    observation, likelihood = OWN_PARAMETERS[name]
+    values, sizes = [], []
+    for limit in (0, 10_000):
+        monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", limit)
+        model = SkewGP(TRAIN_X[:3], observation, likelihood, covar_module=kernel())
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        values.append(torch.cat([mll(model(TRAIN_X[:3]), model.train_targets).reshape(1), gradients(mll)]))
+        sizes.append(len(model.row_model(model.forward(model.train_inputs[0]), merge_equal=True).intervals.lower))
+    assert sizes[0] < sizes[1]
+    torch.testing.assert_close(*values, rtol=1e-5, atol=1e-6)
+    parameters = likelihood.rows(observation, torch.zeros(1, dtype=torch.float64)).merged().origin
+    assert parameters is not None
 
 
 def test_equal_rows_go_on_from_draws_made_before(generator):
