@@ -1,7 +1,7 @@
 """Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
 - pairs, choices and recommendations: `recommendation`, `comparison_groups`; `dueling`; they search a `search_domain` by
-  the `mixed_search` of all hosts;
+  the `mixed_search` of all hosts, with the `rounding` of the model;
 - the next question, by its price: `next_question`, `question_points`, `cutpoint_variances`;
 - information of answers: `active_learning`, by the `outlook` of all questions and its `answer_integrals`;
 - improvement in closed form and quantiles: `analytic`, of the normal `components` of a posterior;

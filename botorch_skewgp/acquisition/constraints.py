@@ -35,7 +35,7 @@ from botorch_skewgp.acquisition.validity import (
     warn_of_few_outcomes,
 )
 from botorch_skewgp.checks import as_count, as_number, as_probability, check_class
-from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.inputs.points import as_bounds
 
 Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
 LINEAR = ("inequality_constraints", "equality_constraints")

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
+from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.search_domain import SearchDomain
-from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.protocols import LatentModel, input_transform_of
 from botorch_skewgp.rows import first_of_equal
 

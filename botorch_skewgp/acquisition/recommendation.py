@@ -26,9 +26,10 @@ from botorch_skewgp.acquisition.dueling import (
     qExpectedUtilityAfterDuels,
 )
 from botorch_skewgp.acquisition.outlook import Belief, joint_draws
+from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.search_domain import CONSTRAINTS, OPTIONS, SearchDomain, Values, as_points, search_space
 from botorch_skewgp.checks import MAX_OPTIONS, as_count, as_seed
-from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
+from botorch_skewgp.inputs.transforms import has_transformed_inputs, untransformed_inputs
 from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels, members_of
 from botorch_skewgp.rows import first_of_equal
 

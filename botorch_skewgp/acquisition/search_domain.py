@@ -22,9 +22,10 @@ from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch
+from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.checks import as_position, as_tensor
-from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
+from botorch_skewgp.inputs.points import as_bounds
+from botorch_skewgp.inputs.transforms import logarithmic_inputs, whole_inputs
 from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]
@@ -57,7 +58,7 @@ class SearchCoordinates:
     def of(cls, model: Model, bounds: Tensor) -> SearchCoordinates:
         """The coordinates of a model: logarithms of the inputs whose logarithm its input transform takes first."""
         logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
-        logarithmic[logarithmic_inputs(input_transform_of(model))] = True
+        logarithmic[logarithmic_inputs(input_transform_of(model), bounds.shape[-1])] = True
         return cls(bounds[0], bounds[1], logarithmic)
 
     @property
@@ -145,7 +146,8 @@ class SearchDomain:
                 f"The model rounds inputs {outside.nonzero().flatten().tolist()} at their bounds, and to values beyond "
                 f"them. Give bounds that these inputs may take; got {bounds.tolist()}."
             )
-        taken_by_logarithm = logarithmic_inputs(input_transform_of(model))
+        transform = input_transform_of(model)
+        taken_by_logarithm = logarithmic_inputs(transform, bounds.shape[-1])
         if (bounds[0, taken_by_logarithm] <= 0).any():
             raise InputDataError(
                 f"The model takes logarithms of inputs {taken_by_logarithm}, whose bounds must be positive; got "
@@ -168,7 +170,9 @@ class SearchDomain:
         factors += [Factor([dim], values.unsqueeze(-1), True) for dim, values in categorical.items()]
         whole = tuple(
             Factor([dim], torch.arange(low, high + 1).to(bounds).unsqueeze(-1), False)
-            for dim in {*whole_inputs(input_transform_of(model))} - discrete.keys() - categorical.keys()
+            for dim in {*whole_inputs(input_transform_of(model), bounds.shape[-1])}
+            - discrete.keys()
+            - categorical.keys()
             for low, high in [bounds[:, dim].tolist()]
             if low.is_integer() and high.is_integer() and low < high <= low + MAX_DISCRETE_VALUES - 1
         )

@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.models.inputs import check_query
+from botorch_skewgp.inputs.points import check_query
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import check_skew_gp

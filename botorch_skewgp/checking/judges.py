@@ -17,7 +17,7 @@ from torch import Tensor
 
 from botorch_skewgp.checking.linear_effects import Effect, design_matrix, identifies_effects, linear_effects
 from botorch_skewgp.checks import as_count, as_probability, as_seed
-from botorch_skewgp.models.inputs import check_query, check_train_X
+from botorch_skewgp.inputs.points import check_query, check_train_X
 from botorch_skewgp.models.panel import SHARED, code_of, judge_of
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.protocols import check_skew_gp

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.inputs.transforms import encoded_inputs, logarithmic_inputs, transformed_dim
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.models.transforms import encoded_inputs, logarithmic_inputs, transformed_dim
 
 
 class Effect(NamedTuple):
@@ -51,7 +51,7 @@ class Effect(NamedTuple):
 def linear_effects(model: SkewGP, X: Tensor) -> list[Effect]:
     """The effects of a model's inputs, of categories those of the levels at some points, `n x d`."""
     categories = categories_of(model)
-    logarithmic = logarithmic_inputs(getattr(model, "input_transform", None))
+    logarithmic = logarithmic_inputs(getattr(model, "input_transform", None), X.shape[-1])
     effects = []
     for i in range(X.shape[-1]):
         if i in categories:
@@ -65,8 +65,8 @@ def linear_effects(model: SkewGP, X: Tensor) -> list[Effect]:
 def categories_of(model: SkewGP) -> list[int]:
     """The inputs that a model reads as numbers of categories, by its input transform or by its kernels."""
     transform = getattr(model, "input_transform", None)
-    encoded = encoded_inputs(transform)
     X = model.datapoints
+    encoded = encoded_inputs(transform, X.shape[-1])
     if encoded or (transform is not None and transformed_dim(transform, X) != X.shape[-1]):
         return encoded  # kernels see other columns
     kernels = [model.covar_module, model.judge_covar_module]

@@ -34,6 +34,7 @@ from torch.nn.functional import one_hot
 from botorch_skewgp.checks import as_count, as_position
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, fixed, learn_spreads
+from botorch_skewgp.inputs.points import check_train_X
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -48,7 +49,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import COMPARISON_TASTES
 from botorch_skewgp.models.inducing import choose_inducing_points
-from botorch_skewgp.models.inputs import as_sequence, check_observations, check_train_X
+from botorch_skewgp.models.inputs import as_sequence, check_observations
 from botorch_skewgp.models.panel import judges_of
 from botorch_skewgp.observations import Observation
 
@@ -330,9 +331,10 @@ class _Panel:
 
 def _summands(kernel: Kernel | None) -> list[Any]:
     """The parts of a kernel, whose sum it is; a subclass of a sum may be none."""
-    if type(kernel) is AdditiveKernel and kernel.active_dims is None:
-        return [*kernel.kernels]
-    return [] if kernel is None else [kernel]
+    if kernel is None:
+        return []
+    is_sum = type(kernel) is AdditiveKernel and kernel.active_dims is None
+    return [*kernel.kernels] if is_sum else [kernel]
 
 
 def _evidence(model: SkewGP) -> float:

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from botorch_skewgp.checks import check_parameter
 
+MIN_LENGTHSCALE = 0.025  # BoTorch's, for lengthscales that are not fitted as logarithms
+
 
 class CheckedScaleKernel(ScaleKernel):
     """A `ScaleKernel`; setting an output scale that is not positive and finite raises `InputDataError`."""

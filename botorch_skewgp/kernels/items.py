@@ -42,8 +42,9 @@ def categorical_inputs(kernel: Kernel, dim: int) -> list[int]:
     """Which of `dim` inputs a kernel, or a part of it, reads as numbers of categories."""
     seen: list[Tensor] = []
 
-    def let_report(part: Kernel) -> None:
-        if isinstance(part, CategoricalKernel | ItemEffectKernel):
+    def let_report(part: Any) -> None:
+        reads_categories = isinstance(part, CategoricalKernel | ItemEffectKernel)
+        if reads_categories:
             forward = part.forward
 
             def reported(x1: Tensor, x2: Tensor, **params: Any) -> Tensor:

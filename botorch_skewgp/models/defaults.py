@@ -22,7 +22,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count, as_number
-from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.checked import MIN_LENGTHSCALE, CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.inputs import as_sequence
@@ -55,7 +55,6 @@ VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation is between a hundredth and a hundred times that of the noise, as nearly all of the prior is.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
-MIN_LENGTHSCALE = 0.025  # BoTorch's, for lengthscales that are not fitted as logarithms
 # The scale of tastes. With a scale of 1, tastes for prices worth 38 times the noise were assigned to the smooth part.
 COMPARISON_TASTES = 10.0
 OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD = 1.0, 1.5  # of the smooth part, in units of the noise: mode, spread of log

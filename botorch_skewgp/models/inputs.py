@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
-from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from botorch.settings import validate_input_scaling
 from botorch.utils.containers import SliceContainer
 from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
@@ -18,7 +18,8 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import TransformedDistribution
 
-from botorch_skewgp.checks import as_position, as_tensor, check_class, class_itself
+from botorch_skewgp.checks import as_position, check_class, class_itself
+from botorch_skewgp.inputs.points import check_finite
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.state import modules_below
@@ -28,7 +29,6 @@ from botorch_skewgp.warpings import Warping
 
 TOLERANCE = 1e-2  # of points outside the unit cube; BoTorch's
 WIDE = 3.0  # largest mean and standard deviation of numbers without a warning
-MIN_LENGTHSCALE = 1e-2  # in units of which squared distances must not overflow
 MAX_DISTANCE = 1e13  # standard deviations, beyond which a row's spread is rounding
 
 
@@ -54,18 +54,6 @@ def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None
             parameters.update({name: fn(value) for name, value in parameters.items() if isinstance(value, Tensor)})
 
 
-def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
-    """Bounds, `2 x d`, as a floating point tensor, also from lists or integers; raises `InputDataError`."""
-    bounds = as_tensor(bounds, "bounds")
-    bounds = bounds if bounds.dtype in (torch.float32, torch.float64) else bounds.double()
-    if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0 or dim not in (None, bounds.shape[1]):
-        wanted = "2 x d" if dim is None else f"2 x {dim}"
-        raise InputDataError(f"bounds must be {wanted}, lower ones first; got shape {tuple(bounds.shape)}.")
-    if not (bounds[0] <= bounds[1]).all() or not bounds.isfinite().all():
-        raise InputDataError(f"bounds must be finite, and lower ones not above upper ones; got {bounds.tolist()}.")
-    return bounds
-
-
 def check_hyperparameters(model: Module) -> None:
     """Raise `InputDataError` if a hyperparameter is not finite, or not positive where it must be."""
     for module in (model, *modules_below(model)):  # at every step of a fit; GPyTorch's generators take a tenth of it
@@ -82,19 +70,6 @@ def check_hyperparameters(model: Module) -> None:
                     f"{name} has the value {value.tolist()}; it must be {'positive and ' if positive else ''}finite. "
                     "Set another value, or fit again."
                 )
-
-
-def check_digits_of_points(X: Tensor) -> None:
-    """Raise `InputDataError` where squared distances of points overflow, in units of `MIN_LENGTHSCALE`."""
-    largest = MIN_LENGTHSCALE * math.sqrt(torch.finfo(X.dtype).max / max(1, X.shape[-1]))
-    if not X.numel() or bool(X.detach().abs().amax() < largest):  # the common case, without squares
-        return
-    square = (X / MIN_LENGTHSCALE).square().sum(-1)
-    if bool((square.isinf() & X.isfinite().all(-1)).any()):
-        raise InputDataError(
-            f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
-            "with input_transform=Normalize(d), or use double precision."
-        )
 
 
 def check_digits_of_rows(rows: TruncatedNormal) -> None:
@@ -167,51 +142,6 @@ def check_output_indices(indices: Any, num_outputs: int) -> list[int]:
     if not given or len(outputs) < len(given):
         raise UnsupportedError(f"output_indices must name outputs 0 to {num_outputs - 1}; got {indices!r}.")
     return outputs
-
-
-def _check_precision(X: Any, name: str) -> None:
-    """Raise unless `X` is a tensor of single or double precision."""
-    if not isinstance(X, Tensor) or X.dtype not in (torch.float32, torch.float64):
-        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise InputDataError(
-            f"{name} must be a floating point tensor of single or double precision; got {kind}. Give "
-            f"torch.as_tensor({name}, dtype=torch.double)."
-        )
-
-
-def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
-    """Check points of a query, `batch_shape x q x d`, before input transforms change their buffers; raises errors."""
-    _check_precision(X, "X")
-    if X.ndim < 2:
-        raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
-    wanted = train_X.shape[-1] - num_appended
-    if X.shape[-1] != wanted:
-        but = f", without the {num_appended} that the input transform appends" if num_appended else ""
-        raise BotorchTensorDimensionError(
-            f"X must have {wanted} columns like train_X{but}; got shape {tuple(X.shape)}."
-        )
-    if X.dtype == torch.float64 and train_X.dtype == torch.float32:
-        raise InputDataError(
-            "X has double and the model single precision. Build the model from train_X.double(), or give X.float()."
-        )
-    return X.double() if train_X.dtype == torch.float64 else X
-
-
-def check_finite(X: Tensor, name: str) -> None:
-    """Raise `InputDataError` where points are NaN or infinite."""
-    if not X.isfinite().all():
-        where = (~X.isfinite()).any(-1).nonzero()[:5].squeeze(-1).tolist()
-        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
-
-
-def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
-    """Raise `InputDataError` unless points are finite `n x d` floats; warn of single precision as BoTorch does."""
-    _check_precision(X, name)
-    if X.ndim != 2 or X.shape[-1] == 0:
-        raise InputDataError(f"{name} must be n x d; got shape {tuple(X.shape)}. Give it a column for each input.")
-    check_finite(X, name)
-    if warn and X.dtype == torch.float32:
-        warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
 
 
 def without_gradients(X: Tensor, name: str) -> Tensor:

@@ -15,14 +15,9 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count, as_seed, check_class
+from botorch_skewgp.inputs.points import check_train_X
 from botorch_skewgp.models.conditioning import condition_mixture, draw_values, open_uniforms
-from botorch_skewgp.models.inputs import (
-    as_observations,
-    check_batch,
-    check_observations,
-    check_train_X,
-    without_gradients,
-)
+from botorch_skewgp.models.inputs import as_observations, check_batch, check_observations, without_gradients
 from botorch_skewgp.models.panel import NEW, SHARED, code_of, judges_of, with_code
 from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.snapshot import FantasyLevel, Snapshot

@@ -15,8 +15,8 @@ from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNorm
 from torch import Tensor
 
 from botorch_skewgp.checks import check_class
+from botorch_skewgp.inputs.transforms import untransformed_inputs
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.models.transforms import untransformed_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 

@@ -19,6 +19,8 @@ from gpytorch.models.gp import GP
 from torch import Tensor
 
 from botorch_skewgp.checks import check_class, check_flags, check_parts
+from botorch_skewgp.inputs.points import check_query, check_train_X
+from botorch_skewgp.inputs.transforms import TransformedInputsMixin, num_appended_columns, transformed_dim
 from botorch_skewgp.kernels.evaluation import PlusConstantKernel
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
@@ -28,9 +30,7 @@ from botorch_skewgp.models.inputs import (
     as_sequence,
     check_batch_shapes,
     check_observations,
-    check_query,
     check_skew_prior,
-    check_train_X,
     count_outputs,
     move_priors,
     moved,
@@ -50,7 +50,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
-class PriorModel(transforms.TransformedInputsMixin, Model, GP):
+class PriorModel(TransformedInputsMixin, Model, GP):
     """A `SkewGP` without its posterior: points, observations, the prior of their columns, and their rows."""
 
     train_inputs: tuple[Tensor]
@@ -96,7 +96,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         # transforms learn from data, and those that are given may serve other models
         outcome_scale = transforms.learn_outcome_scale(observations, deepcopy(outcome_transform))
         input_transform = deepcopy(input_transform)
-        d = train_X.shape[-1] if input_transform is None else transforms.transformed_dim(input_transform, train_X)
+        d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = defaults.default_covar_module(d, observations)
             warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
@@ -175,7 +175,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
         """Add a kernel of each judge's own part, and reliabilities, if they are needed and missing."""
         if self.judge_covar_module is None:
             transform = getattr(self, "input_transform", None)
-            dim = X.shape[-1] if transform is None else transforms.transformed_dim(deepcopy(transform).train(), X)
+            dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
             self.judge_covar_module = defaults.default_judge_covar_module(
                 dim, observations, categorical_inputs(self.covar_module, dim)
             ).to(X)
@@ -434,7 +434,7 @@ class PriorModel(transforms.TransformedInputsMixin, Model, GP):
     def checked_query(self, X: Tensor) -> Tensor:
         """Points of a query before input transforms, in double precision if the model's are."""
         transform = getattr(self, "input_transform", None)
-        return check_query(X, self._points, transforms.num_appended_columns(transform, self._points))
+        return check_query(X, self._points, num_appended_columns(transform, self._points))
 
     @property
     def judge_code(self) -> int | None:

@@ -12,14 +12,10 @@ from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
+from botorch_skewgp.inputs.points import check_digits_of_points, check_finite
 from botorch_skewgp.models.contradictions import check_contradictions
 from botorch_skewgp.models.inducing import WhiteRows
-from botorch_skewgp.models.inputs import (
-    check_digits_of_points,
-    check_digits_of_rows,
-    check_finite,
-    check_hyperparameters,
-)
+from botorch_skewgp.models.inputs import check_digits_of_rows, check_hyperparameters
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.panel import SHARED, with_code
 from botorch_skewgp.models.prior_model import PriorModel

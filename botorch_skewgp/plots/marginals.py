@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.checks import as_count, as_names, as_tensor, check_class, check_parts
-from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.inputs.points import as_bounds
 from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model, members_of
 
 

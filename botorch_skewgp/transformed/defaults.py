@@ -17,8 +17,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_skewgp.kernels.checked import CheckedRBFKernel
-from botorch_skewgp.models.defaults import MIN_LENGTHSCALE
+from botorch_skewgp.kernels.checked import MIN_LENGTHSCALE, CheckedRBFKernel
 from botorch_skewgp.warpings import Warping
 
 # Hyperparameters that are integrated over do not overfit few data, so that priors may be wide: lengthscales of a

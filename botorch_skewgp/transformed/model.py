@@ -24,8 +24,8 @@ from torch import Tensor
 
 from botorch_skewgp.checks import as_count, as_number, as_seed, check_parts
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.inputs import check_query, check_train_X
-from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
+from botorch_skewgp.inputs.points import check_query, check_train_X
+from botorch_skewgp.inputs.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.parameters import ParameterSpace
 from botorch_skewgp.transformed.defaults import (
     OutcomeUnits,

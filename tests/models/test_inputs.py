@@ -18,10 +18,10 @@ from gpytorch.likelihoods import GaussianLikelihood
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import recommend
+from botorch_skewgp.inputs.points import as_bounds
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.defaults import IntegratedConstantMean, default_covar_module
-from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.papers import ArcsineKernel, sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
