@@ -138,6 +138,17 @@ class Reliability(Module):
         return torch.nn.functional.pad(self.values, (1, 1), value=1.0).to(code)[code.long()]
 
 
+class ZeroKernel(Kernel):
+    """`k(x, z) = 0`."""
+
+    has_lengthscale = False
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
+        zeros = x1.new_zeros(x1.shape[:-1])
+        return zeros if diag else zeros.unsqueeze(-1) + x2.new_zeros(x2.shape[:-1]).unsqueeze(-2)
+
+
 class JudgeKernel(Kernel):
     """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`, with the factors `r` of judges' reliability, if any."""
 
@@ -155,6 +166,29 @@ class JudgeKernel(Kernel):
             return self.combined(self.shared(x1, x2, diag=True), self.own(x1, x2, diag=True), by1, by2)
         shared, own = (part(x1, x2).to_dense() for part in (self.shared, self.own))
         return self.combined(shared, own, by1.unsqueeze(-1), by2.unsqueeze(-2))
+
+    @property
+    def of_own(self) -> JudgeKernel:
+        """The kernel of judges' own parts alone."""
+        return JudgeKernel(ZeroKernel(), self.own, self.reliability)
+
+    @property
+    def has_own_features(self) -> bool:
+        """Whether the kernel of judges' own parts has exact features."""
+        return hasattr(self.own, "white")
+
+    def own_features(self, X: Tensor, dims: Tensor | None = None) -> Tensor:
+        """Features of judges' own parts at `n x (d + 1)` points, or their slopes in inputs, `n x r`; 0 without one."""
+        X, by = X[..., :-1], X[..., -1]
+        if dims is not None:
+            X = torch.nn.functional.one_hot(dims, X.shape[-1]).to(X)
+        inputs = X if self.own.active_dims is None else X[..., self.own.active_dims]
+        white = self.own.white(inputs)
+        if dims is not None:  # of features that are linear
+            white = white - self.own.white(torch.zeros_like(inputs))
+        if self.reliability is not None:
+            white = white * self.reliability.at(by).unsqueeze(-1)
+        return white * (by != 0).unsqueeze(-1)
 
     def combined(self, shared: Tensor, own: Tensor, by1: Tensor, by2: Tensor) -> Tensor:
         """The covariance of judges `by1` and `by2`, from those of the shared part and of judges' own parts."""

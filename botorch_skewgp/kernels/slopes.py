@@ -50,7 +50,7 @@ def slope_covariance(kernel: Kernel, X: Tensor, dims_X: Tensor, Z: Tensor, dims_
         x = x if x.requires_grad else x.clone().requires_grad_()
         z = z if z.requires_grad else z.clone().requires_grad_()
         in_x = dims_X.to(x.device).unsqueeze(-1).expand(*batch_shape, n, m).reshape(-1)
-        in_z = dims_Z.to(x.device).expand(*batch_shape, n, m).reshape(-1)
+        in_z = dims_Z.to(x.device).unsqueeze(-2).expand(*batch_shape, n, m).reshape(-1)
         value = _of_pairs(kernel, x, z)
         try:
             value = _derivative(value, z, in_z, create_graph=True)

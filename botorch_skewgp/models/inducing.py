@@ -23,9 +23,11 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.module import Module
 from torch import Tensor
+from torch.nn.functional import pad
 
 from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
+from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
 from botorch_skewgp.truncated.derivatives import squared_lengths
@@ -92,43 +94,54 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
 
 @dataclass(frozen=True, eq=False)
 class WhiteRows:
-    """Rows over the white coordinates of the columns of inducing points."""
+    """Rows over the white coordinates `L^-1 (u - mean)` of the columns `u` of a model with inducing points.
 
-    root: Tensor  # the lower Cholesky factor `L` of the covariance of these columns
+    Args:
+        root: The lower Cholesky factor `L` of the covariance of these columns.
+        rows: The rows over white coordinates, with their residuals as noise.
+        data_rows: The same rows over the columns of the training points.
+        layout: The order of the columns of the training points.
+        prior: The prior over the columns `u`.
+    """
+
+    root: Tensor
     rows: DenseRows
-    values: Rows  # the original rows, restricted to values at training points
-    of_values: Tensor  # the same over white coordinates, `m x M`
+    data_rows: Rows
+    layout: ColumnLayout
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int] = ()) -> tuple[RowModel, ResidualColumns | None]:
         """The rows under their prior, with some judges' residuals as columns. Raises `UnsupportedError`."""
-        rows = self.rows
-        by = judge_of_rows(self.values, self.prior) if self.prior.by_judge else None
-        each = [] if by is None else [(by == code).nonzero().squeeze(-1) for code in sorted(set(codes)) if code > 0]
-        each = [rows_of_one for rows_of_one in each if len(rows_of_one)]
-        if by is None or not each:
+        rows, judge = self.rows, self.rows.judge
+        asked = [] if judge is None else [(judge == code).nonzero().squeeze(-1) for code in sorted({*codes} - {SHARED})]
+        each = [mine for mine in asked if len(mine)]
+        if not each:
             return _under_standard_normal(self.root, rows), None
         if self.prior.num_outputs > 1:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
-        mine, noise_root = torch.cat(each), rows.noise_root
-        assert noise_root is not None  # each judge's rows are a block
-        covariances = [
-            noise_root[which] @ noise_root[which].mT + torch.diag(SHARE * rows.noise[which]) for which in each
-        ]
-        own = torch.block_diag(*map(cholesky_with_relative_jitter, covariances))
-        further = rows.coefficient.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)
-        touched, position = self.values.index[mine].unique(return_inverse=True)
-        zeros = own.new_zeros(len(mine), len(touched))
-        weight = zeros.scatter_add(-1, position, self.values.coefficient[mine])
-        explained = torch.linalg.solve_triangular(self.root.mT, self.of_values[mine].mT, upper=True)
+        assert rows.noise_root is not None  # each judge's rows are a block
+        roots = []
+        for mine in each:
+            shared = rows.noise_root[mine]
+            covariance = shared @ shared.mT + torch.diag(SHARE * rows.noise[mine])
+            roots.append(cholesky_with_relative_jitter(covariance))
+        own, which = torch.block_diag(*roots), torch.cat(each)
+        further = rows.coefficient.new_zeros(rows.num_rows, len(which)).index_copy(0, which, own)
         extended = DenseRows.of_weight(
             torch.cat([rows.coefficient, further], dim=-1),
             rows,
-            noise=rows.noise.index_add(0, mine, -SHARE * rows.noise[mine]),
-            noise_root=noise_root.index_fill(0, mine, 0.0),
+            noise=rows.noise.index_add(0, which, -SHARE * rows.noise[which]),
+            noise_root=rows.noise_root.index_fill(0, which, 0.0),
         )
-        residuals = ResidualColumns(self.prior.training_points[touched], weight, explained, by[mine])
-        return _under_standard_normal(torch.block_diag(self.root, own), extended), residuals
+        return _under_standard_normal(torch.block_diag(self.root, own), extended), self._residuals(which)
+
+    def _residuals(self, which: Tensor) -> ResidualColumns:
+        """What some rows measure of their judges' own parts."""
+        columns, position = self.data_rows.index[which].unique(return_inverse=True)
+        weight = self.root.new_zeros(len(which), len(columns))
+        weight = weight.scatter_add(-1, position, self.data_rows.coefficient[which])
+        point, dims = self.layout.places(columns)
+        return ResidualColumns(self.prior.training_points[point], dims, weight)
 
 
 def _under_standard_normal(root: Tensor, rows: DenseRows) -> RowModel:
@@ -137,75 +150,73 @@ def _under_standard_normal(root: Tensor, rows: DenseRows) -> RowModel:
     return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root)
 
 
-def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
-    """The code of the judge at the first point of each row; 0 for rows without values."""
-    by = prior.training_points[values.index[:, 0] // prior.num_outputs, -1]
-    return torch.where(values.coefficient[:, 0] != 0, by, torch.zeros_like(by))
-
-
 def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal) -> WhiteRows:
     """Rows over the standard normal `L^-1 (u - mean)` of the inducing points' columns `u`, with residuals."""
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
-    X = prior.training_points
-    first = layout.first_pseudo_point
-    num_inducing = L.shape[-1] - (layout.num_columns - first)
-    is_value = rows.index < first
-    white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
-    mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
-    every = torch.cat([white, L[num_inducing:]], dim=-2) if layout.num_columns > first else white
-    weight = rows.times(every)
-    values, of_values = rows, weight
-    if not bool(is_value.all()):
-        values = replace(
-            rows,
-            index=torch.where(is_value, rows.index, 0),
-            coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
-        )
-        of_values = values.times(white)
-    by = judge_of_rows(values, prior) if prior.by_judge and bool(is_value.any()) else None
-    mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
-    features = None if by is None else _own_features(values, prior, by)
-    if by is not None and features is not None and _explain(features, of_values, values, prior):
-        shared, label = _shared_by_judges(rows, features, by)
-        rows = replace(rows, noise_root=shared, block=label)
-        return WhiteRows(L, DenseRows.of_weight(weight, rows, bias=rows.bias + mean), values, of_values, prior)
-    single, blocks, label = _judgements(rows, by)
-    residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
-    explained = squared_lengths(of_values)
-    residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
+    white, mean = _columns_of_data(layout, prior, L, columns.mean.double())
+    weight = rows.times(white)
+    bias = rows.bias + rows.times(mean.unsqueeze(-1)).squeeze(-1)
+    features = _own_features(layout, prior)
+    if features is not None:
+        features = rows.times(features)
+    if features is not None and _explain(features, weight, rows, layout, prior):
+        root, label = _shared_by_judges(rows, features)
+        noisy = replace(rows, noise_root=root, block=label)
+    else:
+        noisy = _with_residuals(rows, weight, layout, prior)
+    return WhiteRows(L, DenseRows.of_weight(weight, noisy, bias=bias), rows, layout, prior)
+
+
+def _columns_of_data(layout: ColumnLayout, prior: LatentPrior, L: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns of the training points over white coordinates, `L^-1 Cov(u, column)`, and their means."""
+    X, first = prior.training_points, len(prior.points) * prior.num_outputs
+    end = first + layout.num_pseudo_points
+    crosses = [prior.cross_covariance(X)]
+    means = [prior.mean_at(X).double(), mean[first:end]]
+    if prior.by_judge and layout.has_slopes:  # judges' own slopes; the columns are slopes of what judges share
+        S = X[layout.slope_points.to(X.device)]
+        crosses.append(prior.cross_covariance(S, layout.slope_dims))
+        means.append(prior.slope_means(S, layout.slope_dims).double())
+    else:
+        means.append(mean[end:])
+    whites = [torch.linalg.solve_triangular(L, cross.double().mT, upper=False).mT for cross in crosses]
+    slopes = whites[1] if len(whites) > 1 else L[end:]
+    return torch.cat([whites[0], L[first:end], slopes]), torch.cat(means)
+
+
+def _with_residuals(rows: Rows, weight: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Rows:
+    """The rows with what is left of them given the columns, as noise of each, or shared by a judge's rows."""
+    single, blocks, label = _judgements(rows)
+    single = single[(rows.index[single] < layout.first_pseudo_point).all(-1)]  # others are columns themselves
+    variance = _prior_covariance(rows, single.unsqueeze(-1), layout, prior).squeeze(-1).squeeze(-1)
+    residual = (variance - squared_lengths(weight)[single]).clamp(min=0)  # of a projection; rounding only
     noise = rows.noise.index_add(0, single, residual)
-    root = None
-    if blocks:
-        root = rows.noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
-        for block in blocks:
-            # A trace of the own noise keeps the covariance regular for residuals of zero; no more, since the answers of
-            # a merged row do not share noise.
-            part, r = SHARE * rows.noise[block], block.shape[-1]
-            noise = noise.index_add(0, block.flatten(), -part.flatten())
-            W = of_values[block]
-            covariance = _shared_noise(rows, block) + _prior_covariance(values, block, prior) - W @ W.mT
-            L_of_block = cholesky_with_relative_jitter(covariance + torch.diag_embed(part))
-            root = root.index_copy(
-                0, block.flatten(), torch.nn.functional.pad(L_of_block, (0, root.shape[-1] - r)).flatten(0, 1)
-            )
-    rows = replace(rows, noise=noise, noise_root=root, block=label if blocks else None)
-    return WhiteRows(L, DenseRows.of_weight(weight, rows, bias=rows.bias + mean), values, of_values, prior)
+    if not blocks:
+        return replace(rows, noise=noise, noise_root=None, block=None)
+    root = noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
+    for block in blocks:
+        # A trace of the own noise keeps the covariance regular for residuals of zero; no more, since the answers of a
+        # merged row do not share noise.
+        part, W = SHARE * rows.noise[block], weight[block]
+        noise = noise.index_add(0, block.flatten(), -part.flatten())
+        covariance = _prior_covariance(rows, block, layout, prior) - W @ W.mT
+        covariance = covariance + _shared_noise(rows, block) + torch.diag_embed(part)
+        L = pad(cholesky_with_relative_jitter(covariance), (0, root.shape[-1] - block.shape[-1]))
+        root = root.index_copy(0, block.flatten(), L.flatten(0, 1))
+    return replace(rows, noise=noise, noise_root=root, block=label)
 
 
-def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Tensor]:
+def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor], Tensor]:
     """Rows with independent noise; blocks that share noise or a judge, `b x r` for every size `r`; their labels."""
     every = torch.arange(rows.num_rows, device=rows.index.device)
-    label = torch.zeros_like(every) if rows.block is None else rows.block
     shares = torch.zeros_like(every, dtype=torch.bool)
     if rows.noise_root is not None:
         shares = (rows.noise_root.detach() != 0).any(-1)
-    if by is not None:
-        shares = shares | (by != 0)
-        label = torch.where(by != 0, by.long() + label.max() + 2, label)  # -1 for a new judge
-    if not bool(shares.any()):
-        return every, [], label
-    size = torch.zeros_like(label).index_add(0, label.unique(return_inverse=True)[1], shares.long())
-    size = size[label.unique(return_inverse=True)[1]]
+    if rows.judge is not None:
+        shares = shares | (rows.judge != SHARED)
+    label = _by_judge(rows)
+    _, group = label.unique(return_inverse=True)
+    size = torch.zeros_like(label).index_add(0, group, shares.long())[group]
     blocks = []
     for r in size[shares].unique().tolist():
         which = (shares & (size == r)).nonzero().squeeze(-1)
@@ -213,41 +224,54 @@ def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Te
     return every[~shares], blocks, label
 
 
-def _own_features(values: Rows, prior: LatentPrior, by: Tensor) -> Tensor | None:
-    """Exact features of judges' own parts in each row, `m x r`; `None` if their kernel has none."""
+def _by_judge(rows: Rows) -> Tensor:
+    """The block of each row, `m`: that of its judge, or without one that of its judgement."""
+    if rows.judge is None:
+        return rows.label
+    return torch.where(rows.judge != SHARED, rows.judge + rows.label.max() + 1, rows.label)
+
+
+def _own_features(layout: ColumnLayout, prior: LatentPrior) -> Tensor | None:
+    """Exact features of judges' own parts in the columns of the training points; `None` if their kernel has none."""
     kernel, X = prior.covar_module, prior.training_points
-    if not (isinstance(kernel, JudgeKernel) and hasattr(kernel.own, "white")) or prior.num_outputs > 1:
+    if not (isinstance(kernel, JudgeKernel) and kernel.has_own_features) or prior.num_outputs > 1:
         return None
-    inputs = X[:, :-1] if kernel.own.active_dims is None else X[:, kernel.own.active_dims]
-    white = kernel.own.white(inputs)
-    if kernel.reliability is not None:
-        white = white * kernel.reliability.at(X[:, -1]).unsqueeze(-1)
-    return values.times(white.double()) * (by != 0).unsqueeze(-1)
+    S = X[layout.slope_points.to(X.device)]
+    values, slopes = kernel.own_features(X), kernel.own_features(S, layout.slope_dims.to(X.device))
+    pseudo_points = values.new_zeros(layout.num_pseudo_points, values.shape[-1])
+    return torch.cat([values, pseudo_points, slopes]).double()
 
 
 @torch.no_grad()
-def _explain(features: Tensor, of_values: Tensor, values: Rows, prior: LatentPrior) -> bool:
+def _explain(features: Tensor, weight: Tensor, rows: Rows, layout: ColumnLayout, prior: LatentPrior) -> bool:
     """Whether inducing points and features leave no residual in any row, and so none between rows."""
-    every = torch.arange(values.num_rows, device=features.device).unsqueeze(-1)
-    variance = _prior_covariance(values, every, prior).squeeze(-1).squeeze(-1)
-    left = variance - squared_lengths(of_values) - squared_lengths(features)
-    return bool((left <= NO_RESIDUAL * variance).all())
+    first = layout.first_pseudo_point
+    end = first + layout.num_pseudo_points
+    values, slopes = (rows.index < first).all(-1), (rows.index >= end).all(-1)
+    for which in (values.nonzero(), slopes.nonzero()):
+        variance = _prior_covariance(rows, which, layout, prior).flatten()
+        explained = squared_lengths(weight) + squared_lengths(features)
+        left = variance - explained[which.squeeze(-1)]
+        if bool((left > NO_RESIDUAL * variance).any()):
+            return False
+    return True
 
 
-def _shared_by_judges(rows: Rows, features: Tensor, by: Tensor) -> tuple[Tensor, Tensor]:
+def _shared_by_judges(rows: Rows, features: Tensor) -> tuple[Tensor, Tensor]:
     """The root of what a judge's rows share (his features, then the noise of each of his judgements); the labels."""
-    judgement = torch.zeros_like(by, dtype=torch.long) if rows.block is None else rows.block
-    label = torch.where(by != 0, by.long() + judgement.max() + 2, judgement)  # -1 for a new judge
+    label = _by_judge(rows)
     if rows.noise_root is None:
         return features, label
+    judgement = rows.label
     size = int(judgement.max()) + 1
     pair, which = (label * size + judgement).unique(return_inverse=True)
     _, first = (pair // size).unique_consecutive(return_inverse=True)
-    start = torch.full_like(pair, len(pair)).scatter_reduce(0, first, torch.arange(len(pair)).to(pair), "amin")
-    place = (torch.arange(len(pair)).to(pair) - start[first])[which]  # of a judgement among those of its judge
+    order = torch.arange(len(pair), device=pair.device)
+    start = torch.full_like(pair, len(pair)).scatter_reduce(0, first, order, "amin")
+    place = (order - start[first])[which]  # of a judgement among those of its judge
     q = rows.noise_root.shape[-1]
     columns = features.shape[-1] + q * place.unsqueeze(-1) + torch.arange(q, device=place.device)
-    root = torch.nn.functional.pad(features, (0, q * (int(place.max()) + 1)))
+    root = pad(features, (0, q * (int(place.max()) + 1)))
     return root.scatter_add(-1, columns, rows.noise_root), label
 
 
@@ -255,41 +279,32 @@ def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:
     """The covariance of the noise that rows share, in blocks of rows `b x r`; `b x r x r`."""
     if rows.noise_root is None:
         return 0.0
-    shared = rows.noise_root[block]
-    covariance = shared @ shared.mT
-    if rows.block is None:
-        return covariance
-    label = rows.block[block]
-    return covariance * (label.unsqueeze(-1) == label.unsqueeze(-2))
+    shared, label = rows.noise_root[block], rows.label[block]
+    return shared @ shared.mT * (label.unsqueeze(-1) == label.unsqueeze(-2))
 
 
-def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:
-    """The prior covariances of rows of values, without noise, in blocks of rows `b x r`; `b x r x r`."""
-    X, o = prior.training_points, prior.num_outputs
+def _prior_covariance(rows: Rows, block: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Tensor:
+    """The prior covariances of rows, without noise, in blocks of rows `b x r`; `b x r x r`."""
     index, coefficient = rows.index[block], rows.coefficient[block]  # b x r x k
     (b, r), k = block.shape, index.shape[-1]
-    if r * k > _DENSE_BEYOND and b * (r * k) ** 2 > len(X) ** 2:
-        touched, position = index.unique(return_inverse=True)
-        K = _covariance_of_columns(prior, touched)
-        weight = coefficient.new_zeros(b, r, len(touched)).scatter_add(-1, position, coefficient)
+    if r * k > _DENSE_BEYOND and b * (r * k) ** 2 > layout.num_columns**2:
+        columns, position = index.unique(return_inverse=True)
+        K = _covariance_of_columns(columns, layout, prior)
+        weight = coefficient.new_zeros(b, r, len(columns)).scatter_add(-1, position, coefficient)
         return weight @ K @ weight.mT
-    flat, weight = index.reshape(b, r * k), coefficient.reshape(b, r * k)
-    if r * k == 1:
-        variance = prior.covariance_at(X[flat[:, 0] // o].unsqueeze(-2)).diagonal(dim1=-2, dim2=-1).double()
-        variance = variance.gather(-1, flat % o)
-        return (weight.square() * variance).unsqueeze(-1)
-    K = _covariance_of_columns(prior, flat)
+    K = _covariance_of_columns(index.reshape(b, r * k), layout, prior)
+    weight = coefficient.reshape(b, r * k)
     product = weight.unsqueeze(-1) * K * weight.unsqueeze(-2)
     return product.view(b, r, k, r, k).sum((-3, -1))
 
 
-def _covariance_of_columns(prior: LatentPrior, columns: Tensor) -> Tensor:
-    """The prior covariance of columns of values at training points, `batch_shape x c x c` for `batch_shape x c`."""
-    o = prior.num_outputs
-    K = prior.covariance_at(prior.training_points[columns // o]).to_dense().double()
+def _covariance_of_columns(columns: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Tensor:
+    """The prior covariance of columns of training points, `batch_shape x c x c` for `batch_shape x c`."""
+    o, c = prior.num_outputs, columns.shape[-1]
+    point, dims = layout.places(columns)
+    K = prior.covariance_of(prior.training_points[point], dims).double()
     if o == 1:
         return K
-    c = columns.shape[-1]
     output = (columns % o + o * torch.arange(c, device=columns.device)).unsqueeze(-1)
     K = K.gather(-2, output.expand(*columns.shape, c * o))
     return K.gather(-1, output.mT.expand(*columns.shape, c))

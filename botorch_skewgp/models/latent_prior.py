@@ -21,12 +21,20 @@ from botorch_skewgp.rows import ColumnLayout
 
 @dataclass(frozen=True, eq=False)
 class ResidualColumns:
-    """The residuals of some judges' rows given inducing points, as further columns."""
+    """The residuals of some judges' rows given inducing points, as further columns.
 
-    points: Tensor  # the points of the rows, `c x (d + 1)`
-    weight: Tensor  # the rows' weights of values there, `b x c`
-    explained: Tensor  # the representer weights of the rows' means given inducing points, `M x b`
-    by: Tensor  # the code of each row's judge; residuals of different judges are independent
+    A residual is what inducing points leave of the function that judges share, which is noise of the row, and what the
+    row measures of its judge's own part, which alone it has in common with other points.
+
+    Args:
+        points: The points of the rows, with the code of the judge, `c x (d + 1)`.
+        dims: The inputs in which slopes are read there, `c`; -1 for values.
+        weight: The rows' weights of these, `b x c`.
+    """
+
+    points: Tensor
+    dims: Tensor
+    weight: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +45,8 @@ class LatentPrior:
     covar_module: Kernel  # with a batch dimension for outputs or none; outputs are independent
     points: Tensor  # of value columns, `n x d`: the training points or inducing points
     pseudo_points: Tensor | None  # of a skew prior, `s x d`
-    layout: ColumnLayout
+    layout: ColumnLayout  # of the columns
+    slope_points: Tensor  # of slopes, `c x d`, one for each; of what judges share if points are inducing points
     training_points: Tensor  # the same as `points`, unless these are inducing points
     by_judge: bool = False  # whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`
     residuals: ResidualColumns | None = None  # further columns
@@ -96,55 +105,68 @@ class LatentPrior:
         points = self.pseudo_points.to(self.points)
         return torch.cat([self.points, points.expand(*self.points.shape[:-2], *points.shape)], dim=-2)
 
-    @property
-    def slope_points(self) -> Tensor:
-        """The training points of slopes, `c x d`, one for each slope."""
-        return self.training_points[..., self.layout.slope_points.to(self.training_points.device), :]
-
-    @property
-    def has_slopes(self) -> bool:
-        """Whether some columns are slopes."""
-        return self.layout.slope_points.shape[0] > 0
-
     def columns(self) -> MultivariateNormal:
         """The distribution of all columns, in the order of the layout."""
-        Z = self.value_points
+        Z, S = self.value_points, self.slope_points
         mean, covariance = self.mean_at(Z), self.covariance_at(Z)
-        if self.has_slopes:
+        if self.layout.has_slopes:
             self._check_slopes()
-            S, dims = self.slope_points, self.layout.slope_dims
-            mean = torch.cat([mean, self._slope_means(S)], dim=-1)
-            values = torch.full((Z.shape[-2],), VALUE)
-            mixed = slope_covariance(self.covar_module, Z, values, S, dims)
-            slopes = slope_covariance(self.covar_module, S, dims, S, dims)
-            top = torch.cat([covariance.to_dense(), mixed], dim=-1)
-            covariance = to_linear_operator(torch.cat([top, torch.cat([mixed.mT, slopes], dim=-1)], dim=-2))
+            dims = self.layout.slope_dims
+            mean = torch.cat([mean, self.slope_means(S, dims)], dim=-1)
+            slopes = self.cross_covariance(S, dims)
+            values = torch.cat([covariance.to_dense(), slopes[..., : Z.shape[-2]].mT], dim=-1)
+            covariance = to_linear_operator(torch.cat([values, slopes], dim=-2))
         return MultivariateNormal(mean, covariance)
 
-    def cross_covariance(self, X: Tensor) -> Tensor:
-        """The covariance of values at points, `batch_shape x q x d`, with all columns; `batch_shape x (q o) x c`."""
-        covariance = self.covariance_at(X, self.value_points).to_dense()
-        if self.has_slopes:
+    def covariance_of(self, X: Tensor, dims: Tensor) -> Tensor:
+        """The covariance of values (-1) or slopes in inputs `dims`, `... x q`, at `... x q x d` points."""
+        if bool((dims == VALUE).all()):
+            return self.covariance_at(X).to_dense()
+        self._check_slopes()
+        return slope_covariance(self.covar_module, X, dims, X, dims)
+
+    def cross_covariance(self, X: Tensor, dims: Tensor | None = None) -> Tensor:
+        """The covariance of values at points, `batch_shape x q x d`, with all columns, `batch_shape x (q o) x c`; or of
+        slopes there in inputs `dims`, `q`.
+        """
+        if dims is not None:
+            covariance = self._slopes_with(self.covar_module, X, dims, self.value_points, None)
+        else:
+            covariance = self.covariance_at(X, self.value_points).to_dense()
+        if self.layout.has_slopes:
             self._check_slopes()
-            values = torch.full((X.shape[-2],), VALUE)
-            S = self.slope_points.expand(*X.shape[:-2], *self.slope_points.shape[-2:])
-            slopes = slope_covariance(self.covar_module, X, values, S, self.layout.slope_dims)
+            slopes = self._slopes_with(self.covar_module, X, dims, self.slope_points, self.layout.slope_dims)
             covariance = torch.cat([covariance, slopes], dim=-1)
         if self.residuals is None:
             return covariance
-        with_rows = self.covariance_at(X, self.residuals.points.to(X)).to_dense() @ self.residuals.weight.to(X).mT
-        left = with_rows - covariance @ self.residuals.explained.to(X)
-        return torch.cat([covariance, left * (X[..., -1:] == self.residuals.by.to(X))], dim=-1)
+        own = self._slopes_with(self._own_kernel, X, dims, self.residuals.points, self.residuals.dims)
+        return torch.cat([covariance, own @ self.residuals.weight.to(X).mT], dim=-1)
 
-    def _slope_means(self, points: Tensor) -> Tensor:
-        """The derivatives of the mean in the inputs of slopes."""
+    @cached_property
+    def _own_kernel(self) -> Kernel:
+        """The kernel of judges' own parts."""
+        assert isinstance(self.covar_module, JudgeKernel)
+        return self.covar_module.of_own
+
+    @staticmethod
+    def _slopes_with(kernel: Kernel, X: Tensor, dims_X: Tensor | None, Z: Tensor, dims_Z: Tensor | None) -> Tensor:
+        """The covariance of values, or of slopes in inputs, at points with those at others, `m x d`."""
+        Z = Z.to(X).expand(*X.shape[:-2], *Z.shape[-2:])
+        dims_X = torch.full((X.shape[-2],), VALUE) if dims_X is None else dims_X
+        dims_Z = torch.full((Z.shape[-2],), VALUE) if dims_Z is None else dims_Z
+        if bool((dims_X == VALUE).all() and (dims_Z == VALUE).all()):
+            return kernel(X, Z).to_dense()
+        return slope_covariance(kernel, X, dims_X, Z, dims_Z)
+
+    def slope_means(self, points: Tensor, dims: Tensor) -> Tensor:
+        """The derivatives of the mean in inputs `dims`, `c`, at points, `c x d`."""
         recorded = torch.is_grad_enabled()
         with torch.enable_grad():
             x = points if points.requires_grad else points.detach().clone().requires_grad_()
-            total = self.mean_module(self._inputs(x)).sum() + 0 * x.sum()  # also of a constant mean
+            total = self.mean_at(x).sum() + 0 * x.sum()  # also of a constant mean
             (gradient,) = torch.autograd.grad(total, x, create_graph=recorded)
-        dims = self.layout.slope_dims.to(points.device).unsqueeze(-1)
-        return gradient.gather(-1, dims.expand(*points.shape[:-1], 1)).squeeze(-1)
+        which = dims.to(points.device).unsqueeze(-1).expand(*points.shape[:-1], 1)
+        return gradient.gather(-1, which).squeeze(-1)
 
     def _check_slopes(self) -> None:
         if self.num_outputs > 1:

@@ -7,7 +7,7 @@ of a point is the judge's code: 0 for the shared part alone, `j + 1` for judge `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.rows import Rows, first_of_equal
 
 SHARED, NEW = 0, -1
 
@@ -55,6 +56,18 @@ class Panel:
     def _place(self, index: Tensor, code: Tensor) -> Tensor:
         keys = self.keys.to(index.device)
         return torch.searchsorted(keys, (index * (self.num_judges + 1) + code).contiguous())
+
+    def with_judges(self, rows: Rows) -> Rows:
+        """Rows over columns with their judges: columns of one judge have all the weight of a row."""
+        weighed = rows.coefficient != 0
+        code = self.codes.to(rows.index.device)[rows.index]
+        return replace(rows, judge=torch.where(weighed, code, SHARED).amax(-1))
+
+    def shared_slopes(self, columns: Tensor, dims: Tensor) -> tuple[Tensor, Tensor]:
+        """Slopes at columns, in inputs, each point and input once, whoever the judge is."""
+        point = self.keys.to(columns.device)[columns] // (self.num_judges + 1)
+        first = first_of_equal(torch.stack([point, dims], dim=-1)).unique()
+        return columns[first], dims[first]
 
     def points(self, X: Tensor) -> Tensor:
         """The points of the columns, with the code of the judge as the last input. `X` is `n x d`."""

@@ -334,12 +334,20 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             training_points = self._panel.points(training_points)
             points = training_points if self.inducing is None else with_code(points, SHARED)
             pseudo_points = None if pseudo_points is None else with_code(pseudo_points, SHARED)
+        layout = self._column_layout(points.shape[-2])
+        if self._panel is not None and self.inducing is not None:  # columns are of what judges share
+            slope_points, slope_dims = self._panel.shared_slopes(*self._slopes)
+            layout = replace(layout, slope_points=slope_points, slope_dims=slope_dims)
+        slopes_at = training_points[..., layout.slope_points.to(training_points.device), :]
+        if self._panel is not None and self.inducing is not None:
+            slopes_at = with_code(slopes_at[..., :-1], SHARED)
         return LatentPrior(
             self.mean_module,
             self.prior_kernel,
             points,
             pseudo_points,
-            self._column_layout(points.shape[-2]),
+            layout,
+            slopes_at,
             training_points,
             self._panel is not None,
         )
@@ -384,7 +392,10 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         column_points = self._column_points
         layout = self._column_layout(column_points.shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
-        blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
+        blocks = [self.likelihood.rows(entry, mean, self._outcome_scale) for entry in observations]
+        if self._panel is not None:
+            blocks = [self._panel.with_judges(block) for block in blocks]
+        blocks = [layout.resolve(block) for block in blocks]
         for entry, block in zip(observations, blocks, strict=True):
             if entry.weights is not None and block.count is None:
                 raise UnsupportedError(
@@ -414,7 +425,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         if self.skew_prior is None:
             return Rows.empty(mean)
         first = layout.first_pseudo_point
-        start = len(mean) - layout.num_columns + first  # inducing points have other value columns
+        start = first if self.inducing is None else len(self.inducing.points) * self._num_outputs
         which = slice(start, start + layout.num_pseudo_points)
         return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
 

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
@@ -23,7 +22,6 @@ from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import Draws, draw, noiseless_given_rows
-from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
 from botorch_skewgp.truncated.step_factor import StepFactor
@@ -139,17 +137,12 @@ class Snapshot:
     def posterior_at(
         self, X: Tensor, judge_codes: Sequence[int], num_outputs: int = 1, fantasies: Sequence[FantasyLevel] = ()
     ) -> SkewGPPosterior:
-        """The posterior at transformed points, `batch_shape x q x d`; residuals of judges' rows are independent."""
+        """The posterior at transformed points, `batch_shape x q x d`."""
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
         exact = X.double()  # nearly equal points have a covariance in double precision only
         crosses, roots = [prior.cross_covariance(exact)], [mixture.levels[0].root]
         covariance = prior.covariance_at(X)
-        if self.model.inducing is not None and len(set(judge_codes)) > 1:
-            L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
-            white = torch.linalg.solve_triangular(L, crosses[0][..., : len(L)].mT, upper=False)
-            shared = (white.mT @ white).to(X)
-            covariance = to_linear_operator(torch.where(X[..., -1:] == X[..., -1:].mT, covariance.to_dense(), shared))
         for level in fantasies:  # the covariance with their points given earlier levels
             cross = prior.covariance_at(exact, level.inputs.to(exact)).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):

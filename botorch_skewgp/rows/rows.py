@@ -49,6 +49,7 @@ class Rows:
     # `m x j`: the numbers of the parameters that a row's bounds, noise and heights come from, as of its judge or item.
     # Rows with other ones are never merged, though the parameters may be equal at present. One for all if `None`
     origin: Tensor | None = None
+    judge: Tensor | None = None  # `m`: the code of each row's judge, see `models.panel`; 0 for none, as for `None`
 
     @property
     def num_rows(self) -> int:
@@ -165,6 +166,7 @@ class Rows:
             noise_root=noise_root,
             reads=joined("reads", lambda rows: torch.zeros_like(rows.index)),
             count=joined("count", lambda rows: torch.ones_like(rows.noise)),
+            judge=joined("judge", lambda rows: torch.zeros_like(rows.label)),
             block=None if noise_root is None else torch.cat(labels),
             heights=Heights.cat([rows.heights for rows in blocks], [rows.num_rows for rows in blocks], blocks[0].noise),
         )
@@ -310,6 +312,21 @@ class ColumnLayout:
     def num_columns(self) -> int:
         """The number of columns."""
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
+
+    @property
+    def has_slopes(self) -> bool:
+        """Whether some columns are slopes."""
+        return len(self.slope_points) > 0
+
+    def places(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """The points of columns, not of pseudo-points, and the inputs in which they are slopes, -1 for values."""
+        point, dim = columns // self.num_outputs, torch.full_like(columns, -1)
+        if not self.has_slopes:
+            return point, dim
+        slope = columns - self.first_pseudo_point - self.num_pseudo_points
+        which, slope = slope >= 0, slope.clamp(min=0)
+        points, dims = (values.to(columns.device)[slope] for values in (self.slope_points, self.slope_dims))
+        return torch.where(which, points, point), torch.where(which, dims, dim)
 
     def first_equal(self, points: Tensor) -> Tensor:
         """The position of the first column of the same quantity at an equal point; no comparison of pseudo-points."""

@@ -129,7 +129,7 @@ class _ColumnCovariances(FeatureMap):
 def _read_columns(paths: SamplePath, prior: LatentPrior) -> Tensor:
     """The values and slopes of paths at all columns, `sample_shape x c`; slopes by forward differentiation."""
     values = paths.forward(prior.value_points)
-    if not prior.has_slopes:
+    if not prior.layout.has_slopes:
         return values
     S = prior.slope_points
     direction = torch.nn.functional.one_hot(prior.layout.slope_dims.to(S.device), S.shape[-1]).to(S)
