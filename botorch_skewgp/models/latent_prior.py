@@ -3,6 +3,7 @@ r"""The Gaussian prior over the columns of rows, which only this module interpre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
