@@ -53,7 +53,7 @@ def distributions(problem: MixedProblem) -> dict[str, BaseDistribution]:
 
 
 def _skewgp(seed: int, startup: int = STARTUP) -> BaseSampler:
-    return SkewGPSampler(seed=seed, num_startup_trials=startup, independent_sampler=RandomSampler(seed))
+    return SkewGPSampler(seed=seed, n_startup_trials=startup, independent_sampler=RandomSampler(seed))
 
 
 def _gp(seed: int, startup: int = STARTUP) -> BaseSampler:

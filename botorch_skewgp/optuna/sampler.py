@@ -55,7 +55,7 @@ class SkewGPSampler(BaseSampler):
 
     Args:
         seed: The seed; a random one if `None`.
-        num_startup_trials: The number of trials that are sampled independently before there is a model, whatever comes
+        n_startup_trials: The number of trials that are sampled independently before there is a model, whatever comes
             of them. In a preferential study there is a model from the first comparison on.
         failures: Meaning of a failed or pruned trial. `"constraint"`: that trials do not work there, which is learned
             as a function of its own. `"ignore"`: nothing, as with Optuna's samplers. A trial that Ctrl-C or the death
@@ -72,7 +72,7 @@ class SkewGPSampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        num_startup_trials: int = 10,
+        n_startup_trials: int = 10,
         failures: Failures = "constraint",
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
@@ -82,7 +82,7 @@ class SkewGPSampler(BaseSampler):
         if not (independent_sampler is None or isinstance(independent_sampler, BaseSampler)):
             raise InputDataError(f"independent_sampler must be a sampler of Optuna; got {independent_sampler!r}.")
         self._seed = int(torch.Generator().seed()) if seed is None else as_seed(seed)
-        self._num_startup_trials = as_count(num_startup_trials, "num_startup_trials", least=1)
+        self._n_startup_trials = as_count(n_startup_trials, "n_startup_trials", least=1)
         self._failures: Failures = failures
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
@@ -121,7 +121,7 @@ class SkewGPSampler(BaseSampler):
             return {}
         study, space = internals.study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
         data = read_study(study, space, self._failures, leave_out=[trial.number])
-        if not data.has_started(self._num_startup_trials):
+        if not data.has_started(self._n_startup_trials):
             return {}
         with choosing(study, trial):
             return self._chosen(study, trial, space, data)
@@ -154,7 +154,7 @@ class SkewGPSampler(BaseSampler):
         """A value of one parameter that the model does not include."""
         if self._warn_independent_sampling and param_name not in self._warned_of:
             known = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-            if len(known) >= self._num_startup_trials and not param_distribution.single():
+            if len(known) >= self._n_startup_trials and not param_distribution.single():
                 self._warned_of.add(param_name)
                 _logger.warning(
                     f"Trial {trial.number}: {param_name!r} is sampled independently of all other parameters, because "

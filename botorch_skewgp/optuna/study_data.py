@@ -83,10 +83,10 @@ class StudyData:
         """Whether each trial neither failed nor violates a constraint, `n`."""
         return (self.valid != 0) & ~(self.constraints > 0).any(-1)
 
-    def has_started(self, num_startup_trials: int) -> bool:
+    def has_started(self, n_startup_trials: int) -> bool:
         """Whether there is a model: after a comparison on the page, or that number of ended or judged trials."""
         judged = compared(self.judgements, self.X)
-        return bool(judged.any()) if self.preferential else int((~self.pending | judged).sum()) >= num_startup_trials
+        return bool(judged.any()) if self.preferential else int((~self.pending | judged).sum()) >= n_startup_trials
 
     @cached_property
     def power_transform(self) -> PowerTransform:

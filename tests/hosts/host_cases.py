@@ -77,7 +77,7 @@ class InOptuna(Host):
     }
 
     def __init__(self, seed=0, startup=1, sign=-1, num_objectives=1, limit=None, **kwargs):
-        sampler = ours_in_optuna.SkewGPSampler(seed=seed, num_startup_trials=startup, **kwargs)
+        sampler = ours_in_optuna.SkewGPSampler(seed=seed, n_startup_trials=startup, **kwargs)
         directions = ["maximize" if sign > 0 else "minimize"] * num_objectives
         self.subject = self.study = optuna.create_study(directions=directions, sampler=sampler)
         self.sign, self.limit = sign, limit

@@ -22,7 +22,7 @@ def ask(study, x):
 
 
 def sampler(**kwargs):
-    return SkewGPSampler(**{"seed": 0, "num_startup_trials": 3} | kwargs)
+    return SkewGPSampler(**{"seed": 0, "n_startup_trials": 3} | kwargs)
 
 
 def with_trials(xs, value=lambda x: (x - 0.6) ** 2, study=None, **kwargs):

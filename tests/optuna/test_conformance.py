@@ -15,4 +15,4 @@ class TestSkewGPSampler(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObje
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         """A sampler whose model chooses from the second trial on, as the cases of relative sampling need."""
-        return lambda: SkewGPSampler(seed=0, num_startup_trials=1)
+        return lambda: SkewGPSampler(seed=0, n_startup_trials=1)

@@ -152,7 +152,7 @@ def test_a_database_goes_away():
     """The error is the storage's; what was stored is there when it is back, and the study goes on."""
     pytest.importorskip("psycopg")
     with running_server() as (address, begin, stop):
-        study = optuna.create_study(storage=storage_at(address), sampler=SkewGPSampler(seed=0, num_startup_trials=3))
+        study = optuna.create_study(storage=storage_at(address), sampler=SkewGPSampler(seed=0, n_startup_trials=3))
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
         trial = study.ask()
         stop()

@@ -84,7 +84,7 @@ def objective(trial):
 
 
 def test_mixed_and_conditional_spaces():
-    study = optuna.create_study(sampler=sampler(num_startup_trials=6, warn_independent_sampling=False))
+    study = optuna.create_study(sampler=sampler(n_startup_trials=6, warn_independent_sampling=False))
     study.optimize(objective, n_trials=8)
     relative = {key.rpartition(":")[2] for key in study.trials[-1].system_attrs if key.startswith(RELATIVE_PARAMS)}
     assert relative == {"x", "k", "kind"}
@@ -93,7 +93,7 @@ def test_mixed_and_conditional_spaces():
 def test_what_is_sampled_independently_is_logged_once(caplog):
     optuna.logging.enable_propagation()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=sampler(num_startup_trials=1))
+    study = optuna.create_study(sampler=sampler(n_startup_trials=1))
     for _ in range(2):
         study.add_trial(optuna.create_trial(value=1.0))
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_what_is_sampled_independently_is_logged_once(caplog):
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_trials_of_all_brackets_of_hyperband_count():
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
-    study = optuna.create_study(sampler=sampler(num_startup_trials=2), pruner=pruner)
+    study = optuna.create_study(sampler=sampler(n_startup_trials=2), pruner=pruner)
     for x in (0.2, 0.4, 0.9):
         study.add_trial(optuna.create_trial(params={"x": x}, distributions=DISTRIBUTIONS, value=x))
     report_comparison(study, 0, 2)  # of which one bracket lacks a trial
@@ -114,7 +114,7 @@ def test_trials_of_all_brackets_of_hyperband_count():
 
 
 def test_a_discrete_space_is_searched_through_before_points_come_again():
-    study = optuna.create_study(sampler=sampler(num_startup_trials=1))
+    study = optuna.create_study(sampler=sampler(n_startup_trials=1))
     for _ in range(4):
         trial = study.ask({"k": IntDistribution(0, 3)})
         study.tell(trial, float(trial.params["k"]))

@@ -1,6 +1,9 @@
 """Workers that choose at the same time, in storages in memory and with a clock of the test's own."""
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -89,6 +92,56 @@ def test_a_dead_worker_is_given_up_once_for_all(clock):
     assert clock.naps == 0
 
 
+@pytest.fixture
+def ended():
+    """A process that has ended; unless it was waited for, its number still exists."""
+    process = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    yield process
+    process.wait()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks the kernel by POSIX")
+@pytest.mark.parametrize("kind", ["reaped", "not reaped", "this number, another run"])
+def test_nobody_waits_for_a_process_of_this_machine_that_has_ended(clock, ended, kind):
+    """A worker that was killed while it chose a point, also one whose parent has not noticed."""
+    if kind == "reaped":
+        ended.wait()
+    elif kind == "not reaped" and not os.path.exists("/proc/self/stat"):
+        pytest.skip("only Linux says that a process is a zombie")
+    process, run = (os.getpid(), "before") if kind == "this number, another run" else (ended.pid, turns._run)
+    study = new_study()
+    dead, later = running(study, 2)
+    set_trial_system_attr(study, dead, CHOOSING, [3, turns._machine(), process, run])
+    wait_for_earlier_trials(study, later)
+    assert clock.naps == 0
+    assert study.trials[dead.number].system_attrs[CHOOSING] == ENDED
+
+
+@pytest.mark.parametrize(
+    "heartbeat",
+    [
+        [0, turns._machine(), os.getpid(), turns._run],
+        [0, turns._machine(), os.getppid(), "its own"],
+        [0, "another machine", 2**22 + 1, "its own"],
+        [0, turns._machine(), 2**80, "no number of a process"],
+    ],
+)
+def test_who_may_be_alive_is_waited_for_and_the_wait_is_logged(clock, monkeypatch, heartbeat):
+    logged = []
+    monkeypatch.setattr(turns._logger, "warning", lambda message: logged.append((clock.now, message)))
+    study = new_study()
+    silent, later = running(study, 2)
+    set_trial_system_attr(study, silent, CHOOSING, heartbeat)
+    began = clock.now
+    wait_for_earlier_trials(study, later)
+    assert clock.now - began >= PATIENCE
+    (first, waits), (_, dead) = logged
+    assert first - began < PATIENCE / 4
+    assert f"Trial {later.number} waits" in waits
+    assert f"Trial {silent.number}" in dead
+
+
 def test_nobody_waits_for_who_has_not_begun_or_began_later(clock):
     study = new_study()
     _, own, later = running(study, 3)
@@ -124,12 +177,16 @@ def test_who_chooses_gives_signs_of_life_even_if_the_storage_fails_for_a_while(m
 
     def away_for_three_beats(study, trial, key, value):
         heard.append(value)
-        enough.set() if value == 5 else None
-        if value in (1, 2, 3):
+        if value == ENDED:
+            return
+        if value[0] == 5:
+            enough.set()
+        if value[0] in (1, 2, 3):
             raise error
 
     monkeypatch.setattr(turns, "set_trial_system_attr", away_for_three_beats)
     with choosing(study, trial):
         assert enough.wait(60)
-    assert heard == [*range(len(heard) - 1), ENDED]
+    assert [value[0] for value in heard[:-1]] == [*range(len(heard) - 1)]
+    assert heard[-1] == ENDED
     assert BEAT < PATIENCE / 10

@@ -26,7 +26,7 @@ def train(trial: optuna.Trial) -> float:
     return loss
 
 
-sampler = SkewGPSampler(seed=0, num_startup_trials=7)
+sampler = SkewGPSampler(seed=0, n_startup_trials=7)
 study = optuna.create_study(sampler=sampler)
 study.optimize(train, n_trials=NUM_TRIALS, catch=MemoryError)
 print("best:", study.best_params, study.best_value)

@@ -14,7 +14,7 @@ DISTRIBUTIONS = {
     "alloy": optuna.distributions.CategoricalDistribution(["hard", "soft"]),
 }
 
-study = optuna.create_study(directions=["minimize", "maximize"], sampler=SkewGPSampler(seed=0, num_startup_trials=7))
+study = optuna.create_study(directions=["minimize", "maximize"], sampler=SkewGPSampler(seed=0, n_startup_trials=7))
 for _ in range(NUM_TRIALS):
     trial = study.ask(DISTRIBUTIONS)
     width, ribs, hard = trial.params["width"], trial.params["ribs"], trial.params["alloy"] == "hard"

@@ -28,7 +28,7 @@ def work(url: str, objective=simulate) -> optuna.Study:
     # a worker that is not heard of for a while is taken for dead, and its trial is tried again by another one
     retry = RetryHeartbeatStaleTrialCallback(max_retry=3)
     storage = RDBStorage(url, heartbeat_interval=10, grace_period=60, heartbeat_stale_trial_callback=retry)
-    sampler = SkewGPSampler(seed=0, num_startup_trials=6)  # workers may share a seed: every trial has its own
+    sampler = SkewGPSampler(seed=0, n_startup_trials=6)  # workers may share a seed: every trial has its own
     options = {"study_name": "machine", "direction": "maximize", "load_if_exists": True}
     study = optuna.create_study(storage=storage, sampler=sampler, **options)
     study.optimize(objective, callbacks=[MaxTrialsCallback(NUM_TRIALS)], catch=RuntimeError)
