@@ -20,7 +20,7 @@ from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import check_single_objective
-from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
+from botorch_skewgp.optuna.search_space import SearchSpace, distinguishing_parameters, modelled_parameters
 from botorch_skewgp.optuna.study_data import StudyData, read_study
 from botorch_skewgp.optuna.study_model import fitted_model
 from botorch_skewgp.optuna.turns import seeded
@@ -148,9 +148,10 @@ def get_best_trial(study: Any) -> FrozenTrial:
     """
     study = internals.study_of(study)
     check_single_objective(study)
-    space, data = _read(study)
-    known = data and data.observed()
-    if not (data and known):
+    space = SearchSpace(distinguishing_parameters(study.get_trials(deepcopy=False)))
+    data = read_study(study, space)
+    known = data.observed()
+    if known is None:
         raise InputDataError(
             "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
         )

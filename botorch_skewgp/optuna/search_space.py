@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain
 
+TRIAL = "skewgp:trial"  # the trial's number as a parameter, see `distinguishing_parameters`
 MAX_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
 
 
@@ -25,16 +26,22 @@ class SearchSpace:
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
         self.distributions = dict(distributions)
         self.dim = len(self.distributions)
-        kinds: list[Any] = [*self.distributions.values()]
-        self.categorical = [i for i, kind in enumerate(kinds) if isinstance(kind, CategoricalDistribution)]
-        values = [_listed_values(kind) for kind in kinds]
-        ends = [
-            (each[0], each[-1]) if each else (_coordinate(kind, kind.low), _coordinate(kind, kind.high))
-            for kind, each in zip(kinds, values, strict=True)
-        ]
+        self.categorical: list[int] = []
+        ends: list[tuple[float, float]] = []
+        factors: list[Factor] = []
+        for i, distribution in enumerate(self.distributions.values()):
+            is_categorical = isinstance(distribution, CategoricalDistribution)
+            if is_categorical:
+                self.categorical.append(i)
+            values = _listed_values(distribution)
+            if values:
+                column = torch.tensor(values, dtype=torch.double).unsqueeze(-1)
+                factors.append(Factor([i], column, is_categorical))
+                ends.append((values[0], values[-1]))
+            else:
+                ends.append(_ends(distribution))
         bounds = torch.tensor(ends, dtype=torch.double).reshape(-1, 2).mT
-        listed = [(i, bounds.new_tensor(each).unsqueeze(-1)) for i, each in enumerate(values) if each]
-        self.domain = MixedDomain(bounds, tuple(Factor([i], each, i in self.categorical) for i, each in listed))
+        self.domain = MixedDomain(bounds, tuple(factors))
 
     def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:
         """Whether a trial has all parameters of the space, with the same distributions."""
@@ -42,35 +49,59 @@ class SearchSpace:
 
     def points(self, params: Sequence[Mapping[str, Any]]) -> Tensor:
         """The coordinates of values of the parameters, `n x dim`."""
-        rows = [
-            [_coordinate(entry, entry.to_internal_repr(each[name])) for name, entry in self.distributions.items()]
-            for each in params
-        ]
-        return torch.tensor(rows, dtype=torch.double).reshape(-1, self.dim)
+        rows = []
+        for values in params:
+            internal = {name: entry.to_internal_repr(values[name]) for name, entry in self.distributions.items()}
+            rows.append([_coordinate(self.distributions[name], value) for name, value in internal.items()])
+        return torch.tensor(rows, dtype=torch.double).reshape(len(rows), self.dim)
 
     def params(self, point: Tensor) -> dict[str, Any]:
         """The values of the parameters at a point, those with steps at the nearest one."""
-        coordinates = point.tolist()
-        return {
-            name: entry.to_external_repr(_value(entry, coordinate))
-            for (name, entry), coordinate in zip(self.distributions.items(), coordinates, strict=True)
-        }
+        params = {}
+        for (name, entry), coordinate in zip(self.distributions.items(), point.tolist(), strict=True):
+            params[name] = entry.to_external_repr(_value(entry, coordinate))
+        return params
 
 
 def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """The parameters that all completed trials have, with the same distributions and more than one value; those of
-    failed and pruned trials as long as none was completed, and of running ones, which may have been compared, before.
+    """The parameters that all completed trials have, with the same distributions and more than one value.
+
+    As long as none was completed, those of failed and pruned trials, and before these, of running ones, which may have
+    been compared.
     """
-    told = [entry for entry in trials if entry.distributions]
-    completed = [entry for entry in trials if entry.state == TrialState.COMPLETE]
-    ended = [entry for entry in told if entry.state in (TrialState.FAIL, TrialState.PRUNED)]
-    known = completed or ended or [entry for entry in told if entry.state == TrialState.RUNNING]
-    first = sorted(known[0].distributions.items()) if known else []
-    return {
-        name: distribution
-        for name, distribution in first
-        if not distribution.single() and all(entry.distributions.get(name) == distribution for entry in known)
-    }
+    modelled = _modelled_trials(trials)
+    shared = sorted(modelled[0].distributions.items()) if modelled else []
+    for trial in modelled:
+        shared = [(name, entry) for name, entry in shared if trial.distributions.get(name) == entry]
+    return {name: entry for name, entry in shared if not entry.single()}
+
+
+def distinguishing_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """The modelled parameters, and the trials' numbers as categories if these do not tell all trials apart.
+
+    Trials have further parameters where ranges have changed, or the objective has branches.
+    """
+    shared = modelled_parameters(trials)
+    modelled = _modelled_trials(trials)
+    others = [entry for trial in modelled for name, entry in trial.distributions.items() if name not in shared]
+    if shared and all(entry.single() for entry in others):
+        return shared
+    return {**shared, TRIAL: CategoricalDistribution(range(len(trials)))} if trials else {}
+
+
+def _modelled_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The completed trials; before there is one, the failed and pruned ones, or the running ones, with parameters."""
+    completed = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    if completed:
+        return completed
+    with_parameters = [trial for trial in trials if trial.distributions]
+    ended = [trial for trial in with_parameters if trial.state in (TrialState.FAIL, TrialState.PRUNED)]
+    return ended or [trial for trial in with_parameters if trial.state == TrialState.RUNNING]
+
+
+def _ends(distribution: Any) -> tuple[float, float]:
+    """The coordinates of the bounds of a number."""
+    return _coordinate(distribution, distribution.low), _coordinate(distribution, distribution.high)
 
 
 def _cell(distribution: Any) -> tuple[float, float]:
@@ -107,8 +138,9 @@ def _listed_values(distribution: Any) -> list[float]:
     if distribution.step is None:
         return []
     num_values = round((distribution.high - distribution.low) / distribution.step) + 1
-    values = (_nth_value(distribution, k) for k in range(num_values)) if num_values <= MAX_VALUES else ()
-    return [_coordinate(distribution, value) for value in values]
+    if num_values > MAX_VALUES:
+        return []
+    return [_coordinate(distribution, _nth_value(distribution, k)) for k in range(num_values)]
 
 
 def _nth_value(distribution: Any, k: int) -> float:

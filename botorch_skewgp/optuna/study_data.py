@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -21,7 +20,7 @@ from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.hosts.records import Judgement, Records, Unreadable, as_finite, as_number, warn_of
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import read_records
-from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.search_space import TRIAL, SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
@@ -31,18 +30,25 @@ UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 UNBOUNDED = (-inf, inf)
 
 
-class Says(Enum):
-    """What a trial without a number says of its point; docs/failures.md has a table of all ways to end."""
+class Outcome(Enum):
+    """What is known of a trial's point; docs/failures.md has a table of all ways to end."""
 
-    FAILS = "trials fail there"
+    NUMBERS = "its numbers"
+    BOUND = "the number is within a bound"
+    FAILURE = "trials fail there"
     PENDING = "a result is awaited there"
-    NOTHING = "nothing"
-    BOUND = "the number is within the bound"
+    UNKNOWN = "nothing"
 
 
 class StoredFit(NamedTuple):
-    """The hyperparameters of a function's model, stored with the trial that it has chosen: its name, a digest of the
-    data, the values, and the number of points that they were fitted to.
+    """The hyperparameters of a function's model, stored with the trial that it has chosen.
+
+    Args:
+        function: The name of the function.
+        data: A digest of the data.
+        values: The hyperparameters.
+        num_points: The number of points that they were fitted to.
+        has_ended: Whether the trial has ended.
     """
 
     function: str
@@ -52,12 +58,35 @@ class StoredFit(NamedTuple):
     has_ended: bool = False
 
 
+class TrialData(NamedTuple):
+    """What is known of one trial, a row of `StudyData`, of which see the fields."""
+
+    number: int
+    params: dict[str, Any]
+    numbers: list[float]
+    bounds: tuple[float, float]
+    constraints: dict[str, float]
+    valid: float
+    pending: bool
+    shown: bool
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyData:
     """What is known of a study's trials, one row for each that has all parameters of a search space.
 
-    Numbers `n x m` and bounds `2 x n` are of objectives whose large values are good; where there is none, numbers,
-    constraints `n x k` and `valid` are NaN, and bounds infinite.
+    Args:
+        X: Points in the search space, `n x d`.
+        numbers: The numbers of objectives whose large values are good, `n x m`; NaN where there is none.
+        bounds: Lower and upper bounds of a single objective, `2 x n`; infinite where there is none.
+        constraints: The numbers of constraints, met if they are not positive, `n x k`; NaN where there is none.
+        valid: 1 for trials that worked, 0 for those that failed, `n`; NaN where that is unknown.
+        pending: Whether a result is awaited, `n`.
+        shown: Whether the trial is on the page of a preferential study, `n`.
+        trials: The numbers of the trials.
+        judgements: The judgements, of rows.
+        preferential: Whether it is a preferential study.
+        fits: The fits stored with all trials.
     """
 
     X: Tensor
@@ -111,51 +140,61 @@ def read_study(
     warn_of(records.unreadable, f"Study {study.study_name!r}: take it back by withdraw_unreadable(study).")
     system_attrs, trials = internals.system_attrs_of(study), study.get_trials(deepcopy=False)
     preferential = bool(system_attrs.get(internals.PREFERENTIAL, False))
-    refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
-    ignored = (internals.skipped_in(system_attrs, trials) - records.unusable - refused).union(leave_out)
-    read = [trial for trial in trials if trial.number not in ignored]
-    unreadable: list[Unreadable] = []
-    tried_again = _tried_again(trials, unreadable)
-    limits = {trial.number: _constraints(trial, unreadable) for trial in read}
-    warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
-    names = sorted({name for own in limits.values() for name in own})
     judged = {number for entry in records.judgements for number in entry.items}
     losers = {number for entry in records.judgements for number in entry.losers}
-    rows: dict[int, tuple[Any, ...]] = {}
-    for trial in read:
-        number, own = trial.number, with_relative_params(trial, space)
-        if trial.state == TrialState.WAITING or not space.takes(own, {**space.distributions, **trial.distributions}):
+    refused = {number for entry in records.judgements if entry.or_none for number in entry.items}
+    ignored = (internals.skipped_in(system_attrs, trials) - records.unusable - refused).union(leave_out)
+    unreadable: list[Unreadable] = []
+    tried_again = _tried_again(trials, unreadable)
+    names: set[str] = set()
+    rows: list[TrialData] = []
+    for trial in trials:
+        number = trial.number
+        if number in ignored:
             continue
-        values, constraints = _numbers(study, trial, preferential, records), limits[number]
-        says = _says(trial, records, number in tried_again, [*map(abs, values), *constraints.values()])
-        fails = says is Says.FAILS
-        valid = {Says.FAILS: 0.0 if failures == "constraint" else nan, Says.BOUND: 1.0, None: 1.0}.get(says, nan)
-        tells = says is not Says.NOTHING and (not fails or failures == "constraint")
-        if tells or number in judged:
-            rows[number] = (
-                own,
-                [nan] * len(values) if fails else values,
-                UNBOUNDED if fails else records.bounds.get(number, UNBOUNDED),
-                [value if abs(value) <= LARGEST else nan for value in (constraints.get(name, nan) for name in names)],
-                valid,
-                says is Says.PENDING,
-                preferential and number not in losers and not fails,
+        constraints = _constraints(trial, unreadable)
+        names.update(constraints)
+        params = _params_of(trial, space)
+        if params is None or trial.state == TrialState.WAITING:
+            continue
+        numbers = _numbers(study, trial, preferential, records)
+        sizes = [*map(abs, numbers), *constraints.values()]  # a constraint is broken if positive
+        outcome = _outcome(trial, records, number in tried_again, sizes)
+        failed = outcome is Outcome.FAILURE
+        is_ignored = outcome is Outcome.UNKNOWN or (failed and failures == "ignore")
+        if is_ignored and number not in judged:
+            continue
+        rows.append(
+            TrialData(
+                number=number,
+                params=params,
+                numbers=[nan] * len(numbers) if failed else numbers,
+                bounds=UNBOUNDED if failed else records.bounds.get(number, UNBOUNDED),
+                constraints={name: value for name, value in constraints.items() if abs(value) <= LARGEST},
+                valid=_validity(outcome, failures),
+                pending=outcome is Outcome.PENDING,
+                shown=preferential and number not in losers and not failed,
             )
-    params, numbers, bounds, constraint_rows, labels, pending, shown = [*zip(*rows.values(), strict=True)] or [()] * 7
-    as_tensor = functools.partial(torch.tensor, dtype=torch.double)
+        )
+    warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
+    limits = [[row.constraints.get(name, nan) for name in sorted(names)] for row in rows]
     return StudyData(
-        X=space.points(params),
-        numbers=as_tensor(numbers).reshape(len(rows), len(study.directions)),
-        bounds=as_tensor(bounds).reshape(-1, 2).mT,
-        constraints=as_tensor(constraint_rows).reshape(len(rows), len(names)),
-        valid=as_tensor(labels),
-        pending=torch.tensor(pending, dtype=torch.bool),
-        shown=torch.tensor(shown, dtype=torch.bool),
-        trials=tuple(rows),
-        judgements=as_rows(records.judgements, {number: row for row, number in enumerate(rows)}),
+        X=space.points([row.params for row in rows]),
+        numbers=_as_tensor([row.numbers for row in rows]).reshape(len(rows), len(study.directions)),
+        bounds=_as_tensor([row.bounds for row in rows]).reshape(-1, 2).mT,
+        constraints=_as_tensor(limits).reshape(len(rows), len(names)),
+        valid=_as_tensor([row.valid for row in rows]),
+        pending=torch.tensor([row.pending for row in rows], dtype=torch.bool),
+        shown=torch.tensor([row.shown for row in rows], dtype=torch.bool),
+        trials=tuple(row.number for row in rows),
+        judgements=as_rows(records.judgements, {row.number: place for place, row in enumerate(rows)}),
         preferential=preferential,
         fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
+
+
+def _as_tensor(values: Sequence[Any]) -> Tensor:
+    return torch.tensor(values, dtype=torch.double)
 
 
 def _fits(trial: FrozenTrial) -> list[StoredFit]:
@@ -168,33 +207,42 @@ def _fits(trial: FrozenTrial) -> list[StoredFit]:
     return found
 
 
-def _says(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> Says | None:
-    """What the end of a trial without a number says; `None` for one with a number, if sizes have a square."""
+def _outcome(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> Outcome:
+    """What is known of a trial's point; a failure if the size of a number or constraint has no square."""
     if trial.number in records.unusable or any(size > LARGEST for size in sizes):
-        return Says.FAILS
+        return Outcome.FAILURE
     if trial.number in records.bounds:
-        return Says.BOUND
+        return Outcome.BOUND
     if trial.state == TrialState.RUNNING:
-        return Says.PENDING
+        return Outcome.PENDING
     if trial.state == TrialState.PRUNED:
-        return Says.FAILS
+        return Outcome.FAILURE
     if trial.state != TrialState.FAIL:
-        return None
+        return Outcome.NUMBERS
     if not (was_tried_again or trial.system_attrs.get(END) in (UNHEARD, INTERRUPT)):
-        return Says.FAILS
-    return None if trial.number in records.numbers else Says.NOTHING
+        return Outcome.FAILURE
+    return Outcome.NUMBERS if trial.number in records.numbers else Outcome.UNKNOWN
 
 
-def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
-    """A trial's parameters, with those that the sampler has chosen and the objective has not asked for yet."""
-    if trial.state != TrialState.RUNNING:
-        return trial.params
-    chosen = {}
-    for name, distribution in space.distributions.items():
-        value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
-        if value is not None and internals.contains(distribution, value):
-            chosen[name] = distribution.to_external_repr(value)
-    return chosen | trial.params
+def _validity(outcome: Outcome, failures: Failures) -> float:
+    """1 if the trial worked, 0 if it failed, NaN if that is unknown or ignored."""
+    if outcome in (Outcome.NUMBERS, Outcome.BOUND):
+        return 1.0
+    return 0.0 if outcome is Outcome.FAILURE and failures == "constraint" else nan
+
+
+def _params_of(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any] | None:
+    """A trial's parameters; `None` if it lacks one of a search space, or has it with another distribution.
+
+    Those of a running trial include what the sampler has chosen and the objective has not asked for yet.
+    """
+    params = {**trial.params, TRIAL: trial.number}
+    if trial.state == TrialState.RUNNING:
+        for name, distribution in space.distributions.items():
+            value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
+            if value is not None and internals.contains(distribution, value):
+                params.setdefault(name, distribution.to_external_repr(value))
+    return params if space.takes(params, {**space.distributions, **trial.distributions}) else None
 
 
 def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Records) -> list[float]:

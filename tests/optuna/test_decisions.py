@@ -103,6 +103,39 @@ def test_the_best_trial_of_comparisons_on_the_page():
     assert ours.get_best_trial(lost((0.1, 0.4, 0.9))).params == {"x": 0.9}
 
 
+def loss_of(x):
+    return (x - 0.3) ** 2
+
+
+@pytest.mark.parametrize(
+    "kind", ["a range that widens", "branches", "a branch beside a shared parameter", "no parameter"]
+)
+@pytest.mark.parametrize("numbers", [True, False])
+def test_trials_that_share_no_parameter_have_a_best_one_too(kind, numbers):
+    """It is the one that Optuna knows; where people compare, the one that never lost."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    losses = []
+    for number in range(6):
+        trial = study.ask()
+        if kind == "a branch beside a shared parameter":
+            trial.suggest_categorical("shared", ["a", "b"])
+        if kind == "no parameter":
+            x = 0.15 * number
+        elif kind == "a range that widens":
+            x = trial.suggest_float("x", 0, 1 if number < 3 else 3)
+        else:
+            x = trial.suggest_float("uv"[number % 2], 0, 1)
+        losses.append(loss_of(x))
+        study.tell(trial, losses[-1] if numbers else 0.0)
+    order = sorted(range(6), key=losses.__getitem__)
+    if not numbers:
+        study.set_user_attr("unrelated", 1)
+        for better, worse in zip(order, order[1:], strict=False):
+            ours.report_comparison(study, better, worse)
+            ours.report_comparison(study, better, worse)
+    assert ours.get_best_trial(study).number == order[0]
+
+
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_answers_outweigh_a_number_that_is_a_little_better(direction):
     """Optuna's own best trial is the one that lost all its comparisons."""
