@@ -1,5 +1,6 @@
 """How many trials are compared next, and which one is recommended."""
 
+import itertools
 import math
 
 import optuna
@@ -129,8 +130,7 @@ def test_trials_that_share_no_parameter_have_a_best_one_too(kind, numbers):
         study.tell(trial, losses[-1] if numbers else 0.0)
     order = sorted(range(6), key=losses.__getitem__)
     if not numbers:
-        study.set_user_attr("unrelated", 1)
-        for better, worse in zip(order, order[1:], strict=False):
+        for better, worse in itertools.pairwise(order):
             ours.report_comparison(study, better, worse)
             ours.report_comparison(study, better, worse)
     assert ours.get_best_trial(study).number == order[0]
