@@ -156,7 +156,8 @@ def _altered(rng: Random, entry: Observation, noise: Noise, d: int, generator: t
         if isinstance(entry, observations.Choice):
             return observations.Choice(items)
         ranks = some(items, 0.6).cumsum(-1) if rng.random() < 0.5 else None
-        return observations.Ranking(items, ranks, None if ranks is None else rng.random() < 0.5)
+        tied = None if ranks is None else bool(items.sum() % 2)  # not from `rng`, whose numbers make known cases
+        return observations.Ranking(items, ranks, tied)
     if isinstance(entry, observations.LabelPreference):
         kept = some(entry.event, 0.7) | (torch.arange(len(entry.event)) == 0)
         return replace(entry, **{name: getattr(entry, name)[kept] for name in ("labels", "index", "event")})
