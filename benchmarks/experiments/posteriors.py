@@ -1,4 +1,6 @@
-"""Posteriors of duels, numbers and duels, and labels, beside approximations (unified framework, figures 1, 4 to 7)."""
+"""Posteriors of duels, of numbers beside duels or validity, and of labels, beside approximations (unified framework,
+figures 1, 4 to 7).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from benchmarks._observations import duel, normal_draw, random_pairs, rbf_kernel
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP, likelihoods
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
-DATA = ("duels", "numbers and duels", "labels", "figure 7")
+DATA = ("duels", "numbers and duels", "labels", "numbers and validity")
 METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "numbers only", "again")  # again: with another seed
 REFERENCE = DrawSettings(num_draws=16384, seed=1)
 NUM_POINTS, TAIL = 101, 0.025
@@ -39,9 +41,22 @@ def _data(
         f = normal_draw(10.0 * squared_exponential(X, 0.5), generator, 1e-8)
         labels = f + torch.randn(40, generator=generator, dtype=X.dtype) > 0
         return X, [Binary(labels)], likelihoods.ProbitLikelihood(), (10.0, 0.5), wide
+    at = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
+    if name == "numbers and validity":  # figure 7: numbers of valid points, the mixed likelihood (40) with h = 0
+        variance, lengthscale, noise = 0.147, 0.497, 0.0021
+        X = 5 * torch.rand(30, 1, generator=generator, dtype=torch.float64)
+        f = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-8)
+        values = f + noise**0.5 * torch.randn(30, generator=generator, dtype=X.dtype)
+        valid = values > 0
+        likelihood = likelihoods.MixedLikelihood(
+            likelihoods.NumericLikelihood(noise=noise, learn_noise=False),
+            likelihoods.ValidityLikelihood(threshold=0.0, noise=noise),
+        )
+        numbers = Numeric(values[valid], index=valid.nonzero().squeeze(-1))
+        return X, [numbers, Validity(valid)], likelihood, (variance, lengthscale), at
     X = 2.5 * torch.rand(30, 1, generator=generator, dtype=torch.float64)
     X[15:] += 2.5
-    variance, lengthscale, noise = (0.147, 0.497, 0.0021) if name == "figure 7" else (1.0, 0.19, 0.001)
+    variance, lengthscale, noise = 1.0, 0.19, 0.001
     f = normal_draw(variance * squared_exponential(X, lengthscale), generator, 1e-8)
     values = f[:15] + noise**0.5 * torch.randn(15, generator=generator, dtype=X.dtype)
     pairs = duel(f[15:], random_pairs(15, 30, generator), 0.0, generator) + 15
@@ -50,7 +65,6 @@ def _data(
         likelihoods.PreferenceLikelihood(noise=0.1, learn_noise=False),
     )
     observations: list[Observation] = [Numeric(values, index=torch.arange(15)), Preference(pairs)]
-    at = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
     return X, observations, likelihood, (variance, lengthscale), at
 
 
