@@ -324,7 +324,8 @@ def _of_learning(runs: Group) -> dict[str, Cell]:
 
 RACES = (
     Race(
-        "experiments/information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run, ("score", "skewness", "largest_skewness"),
+        "experiments/information_scores", grid(set=SETS), grid(method=METHODS), range(5), _run,
+        ("score", "skewness", "largest_skewness"),
         _columns,
         ["in the paper, means over its sets: .512, .542, .557, .573",
          "errors are over shuffles of the folds; over all sets, over sets and shuffles",
