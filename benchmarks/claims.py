@@ -11,7 +11,7 @@ import argparse
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,14 +83,8 @@ class Stored:
         self.commits: dict[str, None] = {}
 
     def read(self, name: str) -> pd.DataFrame:
-        """All rows of a file; the regret, a trace, also as its mean, its end and the logarithm of its end."""
-        frame = pd.read_csv(self.folder / f"{name}.csv", comment="#")
-        if "regret" in frame and frame["regret"].dtype.kind in "OTU":
-            traces = frame["regret"].map(lambda text: np.array(text.split(), dtype=float))
-            frame["mean_regret"] = traces.map(np.mean)
-            frame["final"] = traces.map(lambda trace: trace[-1])
-            frame["log10"] = np.log10(frame["final"].clip(lower=FLOOR))
-        return frame
+        """All rows of a file."""
+        return _read(self.folder / f"{name}.csv").copy()
 
     def experiment(self, name: str, **columns: str) -> pd.DataFrame:
         """The runs of an experiment that have these values in columns."""
@@ -99,6 +93,18 @@ class Stored:
             frame = frame[frame[column] == value]
         self.commits |= dict.fromkeys(commit for text in frame["commit"] for commit in str(text).split())
         return frame
+
+
+@cache
+def _read(path: Path) -> pd.DataFrame:
+    """All rows of a file; the regret, a trace, also as its mean, its end and the logarithm of its end."""
+    frame = pd.read_csv(path, comment="#")
+    if "regret" in frame and not pd.api.types.is_numeric_dtype(frame["regret"]):
+        traces = frame["regret"].map(lambda text: np.array(text.split(), dtype=float))
+        frame["mean_regret"] = traces.map(np.mean)
+        frame["final"] = traces.map(lambda trace: trace[-1])
+        frame["log10"] = np.log10(frame["final"].clip(lower=FLOOR))
+    return frame
 
 
 def mean_of(name: str, values: pd.Series) -> Value:

@@ -247,6 +247,7 @@ def _columns_of_digits(runs: Group) -> dict[str, Cell]:
     return {
         "trials": len(runs), "accuracy": runs.mean("accuracy"), "error": runs.error("accuracy"), "more_than_ep": more,
         "its_error": its_error, **{name: runs.mean(name) for name in (*MEASURED[1:], "seconds")},
+        **{f"error_of_{name}": runs.error(name) for name in (*MEASURED[2:], "seconds")},
     }  # fmt: skip
 
 
@@ -317,8 +318,8 @@ def _of_learning(runs: Group) -> dict[str, Cell]:
     more, its_error = runs.less("mean", method="SkewGP")
     return {
         "trials": len(runs), "accuracy": runs.mean("last"), "error": runs.error("last"),
-        "mean_accuracy": runs.mean("mean"), "less_than_skewgp": -more, "its_error": its_error,
-        "diversity": runs.mean("diversity"),
+        "mean_accuracy": runs.mean("mean"), "error_of_mean": runs.error("mean"), "less_than_skewgp": -more,
+        "its_error": its_error, "diversity": runs.mean("diversity"), "error_of_diversity": runs.error("diversity"),
     }  # fmt: skip
 
 

@@ -139,6 +139,7 @@ def _columns(runs: Group) -> dict[str, Cell]:
     violations = runs.values("violations")
     return {
         "violations": int(violations.sum()), "evaluations": int(runs.values("evaluations").sum()),
+        "a_function": runs.mean("violations"), "error_of_violations": runs.error("violations"),
         "functions": int((violations > 0).sum()), "of": len(runs), "regret": runs.mean("final"),
         "error": runs.error("final"), "less_than_skewgp": -more, "its_error": its_error,
         "seconds_per_step": runs.mean("seconds_per_step"),
@@ -223,7 +224,10 @@ RACES = (
     Race(
         "experiments/unknown_constraint", [{}], grid(method=OF_DUELS), range(20), _of_duels,
         ("regret", "not_valid", "seconds_per_step"),
-        lambda runs: {**optimisation.regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid")},
+        lambda runs: {
+            **optimisation.regret_columns(OF_DUELS[0], runs), "not_valid": runs.mean("not_valid"),
+            "error_of_not_valid": runs.error("not_valid"),
+        },
         [*optimisation.NOTES, f"not_valid: of {QUESTIONS} questions"],
         derived=optimisation.regrets, plot=partial(optimisation.plot_regret, xlabel="questions"), quick={"smoke": True},
     ),

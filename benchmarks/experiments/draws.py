@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
 from benchmarks._observations import classification, label_rows, squared_exponential
-from benchmarks._race import Cell, Group, Race, grid
+from benchmarks._race import Cell, Group, Race, grid, mean_and_error
 from benchmarks.samplers import functionals
 from botorch_skewgp.papers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
@@ -142,10 +142,12 @@ _METHODS: dict[str, Callable[[TruncatedNormal, int], Tensor | None]] = {
 
 
 def _columns(runs: Group) -> dict[str, Cell]:
+    per_second, its_error = mean_and_error(runs.values("effective_size") / runs.values("seconds"))
     return {
         "data_sets": len(runs), "seconds": runs.mean("seconds"), "error": runs.error("seconds"),
         "r_hat": float(runs.values("r_hat").max()), "effective_size": float(runs.values("effective_size").min()),
-        "effective_per_second": float((runs.values("effective_size") / runs.values("seconds")).mean()),
+        "mean_effective_size": runs.mean("effective_size"), "size_error": runs.error("effective_size"),
+        "effective_per_second": per_second, "its_error": its_error,
     }  # fmt: skip
 
 

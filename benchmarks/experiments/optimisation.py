@@ -50,6 +50,7 @@ DUELISTS = (
 )  # fmt: skip
 WITH_NUMBERS = ("cosine", "camel", "langermann", "colville", "rosenbrock5", "hartmann6")
 FIXED, STEPS = ("SkewGP", "EP", "Laplace"), 4
+AFTER = tuple(f"after_{k}" for k in range(STEPS + 1))
 WIDTH, LENGTHSCALE, VARIANCE = 5.2, 0.33, 50.0  # of the domain, and those of the unified framework, figures 4 and 5
 SMALL = {"first_duels": 2, "iterations": 1, "smoke": True}
 
@@ -255,7 +256,7 @@ def regret_columns(reference: str, runs: Group) -> dict[str, Cell]:
     return {
         "trials": len(runs), "half_way": runs.mean("half_way"), "regret": runs.mean("final"),
         "error": runs.error("final"), "median": runs.median("final"), "log10_less": -more, "its_error": its_error,
-        "seconds_per_step": runs.mean("seconds_per_step"),
+        "seconds_per_step": runs.mean("seconds_per_step"), "error_of_seconds": runs.error("seconds_per_step"),
     }  # fmt: skip
 
 
@@ -308,9 +309,10 @@ def _fixed(method: str, seed: int, **small: Any) -> dict[str, Cell]:
 MEASURES = ("regret", "seconds_per_step")
 RACES = (
     Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES,
-         lambda runs: {**{name: runs.mean(name) for name in runs.rows[0] if name.startswith("after_")},
+         lambda runs: {**{name: runs.mean(name) for name in AFTER},
+                       **{f"error_{name}": runs.error(name) for name in AFTER},
                        **regret_columns(FIXED[0], runs)}, NOTES,
-         derived=lambda row: {**regrets(row), **{f"after_{k}": r for k, r in enumerate(trace_of(row)[: STEPS + 1])}},
+         derived=lambda row: {**regrets(row), **dict(zip(AFTER, trace_of(row), strict=False))},
          quick=SMALL),
     Race("experiments/mixed_optimisation", grid(function=WITH_NUMBERS), grid(method=(*FIXED, "SkewGP, duels only")),
          range(20), _mixed, MEASURES, partial(regret_columns, FIXED[0]), NOTES, derived=regrets, pooled="function",
