@@ -94,7 +94,7 @@ def test_signed_rank(differences, verdict):
 
 
 def test_signed_rank_of_one_difference_in_closed_form():
-    """The difference's weight `w` is uniform on (0, 1). Half of it is above the rope, so that pairs above the rope weigh
+    """The weight `w` of the difference is uniform on (0, 1). Half of it is above the rope: pairs above the rope weigh
     `w^2 + 2 w (1 - w)`, and those within it `(1 - w)^2`, which is less if `w > 1 - 2^-1/2`.
     """
     text = signed_rank(np.array([0.05])).text
