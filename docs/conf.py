@@ -58,7 +58,7 @@ OTHERS = "ax|botorch|collections|contextlib|gpytorch|linear_operator|matplotlib|
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.(protocols|rows|truncated)(\.\w+)*"),  # internal types in signatures
-    (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
+    (r"py:.*", r"botorch_skewgp\.parameters\.AnyModule"),  # a type variable
     (r"py:class", r"Pairs|Ask|Judgement|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Interval|Axes|DataFrame|\w+Error)"),  # short names of other projects
     (r"py:class", r"TruncatedNormal"),  # a short name of an internal type
@@ -131,8 +131,8 @@ def source_of(entry: Any) -> str:
 
 def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any, lines: list[str]) -> None:
     """Resolve citations on the page of references, and list what a package exports."""
-    if what == "class" and getattr(entry.__init__, "__module__", "").startswith("ax."):
-        lines[:] = (inspect.getdoc(entry) or "").splitlines()  # what Ax's constructors say is not written for Sphinx
+    if what == "class" and not has_own_constructor_text(entry):
+        lines[:] = (inspect.getdoc(entry) or "").splitlines()
     text = "\n".join(lines)
     defined = re.findall(r"^\.\. \[(\w+)\]", text, flags=re.MULTILINE)
     text = re.sub(r"^\.\. \[\w+\].*\n?(?:^[ \t]+\S.*\n?)*", "", text, flags=re.MULTILINE)  # definitions, as for BoTorch
@@ -146,6 +146,17 @@ def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any,
         homes = {key: getattr(getattr(entry, key), "__module__", "") for key in exported}  # none for a constant
         links = [f":py:obj:`{key} <{home}.{key}>`" if home else f"``{key}``" for key, home in homes.items()]
         lines += ["", f"``from {name} import`` " + ", ".join(links), ""]
+
+
+def has_own_constructor_text(entry: type) -> bool:
+    """Whether a class's constructor has a docstring of this package: that of a host's base class says nothing here."""
+    constructor = entry.__init__
+    return bool(constructor.__doc__) and str(getattr(constructor, "__module__", "")).startswith("botorch_skewgp")
+
+
+def skip_fields(app: Sphinx, what: str, name: str, entry: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples, whose only text is their number; the class describes them."""
+    return True if str(getattr(entry, "__doc__", "")).startswith("Alias for field number") else None
 
 
 def public_bases(app: Sphinx, name: str, entry: type, options: Any, bases: list[type]) -> None:
@@ -199,4 +210,5 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", copy_tutorials)
     app.connect("autodoc-process-docstring", adapt_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", public_bases)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("env-check-consistency", check_reference)
