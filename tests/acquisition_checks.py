@@ -11,8 +11,7 @@ from gradients import assert_gradient
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import outlook
-from botorch_skewgp.acquisition.outlook import Asked, Belief
+from botorch_skewgp.acquisition.look_ahead import AnswerModel, LatentMixture, expected_gain
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import members_of
@@ -78,9 +77,11 @@ def gain(model, X: Tensor, candidates: Tensor, kind: type[Observation]) -> Tenso
     """The expected rise of the best mean among candidates by answers at `n x k x d` points, `n`."""
     n, k, _ = X.shape
     joint, members = torch.cat([X.flatten(0, 1), candidates]), members_of(model, "gain")
-    beliefs = [Belief.of(m.latent_posterior(joint), m.outcome_scale, m.draw_settings.num_draws) for m in members]
-    asks = [Asked(m.answering_likelihood.reading(kind, joint, m.outcome_scale)) for m in members]
-    return outlook.gain(beliefs, asks, n * k + torch.arange(len(candidates)), torch.arange(n * k).view(n, k))
+    mixtures = [
+        LatentMixture.of(m.latent_posterior(joint), m.outcome_scale, m.draw_settings.num_draws) for m in members
+    ]
+    answers = [AnswerModel(m.answering_likelihood.reading(kind, joint, m.outcome_scale)) for m in members]
+    return expected_gain(mixtures, answers, n * k + torch.arange(len(candidates)), torch.arange(n * k).view(n, k))
 
 
 def check_acquisition(

@@ -1,9 +1,11 @@
 """Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
-- pairs, choices and recommendations: `recommendation`, `comparison_groups`; `dueling`; they search a `search_domain` by
-  the `mixed_search` of all hosts, with the `rounding` of the model;
+- pairs and choices: `next_pair`, of what `dueling` says; recommendations: `recommendation`, `comparison_groups`; both
+  ask a model for its `model_points` and search a `search_domain` by the `mixed_search` of all hosts, with
+  the `rounding` of the model;
 - the next question, by its price: `next_question`, `question_points`, `cutpoint_variances`;
-- information of answers: `active_learning`, by the `outlook` of all questions and its `answer_integrals`;
+- what an answer tells: the `look_ahead` of all questions, the `information` of an answer by `bivariate_normal`
+  probabilities, and `active_learning`, which maximises it;
 - improvement in closed form and quantiles: `analytic`, of the normal `components` of a posterior;
 - what fails, safety: `constraints`, `validity`.
 
@@ -31,8 +33,9 @@ from botorch_skewgp.acquisition.constraints import (
     next_safe,
 )
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterDuels
+from botorch_skewgp.acquisition.next_pair import next_choice, next_pair
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
-from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
+from botorch_skewgp.acquisition.recommendation import probability_of_best, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [

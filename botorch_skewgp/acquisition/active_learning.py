@@ -1,4 +1,4 @@
-r"""Active learning: what one more answer tells about the function, a level set, or answers, by integrals of `outlook`.
+r"""Active learning: what one more answer tells about the function, a level set, or answers, in nats of `information`.
 
 .. [BickfordSmith2023epig] Bickford Smith et al. Prediction-oriented Bayesian active learning. AISTATS 2023.
 .. [Houlsby2011bald] Houlsby et al. arXiv 1112.5745, 2011.
@@ -18,8 +18,8 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition import outlook
-from botorch_skewgp.acquisition.outlook import NUM_DRAWS, Asked, Belief
+from botorch_skewgp.acquisition.information import information_about_cells, information_about_function
+from botorch_skewgp.acquisition.look_ahead import NUM_DRAWS, AnswerModel, LatentMixture, given_pending, joint_posterior
 from botorch_skewgp.checks import as_count, as_seed, check_class, check_parts
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -75,39 +75,35 @@ class _Information(AcquisitionFunction):
         k = self.kind.points_per_observation
         if X.shape[-2] != k:
             raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
-        # candidates are independent of each other: a few of them at a time, for memory linear in their number
-        sets, others = X.reshape(-1, *X.shape[-2:]), self._others().to(X)
+        members = self.members
+        others = self._others().to(X)
         values = []
-        for part in sets.split(max(NUM_TOGETHER, len(others) // k)):
+        # candidates are independent of each other: a few of them at a time, for memory linear in their number
+        for part in X.reshape(-1, k, X.shape[-1]).split(max(NUM_TOGETHER, len(others) // k)):
             points = torch.cat([part.flatten(0, 1), others])
-            beliefs = [self._belief(member, self._joint_posterior(member, points)) for member in self.members]
-            asks = [Asked(self.reading(member, beliefs[0].means)) for member in self.members]
-            asked, places = torch.arange(len(points), device=points.device).tensor_split([part.shape[0] * k])
-            values.append(self._value_of(beliefs, asks, asked.view(-1, k), places))
+            mixtures = [self._mixture(member, joint_posterior(member, points)) for member in members]
+            answers = [AnswerModel(self.reading(member, points)) for member in members]
+            place = torch.arange(len(points), device=points.device)
+            items, places = place.tensor_split([len(part) * k])
+            values.append(self._value_of(mixtures, answers, items.view(-1, k), places))
         return torch.cat(values).reshape(X.shape[:-2])
 
     def reading(self, member: LatentModel, like: Tensor) -> Reading:
         """The reading of an observation, in units of a member's latent function."""
         return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
-    def _joint_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
-        posterior = member.latent_posterior(X)
-        if posterior.batch_shape:
-            raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
-        if posterior.num_points != X.shape[-2]:
-            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
-        return posterior
-
     @abstractmethod
     def _others(self) -> Tensor:
         """The further points, `n x d`."""
 
     @abstractmethod
-    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
-        """What a member believes of the function at candidates and further points."""
+    def _mixture(self, member: LatentModel, posterior: SkewGPPosterior) -> LatentMixture:
+        """A member's latent function at candidates and further points."""
 
     @abstractmethod
-    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
+    def _value_of(
+        self, mixtures: Sequence[LatentMixture], answers: Sequence[AnswerModel], items: Tensor, places: Tensor
+    ) -> Tensor:
         """The value of observations at `B x k` candidates, beside the places of further points; `B`."""
 
 
@@ -167,15 +163,18 @@ class SkewBayesianActiveLearningByDisagreement(_Information):
         first = self.members[0]
         return first.datapoints.new_zeros(0, first.dim) if self.X_pending is None else self.X_pending
 
-    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
-        num_draws = posterior.mixture.num_draws  # of a Gaussian one is enough until outcomes are pending
-        num_draws = num_draws if self.X_pending is None else max(num_draws, NUM_DRAWS)
-        return Belief.of(posterior, member.outcome_scale, num_draws)
+    def _mixture(self, member: LatentModel, posterior: SkewGPPosterior) -> LatentMixture:
+        num_draws = posterior.mixture.num_draws
+        if self.X_pending is not None:  # of a Gaussian one is enough until outcomes are pending
+            num_draws = max(num_draws, NUM_DRAWS)
+        return LatentMixture.of(posterior, member.outcome_scale, num_draws)
 
-    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
+    def _value_of(
+        self, mixtures: Sequence[LatentMixture], answers: Sequence[AnswerModel], items: Tensor, places: Tensor
+    ) -> Tensor:
         for number, pending in enumerate(places.view(-1, self.kind.points_per_observation)):
-            beliefs = outlook.after(beliefs, asks, pending, self.seed + number, MAX_OUTCOMES)
-        return outlook.information_about_function(beliefs, asks, items)
+            mixtures = given_pending(mixtures, answers, pending, self.seed + number, MAX_OUTCOMES)
+        return information_about_function(mixtures, answers, items)
 
 
 class _InformationAtPoints(_Information):
@@ -196,22 +195,27 @@ class _InformationAtPoints(_Information):
         self.register_buffer("X_reference", X_reference.detach())
 
     @abstractmethod
-    def _told(self, member: LatentModel) -> Reading:
+    def _reference(self, member: LatentModel) -> Reading:
         """The reading at reference points, in units of a member's latent function."""
 
     def _others(self) -> Tensor:
         return self.X_reference.flatten(0, -2)
 
-    def _belief(self, member: LatentModel, posterior: SkewGPPosterior) -> Belief:
+    def _mixture(self, member: LatentModel, posterior: SkewGPPosterior) -> LatentMixture:
         if member.approximation != "ep":
-            return Belief.of(posterior, member.outcome_scale)
+            return LatentMixture.of(posterior, member.outcome_scale)
         # a Gaussian: slips can make it a mixture of random components, whose noise would count as information
-        mean, covariance = posterior.mean.flatten(-2).unsqueeze(-1), posterior.covariance_matrix
-        return Belief(mean, covariance, mean.new_ones(1, 1), posterior.prior_variance, member.outcome_scale)
+        mean = posterior.mean.flatten(-2).unsqueeze(-1)
+        weight = mean.new_ones(1, 1)
+        covariance = posterior.covariance_matrix
+        return LatentMixture(mean, covariance, weight, posterior.prior_variance, member.outcome_scale)
 
-    def _value_of(self, beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, places: Tensor) -> Tensor:
-        told, places = [self._told(member) for member in self.members], places.view(len(self.X_reference), -1)
-        return outlook.information_about_cells(beliefs, asks, told, places, items)
+    def _value_of(
+        self, mixtures: Sequence[LatentMixture], answers: Sequence[AnswerModel], items: Tensor, places: Tensor
+    ) -> Tensor:
+        references = [self._reference(member) for member in self.members]
+        places = places.view(len(self.X_reference), -1)
+        return information_about_cells(mixtures, answers, references, places, items)
 
 
 class LevelSetInformation(_InformationAtPoints):
@@ -245,7 +249,7 @@ class LevelSetInformation(_InformationAtPoints):
         super().__init__(model, X_reference, kind)
         self.level = level
 
-    def _told(self, member: LatentModel) -> Reading:
+    def _reference(self, member: LatentModel) -> Reading:
         level = PsychometricFunction.of(member, self.kind).latent_level(self.level).reshape(1)
         return Reading.at_point(level, level.new_zeros(1))
 
@@ -271,7 +275,7 @@ class PredictiveInformation(_InformationAtPoints):
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 
-    def _told(self, member: LatentModel) -> Reading:
+    def _reference(self, member: LatentModel) -> Reading:
         return self.reading(member, self.X_reference)
 
 
@@ -308,19 +312,20 @@ def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int =
     before = getattr(acq_function, "X_pending", None)
     if num > 1:
         acq_function.set_X_pending(before)  # raises where pending points are not accounted for
-    left, chosen, best = torch.arange(N, device=X.device), [], []
+    left = torch.arange(N, device=X.device)
+    chosen, values = list[int](), list[Tensor]()
     try:
         for _ in range(num):
             with torch.no_grad():
-                values = torch.cat([acq_function(X[part]) for part in left.split(BATCH)])
-            best_value, position = values.max(0)
+                of_left = torch.cat([acq_function(X[part]) for part in left.split(BATCH)])
+            value, position = of_left.max(0)
+            values.append(value)
             chosen.append(int(left[position]))
-            best.append(best_value)
-            left = left[left != left[position]]
+            left = left[left != chosen[-1]]
             if len(chosen) < num:
-                picked = X[chosen].flatten(0, 1)
-                acq_function.set_X_pending(picked if before is None else torch.cat([before, picked]))
+                pending = X[chosen].flatten(0, 1)
+                acq_function.set_X_pending(pending if before is None else torch.cat([before, pending]))
     finally:
         if num > 1:
             acq_function.set_X_pending(before)
-    return torch.tensor(chosen, device=X.device), torch.stack(best)
+    return torch.tensor(chosen, device=X.device), torch.stack(values)

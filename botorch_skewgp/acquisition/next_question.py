@@ -17,7 +17,15 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.outlook import Asked, Belief, after, cells_of_numbers, gain, information_about_best
+from botorch_skewgp.acquisition.information import information_about_best
+from botorch_skewgp.acquisition.look_ahead import (
+    AnswerModel,
+    LatentMixture,
+    cells_of_numbers,
+    expected_gain,
+    given_pending,
+    joint_posterior,
+)
 from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets_to_ask_about
 from botorch_skewgp.acquisition.search_domain import Values, search_space
 from botorch_skewgp.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
@@ -26,6 +34,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
+Judge = int | str
 QuestionMethod = Literal["knowledge_gradient", "information"]
 ROUNDING = 1e-8  # of a gain, in units of the outcome's scale
 
@@ -78,12 +87,12 @@ class NextQuestion(NamedTuple):
         value: The expected rise of the posterior mean of the recommended point, in units of the outcome (of the latent
             utility, if there are no numbers).
         cost: The price of the question.
-        stop: Whether no question is worth its price; `False` if `worth` was `None`.
+        stop: Whether no question is worth its price; `False` if `willingness_to_pay` was `None`.
     """
 
     question: Question
     X: Tensor
-    judge: int | str | None
+    judge: Judge | None
     value: float
     cost: float
     stop: bool
@@ -104,8 +113,8 @@ def next_question(
     questions: Sequence[Question | type[Observation]] = (),
     costs: Sequence[float] | Mapping[Any, float] | None = None,
     X_candidates: Tensor | None = None,
-    judges: Sequence[int | str] | Mapping[int | str, float] | None = None,
-    worth: float | None = None,
+    judges: Sequence[Judge] | Mapping[Judge, float] | None = None,
+    willingness_to_pay: float | None = None,
     method: QuestionMethod = "knowledge_gradient",
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
@@ -116,8 +125,8 @@ def next_question(
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
-        >>> asked = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
-        >>> asked.question.kind, asked.X, asked.value, asked.cost
+        >>> best = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
+        >>> best.question.kind, best.X, best.value, best.cost
         >>> page = next_question(model, bounds, questions=[Numeric, Preference], num_questions=3)
 
     Args:
@@ -129,8 +138,8 @@ def next_question(
         X_candidates: An `n x d` tensor of points to ask about instead of a domain.
         judges: The judges to choose from, as in `SkewGP.posterior`: their numbers, or a mapping from these to factors
             of the price. The gain is that of the model's utility: the shared one, or that of `model.for_judge(j)`.
-        worth: The worth of one unit of the outcome, in units of the costs, for `stop`. Kinds and judges whose question
-            is worth less than its price are left out while there are others.
+        willingness_to_pay: What a rise of the outcome by one unit may cost, in units of the costs, for `stop`. Kinds
+            and judges whose question is expected to gain less than its price are left out while there are others.
         method: What chooses the points: `"knowledge_gradient"`, the expected gain of the recommended point (where no
             single answer would change it, as `"information"`), or `"information"` about which point is best, which
             chooses the kind and the judge in either case.
@@ -150,158 +159,224 @@ def next_question(
         UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
     """
     members = members_of(model, "next_question")
-    if not isinstance(questions, Sequence):
-        raise InputDataError("questions must be a list; write questions=[...] for a single one.")
-    asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
-    if not asked:
-        raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
+    kinds = _questions(members[0], questions)
     num = 1 if num_questions is None else as_count(num_questions, "num_questions", least=1)
     seed = as_seed(seed)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
-    prices = _prices(costs, questions, asked)
-    people = _people(members, judges)
-    if worth is not None and as_number(worth, "worth") <= 0:
-        raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
-    for entry in asked:
-        _check_kind(members[0], entry)
+    prices = _prices(costs, questions, kinds)
+    factors = _factors_of_judges(members, judges)
+    if willingness_to_pay is not None and as_number(willingness_to_pay, "willingness_to_pay") <= 0:
+        raise InputDataError(f"willingness_to_pay must be positive and finite, or None; got {willingness_to_pay!r}.")
     dims = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
     space = search_space(model, bounds, X_candidates, members[0].datapoints, **dims)
     X = points_to_ask_about(model, members, space, seed)
-    least = max(entry.size for entry in asked)
+    least = max(question.size for question in kinds)
     if len(X) < least:
         raise InputDataError(
             f"A question is about {least} points, but there {'is' if len(X) == 1 else 'are'} {len(X)}; widen the "
             "bounds, or give more X_candidates."
         )
-    who = list(people)
-    beliefs = [_belief(member, X, who) for member in members]
-    readings = _readings(members, asked, who, beliefs[0].means)
-    recommended = torch.arange(len(X), device=X.device)
-    min_gain = ROUNDING * members[0].outcome_scale.scale
-    found: list[NextQuestion] = []
+    search = _Search(members, X, kinds, prices, factors, willingness_to_pay, method == "information", seed)
+    mixtures = [_mixture(member, X, list(factors)) for member in members]
+    readings = _readings(members, kinds, list(factors), X)
+    chosen: list[NextQuestion] = []
     for _ in range(num):
-        best_key: tuple[Any, ...] = ()
-        for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
-            items = sets_to_ask_about(beliefs, entry.size, recommended, seed)
-            for place, judge in enumerate(who):
-                asks = _asks(members, beliefs, entry, X, readings.get((number, judge)))
-                shifted = items if judge is None else items + (place + 1) * len(X)
-                values = gains = gain(beliefs, asks, recommended, shifted)
-                cost, rate = price * people[judge], 0.0
-                no_gain = bool(gains.max() <= min_gain)  # no single answer changes the recommendation
-                if len(asked) * len(who) > 1 or method == "information" or no_gain:
-                    told = information_about_best(beliefs, asks, recommended, shifted)
-                    rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
-                chosen = values.argmax()
-                value = max(float(gains[chosen]), 0.0)
-                stop = worth is not None and value * worth < cost
-                if (key := (not stop, rate, value / cost)) > best_key:
-                    best_key, pending = key, (asks, shifted[chosen])
-                    best = NextQuestion(entry, X[items[chosen]].clone(), judge, value, cost, stop)
-        found.append(best)
-        if len(found) < num:
-            beliefs = after(beliefs, *pending, seed)
-    return found[0] if num_questions is None else found
+        best = search.best(mixtures, readings)
+        chosen.append(best.question)
+        if len(chosen) < num:
+            mixtures = given_pending(mixtures, best.answers, best.item, seed)
+    return chosen[0] if num_questions is None else chosen
 
 
-def _prices(costs: Any, given: Sequence[Any], asked: Sequence[Question]) -> list[float]:
+# The readings of a question of no numbers for each member, by its place and the judge
+Readings = dict[tuple[int, Judge | None], list[Reading]]
+
+
+class _Valued(NamedTuple):
+    """A question at its best points, and how it compares with others.
+
+    Args:
+        question: The question, its points and the judge.
+        rank: What is larger for a better question: that it is worth its price, information and gain by the price.
+        answers: The distribution of its answers for each member.
+        item: The places of its points in the mixtures.
+    """
+
+    question: NextQuestion
+    rank: tuple[bool, float, float]
+    answers: list[AnswerModel]
+    item: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What questions are chosen from, and how; the arguments of `next_question`, checked.
+
+    Args:
+        factors: Factors of the price by judge.
+    """
+
+    members: Sequence[LatentModel]
+    X: Tensor
+    questions: Sequence[Question]
+    prices: Sequence[float]
+    factors: Mapping[Judge | None, float]
+    willingness_to_pay: float | None
+    by_information: bool
+    seed: int
+
+    def best(self, mixtures: Sequence[LatentMixture], readings: Readings) -> _Valued:
+        """The best question for one of the judges."""
+        valued = []
+        recommended = torch.arange(len(self.X), device=self.X.device)
+        for number, question in enumerate(self.questions):
+            items = sets_to_ask_about(mixtures, question.size, recommended, self.seed)
+            for judge in self.factors:
+                answers = _answer_models(self.members, mixtures, question, self.X, readings.get((number, judge)))
+                valued.append(self._valued(mixtures, number, judge, answers, items))
+        return max(valued, key=lambda entry: entry.rank)
+
+    def _valued(
+        self,
+        mixtures: Sequence[LatentMixture],
+        number: int,
+        judge: Judge | None,
+        answers: list[AnswerModel],
+        items: Tensor,
+    ) -> _Valued:
+        """A question of a judge at the best of some sets of points, `B x k`."""
+        recommended = torch.arange(len(self.X), device=items.device)
+        place = 0 if judge is None else 1 + list(self.factors).index(judge)
+        of_judge = items + place * len(self.X)
+        gains = expected_gain(mixtures, answers, recommended, of_judge)
+        cost = self.prices[number] * self.factors[judge]
+        # where no single answer changes the recommendation, information chooses the points
+        min_gain = ROUNDING * self.members[0].outcome_scale.scale
+        by_information = self.by_information or bool(gains.max() <= min_gain)
+        values, rate = gains, 0.0
+        if by_information or len(self.questions) * len(self.factors) > 1:
+            information = information_about_best(mixtures, answers, recommended, of_judge)
+            rate = float(information.max()) / cost
+            values = information if by_information else gains
+        best = values.argmax()
+        gain = max(float(gains[best]), 0.0)
+        stop = self.willingness_to_pay is not None and gain * self.willingness_to_pay < cost
+        question = NextQuestion(self.questions[number], self.X[items[best]].clone(), judge, gain, cost, stop)
+        return _Valued(question, (not stop, rate, gain / cost), answers, of_judge[best])
+
+
+def _questions(member: LatentModel, questions: Any) -> list[Question]:
+    """Questions with readings to look ahead by; raises `InputDataError` or `UnsupportedError`."""
+    if not isinstance(questions, Sequence):
+        raise InputDataError("questions must be a list; write questions=[...] for a single one.")
+    if not questions:
+        raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
+    checked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
+    for question in checked:
+        kind = question.kind
+        part = member.likelihood.for_kind(kind)
+        if not part.predicts or part.num_outputs != 1:
+            raise UnsupportedError(
+                f"Questions of kind {kind.__name__} have no outcomes to look ahead to; leave them out."
+            )
+        if not part.takes_numbers:
+            _reading(member, question, member.datapoints)
+    return checked
+
+
+def _prices(costs: Any, given: Sequence[Any], questions: Sequence[Question]) -> list[float]:
     """The price of each question; raises `InputDataError` if one is missing or not positive."""
     if costs is None:
-        return [1.0] * len(asked)
+        return [1.0] * len(questions)
     if isinstance(costs, Mapping):
-        costs = [costs.get(g, costs.get(entry.kind)) for g, entry in zip(given, asked, strict=True)]
-        missing = [entry.kind.__name__ for price, entry in zip(costs, asked, strict=True) if price is None]
+        costs = [costs.get(key, costs.get(entry.kind)) for key, entry in zip(given, questions, strict=True)]
+        missing = [entry.kind.__name__ for price, entry in zip(costs, questions, strict=True) if price is None]
         if missing:
             raise InputDataError(f"costs names no price for questions of kind {', '.join(missing)}.")
     prices = as_tensor(costs, "costs").double()
-    if prices.shape != (len(asked),):
-        raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {prices.tolist()}.")
+    if prices.shape != (len(questions),):
+        raise InputDataError(
+            f"costs must hold a price for each of the {len(questions)} questions; got {prices.tolist()}."
+        )
     if not bool((prices.isfinite() & (prices > 0)).all()):
         raise InputDataError(f"costs must be positive and finite; got {prices.tolist()}.")
     return prices.tolist()
 
 
-def _people(
-    members: Sequence[LatentModel], judges: Sequence[int | str] | Mapping[int | str, float] | None
-) -> dict[int | str | None, float]:
+def _factors_of_judges(
+    members: Sequence[LatentModel], judges: Sequence[Judge] | Mapping[Judge, float] | None
+) -> dict[Judge | None, float]:
     """The judges to choose from, with factors of the price."""
     if judges is None:
         return {None: 1.0}
     if isinstance(judges, str) or not isinstance(judges, Sized) or not len(judges):
         raise InputDataError(f"judges must name at least one judge, in a list or a mapping to prices; got {judges!r}.")
-    people: dict[Any, float] = dict(judges if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0))
-    factors = as_tensor(list(people.values()), "judges").double()
+    by_judge: dict[Any, float] = dict(judges if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0))
+    factors = as_tensor(list(by_judge.values()), "judges").double()
     if not bool((factors.isfinite() & (factors > 0)).all()):
         raise InputDataError(
             f"What multiplies the price of a judge must be positive and finite; got {factors.tolist()}."
         )
     for member in members:
-        member.latent_posterior(member.datapoints[:1], judges=[next(iter(people))])  # raises where it cannot be asked
-    return people
+        member.latent_posterior(member.datapoints[:1], judges=[next(iter(by_judge))])  # raises where it has no judges
+    return by_judge
 
 
-def _check_kind(member: LatentModel, question: Question) -> None:
-    """Raise unless the kind has a reading to look ahead by."""
-    part, kind = member.likelihood.for_kind(question.kind), question.kind
-    if not part.predicts or part.num_outputs != 1:
-        raise UnsupportedError(f"Questions of kind {kind.__name__} have no outcomes to look ahead to; leave them out.")
-    if not part.takes_numbers:
-        _reading(member, question, member.datapoints)
-
-
-def _reading(member: LatentModel, question: Question, like: Tensor, judge: int | str | None = None) -> Reading:
+def _reading(member: LatentModel, question: Question, like: Tensor, judge: Judge | None = None) -> Reading:
     """The reading of an answer of a judge, of the model's own if `None`."""
-    known = member.answering_likelihood if judge is None else member.likelihood
-    likelihood = known if judge is None or isinstance(judge, str) else known.for_judge(judge)
+    likelihood = member.answering_likelihood if judge is None else member.likelihood
+    if judge is not None and not isinstance(judge, str):
+        likelihood = likelihood.for_judge(judge)
     return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
 
 
 def _readings(
-    members: Sequence[LatentModel], questions: Sequence[Question], who: Sequence[int | str | None], like: Tensor
-) -> dict[tuple[int, int | str | None], list[Reading]]:
-    """Readings for each member, by place of a question (of no numbers) and judge; uncertain cut-points add noise."""
-    likelihood = members[0].likelihood
-    others = [i for i, entry in enumerate(questions) if not likelihood.for_kind(entry.kind).takes_numbers]
-    found = {
-        (i, judge): [_reading(member, questions[i], like, judge) for member in members] for i in others for judge in who
-    }
-    if not found or len(members) > 1 or not isinstance(members[0], SkewGP):
-        return found
+    members: Sequence[LatentModel], questions: Sequence[Question], judges: Sequence[Judge | None], like: Tensor
+) -> Readings:
+    """The readings of questions of no numbers; uncertain cut-points add noise to those of a single model."""
+    readings: Readings = {}
+    for number, question in enumerate(questions):
+        if not members[0].likelihood.for_kind(question.kind).takes_numbers:
+            for judge in judges:
+                readings[number, judge] = [_reading(member, question, like, judge) for member in members]
+    if not readings or len(members) > 1 or not isinstance(members[0], SkewGP):
+        return readings
     model = deepcopy(members[0])
     with torch.enable_grad():
-        variances = cutpoint_variances(model, [_reading(model, questions[i], like, j).cutpoints for i, j in found])
-    for (key, (reading,)), variance in zip(found.items(), variances, strict=True):
+        cutpoints = [_reading(model, questions[number], like, judge).cutpoints for number, judge in readings]
+        variances = cutpoint_variances(model, cutpoints)
+    for (key, (reading,)), variance in zip(readings.items(), variances, strict=True):
         if variance.numel():
-            noise = reading.noise + (variance / reading.weight.square().sum(-1, keepdim=True)).mean()
-            found[key] = [replace(reading, noise=noise)]
-    return found
+            size = reading.weight.square().sum(-1, keepdim=True)  # a reading has this times the noise
+            readings[key] = [replace(reading, noise=reading.noise + (variance / size).mean())]
+    return readings
 
 
-def _asks(
+def _answer_models(
     members: Sequence[LatentModel],
-    beliefs: Sequence[Belief],
+    mixtures: Sequence[LatentMixture],
     question: Question,
     X: Tensor,
     readings: Sequence[Reading] | None = None,
-) -> list[Asked]:
-    """What a question reads for each member; numbers, which have no given readings, have cells that fit the beliefs."""
+) -> list[AnswerModel]:
+    """The distribution of answers for each member; numbers, which have no readings, have cells that fit all members."""
     if readings is not None:
-        return [Asked(reading) for reading in readings]
-    parts = [member.answering_likelihood.for_kind(question.kind) for member in members]
-    noise = [part.latent_noise(X[:1]).to(belief.means).reshape(1) for part, belief in zip(parts, beliefs, strict=True)]
-    cuts = cells_of_numbers(beliefs, noise)
+        return [AnswerModel(reading) for reading in readings]
+    noise = []
+    for member in members:
+        part = member.answering_likelihood.for_kind(question.kind)
+        noise.append(part.latent_noise(X[:1]).to(X).reshape(1))
+    cells = cells_of_numbers(mixtures, noise)
     readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]
-    return [Asked(reading, cut) for reading, cut in zip(readings, cuts, strict=True)]
+    return [AnswerModel(reading, cutpoints) for reading, cutpoints in zip(readings, cells, strict=True)]
 
 
-def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> Belief:
-    """The belief about the model's utility, and then about each judge's, at the pool's points."""
-    judges = None
-    if who != [None]:
-        judges = [judge for judge in [None, *who] for _ in range(len(X))]
-        X = X.repeat(1 + len(who), 1)
-    posterior = member.latent_posterior(X, judges=judges)
-    if posterior.num_points != len(X):
-        raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
-    return Belief.of(posterior, member.outcome_scale)
+def _mixture(member: LatentModel, X: Tensor, judges: Sequence[Judge | None]) -> LatentMixture:
+    """The model's utility, and then each judge's, at the pool's points."""
+    if judges == [None]:
+        posterior = joint_posterior(member, X)
+    else:
+        by = [judge for judge in [None, *judges] for _ in range(len(X))]
+        posterior = joint_posterior(member, X.repeat(1 + len(judges), 1), by)
+    return LatentMixture.of(posterior, member.outcome_scale)

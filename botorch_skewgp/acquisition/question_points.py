@@ -15,7 +15,7 @@ from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.outlook import Belief, joint_draws
+from botorch_skewgp.acquisition.look_ahead import LatentMixture, joint_draws, joint_posterior
 from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.protocols import LatentModel, input_transform_of
@@ -42,49 +42,54 @@ def points_to_ask_about(
         raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
     own = rounded_inputs(input_transform_of(model), members[0].datapoints)
     own = domain.rounded(own[domain.contains(own)])
-    own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
+    if len(own):
+        own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]]
     generator = torch.Generator(own.device).manual_seed(seed)
     spread = domain.spread(NUM_SPREAD)
     best = own[:1] if len(own) else spread[_mean(members, spread).argmax()].unsqueeze(0)
-    steps = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
-    likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
-    nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
-    likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
-    few_steps = {} if domain.box.factors or domain.whole else {"options": {"maxiter": 30}}
+    around_best = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
+    likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *around_best]))]), seed)
+    around_likely = domain.nearest(_around(domain, likely.repeat(4, 1), ZOOM, generator))
+    likely = _likely(members, torch.cat([own, likely, around_likely]), seed + 1)
+    options = CHALLENGER
+    if not (domain.box.factors or domain.whole):
+        options = {**options, "options": {"maxiter": 30}}
     with torch.enable_grad(), manual_seed(seed):
         acquisition = DuelingLogExpectedImprovement(model, best)
-        challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
-    far = domain.nearest(spread[:NUM_FAR])
-    X = torch.cat([own, challenger.detach().to(own), likely, far])
+        challenger, _ = domain.optimize(acquisition, 1, **options)
+    X = torch.cat([own, challenger.detach().to(own), likely, domain.nearest(spread[:NUM_FAR])])
     return X[first_of_equal(X).unique()]
 
 
-def sets_to_ask_about(beliefs: Sequence[Belief], k: int, recommended: Tensor, seed: int) -> Tensor:
+def sets_to_ask_about(mixtures: Sequence[LatentMixture], k: int, recommended: Tensor, seed: int) -> Tensor:
     """The sets of the first `N` places, at which points are recommended, that questions may be about, `B x k`."""
     N, device = len(recommended), recommended.device
     if k == 1:
         return torch.arange(N, device=device).unsqueeze(-1)
-    mean = torch.stack([belief.mean().sum(0)[recommended] for belief in beliefs]).mean(0)
+    of_members = [mixture.scenario_means().sum(0)[recommended] for mixture in mixtures]
+    mean = torch.stack(of_members).mean(0)
     best = mean.argmax()
-    draws = torch.cat([joint_draws(belief, 8 * NUM_PATHS, seed)[recommended] for belief in beliefs], dim=-1)
-    votes = torch.bincount(draws.argmax(0), minlength=N)
-    # of equal votes the lowest mean first: the highest ended worse in four of four runs of the race of prices
-    order = votes.to(mean) + torch.linspace(0.5, 0, N).to(mean)[mean.argsort().argsort()]
-    likely = order.argsort(descending=True)[:NUM_PAIRED]
+    draws = torch.cat([joint_draws(mixture, 8 * NUM_PATHS, seed)[recommended] for mixture in mixtures], dim=-1)
+    num_best = torch.bincount(draws.argmax(0), minlength=N)
+    # of equal numbers the lowest mean first: the highest ended worse in four of four runs of the race of prices
+    rank = mean.argsort().argsort()
+    order = (num_best.to(mean) + torch.linspace(0.5, 0, N).to(mean)[rank]).argsort(descending=True)
+    likely = order[:NUM_PAIRED]
     if k == 2:
         others = torch.arange(N, device=device)
         others = others[others != best]
-        return torch.cat([torch.combinations(likely), torch.stack([others, best.expand(N - 1)], dim=-1)])
-    generator = torch.Generator(device).manual_seed(seed)
-    chances = (votes[likely] + 1).to(mean).expand(NUM_SETS, -1)
+        with_best = torch.stack([others, best.expand(N - 1)], dim=-1)
+        return torch.cat([torch.combinations(likely), with_best])
+    chances = (num_best[likely] + 1).to(mean)
     if len(likely) < k:
-        likely = order.argsort(descending=True)[: max(k, NUM_PAIRED)]
-        chances = torch.ones(NUM_SETS, len(likely)).to(mean)
-    drawn = likely[torch.multinomial(chances, k, generator=generator)]
-    drawn = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
-    with_best = drawn[(drawn != best).all(-1)]
+        likely = order[: max(k, NUM_PAIRED)]
+        chances = torch.ones(len(likely)).to(mean)
+    generator = torch.Generator(device).manual_seed(seed)
+    drawn = likely[torch.multinomial(chances.expand(NUM_SETS, -1), k, generator=generator)]
+    sets = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
+    with_best = sets[(sets != best).all(-1)]
     with_best[:, -1] = best
-    return torch.cat([drawn, with_best])
+    return torch.cat([sets, with_best])
 
 
 def _greedy(draws: Tensor, likely: Tensor, k: int) -> Tensor:
@@ -102,18 +107,18 @@ def _greedy(draws: Tensor, likely: Tensor, k: int) -> Tensor:
 
 def _mean(members: Sequence[LatentModel], X: Tensor) -> Tensor:
     """The posterior means of `n x d` points, in units of the outcome."""
-    found = [member.outcome_scale.unstandardize(member.latent_posterior(X).mean.squeeze(-1)) for member in members]
-    return torch.stack(found).mean(0)
+    means = [member.latent_posterior(X).mean.squeeze(-1) for member in members]
+    scaled = [member.outcome_scale.unstandardize(mean) for member, mean in zip(members, means, strict=True)]
+    return torch.stack(scaled).mean(0)
 
 
 def _likely(members: Sequence[LatentModel], X: Tensor, seed: int) -> Tensor:
     """The maximisers of joint draws of the function."""
     X = X[first_of_equal(X).unique()]
-    draws = []
-    for member in members:
-        belief = Belief.of(member.latent_posterior(X), member.outcome_scale)
-        draws.append(joint_draws(belief, max(NUM_PATHS // len(members), 1), seed))
-    return X[torch.cat(draws, dim=-1).argmax(0).unique()]
+    num_draws = max(NUM_PATHS // len(members), 1)
+    mixtures = [LatentMixture.of(joint_posterior(member, X), member.outcome_scale) for member in members]
+    draws = torch.cat([joint_draws(mixture, num_draws, seed) for mixture in mixtures], dim=-1)
+    return X[draws.argmax(0).unique()]
 
 
 def _around(domain: SearchDomain, X: Tensor, scale: float, generator: torch.Generator) -> Tensor:

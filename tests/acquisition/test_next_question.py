@@ -13,16 +13,17 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import Question, SkewBayesianActiveLearningByDisagreement, next_question, outlook
-from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
-from botorch_skewgp.acquisition.outlook import (
-    Asked,
-    Belief,
+from botorch_skewgp.acquisition import Question, SkewBayesianActiveLearningByDisagreement, next_question
+from botorch_skewgp.acquisition.information import information_about_best
+from botorch_skewgp.acquisition.look_ahead import (
+    AnswerModel,
+    LatentMixture,
     _single_outcome_means,
-    after,
     cells_of_numbers,
-    information_about_best,
+    expected_gain,
+    given_pending,
 )
+from botorch_skewgp.acquisition.next_question import _answer_models, _mixture, _reading
 from botorch_skewgp.acquisition.question_points import sets_to_ask_about
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
@@ -60,16 +61,16 @@ def alone(model):
     return {kind: next_question(model, BOUNDS, [kind]) for kind in (Numeric, Preference)}
 
 
-def asks_of(model, beliefs, question):
+def asks_of(model, mixtures, question):
     """What a question reads if its cut-points are known."""
     is_number = question.kind is Numeric
-    return _asks([model], beliefs, question, Z, None if is_number else [_reading(model, question, Z)])
+    return _answer_models([model], mixtures, question, Z, None if is_number else [_reading(model, question, Z)])
 
 
 def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
-        beliefs = [_belief(model, Z, [None])]
-        return function(beliefs, asks_of(model, beliefs, question), torch.arange(len(Z)), items)
+        mixtures = [_mixture(model, Z, [None])]
+        return function(mixtures, asks_of(model, mixtures, question), torch.arange(len(Z)), items)
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -77,7 +78,7 @@ ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.t
 
 def test_a_choice_of_two_is_a_duel(model):
     items = ITEMS[Preference]
-    for function, atol in ((outlook.gain, 2e-3), (information_about_best, 1e-9)):
+    for function, atol in ((expected_gain, 2e-3), (information_about_best, 1e-9)):
         duel, choice = (
             value_of(function, model, question, items) for question in (Question(Preference), Question(Choice))
         )
@@ -120,7 +121,7 @@ def test_choices_by_simulation(name, k, request):
     chosen = u.argmax(0)
     scale = model.outcome_scale.scale
     gain = sum((f[:, chosen == i].sum(-1) / f.shape[-1]).max() for i in range(k)) - f.mean(-1).max()
-    found = value_of(outlook.gain, model, Question(Choice, k), items)
+    found = value_of(expected_gain, model, Question(Choice, k), items)
     assert float(found) == pytest.approx(float(gain * scale), abs=0.003)
     assert float(gain * scale) > 0.03
     # the information that the choice brings about all of the function is an upper bound of that about the best point
@@ -134,7 +135,7 @@ def test_numbers_by_simulation():
     posterior = model.posterior(Z)
     C, mean = posterior.covariance_matrix.detach(), posterior.mean.detach().squeeze(-1)
     items = torch.tensor([[20], [15]])
-    found = value_of(outlook.gain, model, Question(Numeric), items)
+    found = value_of(expected_gain, model, Question(Numeric), items)
     z = torch.special.ndtri((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000)
     for value, i in zip(found, items[:, 0], strict=True):
         step = C[:, i] / (C[i, i] + 0.05).sqrt()
@@ -213,25 +214,25 @@ def test_the_kind_that_tells_more_for_its_price_at_the_points_of_the_largest_gai
 
 def test_kinds_that_are_not_worth_their_price_are_left_out(model, alone):
     number, duel = (alone[kind].value for kind in (Numeric, Preference))
-    assert not alone[Preference].stop  # nothing is said of its worth
-    assert next_question(model, BOUNDS, [Preference], [1.0], worth=0.99 / duel).stop
+    assert not alone[Preference].stop  # nothing is said of what it is worth
+    assert next_question(model, BOUNDS, [Preference], [1.0], willingness_to_pay=0.99 / duel).stop
     costs = {Numeric: 1.02 * number / duel, Preference: 1.0}
     assert next_question(model, BOUNDS, [Numeric, Preference], costs).question.kind is Numeric
-    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=1.01 / duel)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, willingness_to_pay=1.01 / duel)
     assert (asked.question.kind, asked.value, asked.stop) == (Preference, duel, False)
-    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=0.95 / duel)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, willingness_to_pay=0.95 / duel)
     assert (asked.question.kind, asked.stop) == (Numeric, True)
 
 
 def test_waiting_answers_make_the_same_question_worth_less(model):
     question, item = Question(Preference), torch.tensor([[4, 10]])
     with torch.no_grad():
-        before = [_belief(model, Z, [None])]
-        asks = asks_of(model, before, question)
-        waiting = after(before, asks, item[0], 0)
+        before = [_mixture(model, Z, [None])]
+        answers = asks_of(model, before, question)
+        waiting = given_pending(before, answers, item[0], 0)
         recommended = torch.arange(len(Z))
-        first, again = (float(outlook.gain(b, asks, recommended, item)) for b in (before, waiting))
-        told, told_again = (float(information_about_best(b, asks, recommended, item)) for b in (before, waiting))
+        first, again = (float(expected_gain(b, answers, recommended, item)) for b in (before, waiting))
+        told, told_again = (float(information_about_best(b, answers, recommended, item)) for b in (before, waiting))
         # the two answers together by simulation
         f, generator = draws_of(model)
         noise = 2**0.5 * noise_of(model, Preference)
@@ -252,11 +253,11 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
 def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
     """On average over their outcomes; of as many draws as are kept."""
     with torch.no_grad():
-        (before,) = beliefs = [_belief(gaussian, Z, [None])]
+        (before,) = mixtures = [_mixture(gaussian, Z, [None])]
         for items in questions:
-            asks = asks_of(gaussian, beliefs, Question(Choice, len(items)))
-            beliefs = after(beliefs, asks, torch.tensor(items), 0)
-        (waiting,) = beliefs
+            answers = asks_of(gaussian, mixtures, Question(Choice, len(items)))
+            mixtures = given_pending(mixtures, answers, torch.tensor(items), 0)
+        (waiting,) = mixtures
         weights = waiting.weights.sum(0)
         mean = waiting.means @ weights
         variance = (waiting.means - mean.unsqueeze(-1)).square() @ weights + waiting.covariance.diagonal()
@@ -269,21 +270,21 @@ def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
 
 def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
     with torch.no_grad():
-        before = [_belief(model, Z, [None])]
-        asks = asks_of(model, before, Question(Numeric))
-        waiting = [after(before, asks, torch.tensor([21]), seed)[0] for seed in range(40)]
-        means = torch.stack([belief.mean().sum(0) for belief in waiting])
-    for belief in waiting:
-        torch.testing.assert_close(belief.weights.sum(-1), torch.full((6,), 1 / 6).double())
+        before = [_mixture(model, Z, [None])]
+        answers = asks_of(model, before, Question(Numeric))
+        waiting = [given_pending(before, answers, torch.tensor([21]), seed)[0] for seed in range(40)]
+        means = torch.stack([mixture.scenario_means().sum(0) for mixture in waiting])
+    for mixture in waiting:
+        torch.testing.assert_close(mixture.weights.sum(-1), torch.full((6,), 1 / 6).double())
     error = means.std(0) / 40**0.5
-    assert ((means.mean(0) - before[0].mean()[0]).abs() < 4.5 * error + 1e-9).all()
+    assert ((means.mean(0) - before[0].scenario_means()[0]).abs() < 4.5 * error + 1e-9).all()
     assert (error > 1e-3).any()
 
 
 @torch.no_grad()
 def test_sets_of_three_come_with_the_recommended_point_too(model):
-    beliefs = [_belief(model, Z, [None])]
-    sets, best = sets_to_ask_about(beliefs, 3, torch.arange(len(Z)), 0), beliefs[0].mean()[0].argmax()
+    mixtures = [_mixture(model, Z, [None])]
+    sets, best = sets_to_ask_about(mixtures, 3, torch.arange(len(Z)), 0), mixtures[0].scenario_means()[0].argmax()
     without = sets[(sets != best).all(-1)]
     with_best = torch.cat([without[:, :2], best.expand(len(without), 1)], dim=-1)
     assert len(without)
@@ -397,8 +398,8 @@ def test_kinds_of_ones_own_and_votes_take_part():
 
 def test_cells_of_numbers_reach_beyond_all_members():
     one = torch.ones(1, 1).double()
-    beliefs = [Belief(mean * one, 0.1 * one, one, one[0], OutcomeScale()) for mean in (-5.0, 5.0)]
-    for cuts in cells_of_numbers(beliefs, [0.1 * one[0]] * 2):
+    mixtures = [LatentMixture(mean * one, 0.1 * one, one, one[0], OutcomeScale()) for mean in (-5.0, 5.0)]
+    for cuts in cells_of_numbers(mixtures, [0.1 * one[0]] * 2):
         assert cuts[0, 0] < -5 < 5 < cuts[0, -1]
 
 
@@ -408,7 +409,7 @@ def test_cells_of_numbers_do_not_depend_on_where_the_outcome_has_its_zero():
     covariance, weights = 0.1 * torch.eye(4).double(), torch.full((1, 32), 1 / 32).double()
     near, far = (
         cells_of_numbers(
-            [Belief(means, covariance, weights, torch.ones(4).double(), OutcomeScale(location, 2.0))],
+            [LatentMixture(means, covariance, weights, torch.ones(4).double(), OutcomeScale(location, 2.0))],
             [torch.full((1,), 0.3).double()],
         )[0]
         for location in (0.0, 1e9)
@@ -445,8 +446,8 @@ POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
         ("judge must be the number of a judge who gave answers", {"judges": [7], "seen": PANEL}),
         ("What multiplies the price", {"judges": {0: -1.0}, "seen": PANEL}),
         ("method must be 'knowledge_gradient' or 'information'", {"method": "best"}),
-        ("worth must be positive", {"worth": 0.0}),
-        ("worth must be a finite number", {"worth": "much"}),
+        ("willingness_to_pay must be positive", {"willingness_to_pay": 0.0}),
+        ("willingness_to_pay must be a finite number", {"willingness_to_pay": "much"}),
         *[("num_questions must be an integer of at least 1", {"num_questions": num}) for num in (0, 2.5, "2")],
         ("next_question needs a SkewGP", {"model": SingleTaskGP(X, F.unsqueeze(-1))}),
         ("Questions of kind Slope have no outcomes", {"seen": Slope(0, [1], index=[0]), "questions": [Slope]}),
@@ -482,9 +483,9 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
     pair = POINTS[:2] + 0.05
     joint = torch.cat([pair, points(generator, q=5)])
-    asked = Asked(model.likelihood.reading(Preference, joint, model.outcome_scale))
-    belief = Belief.of(model.latent_posterior(joint), model.outcome_scale, 8192)
-    means = _single_outcome_means(belief, asked, torch.tensor([[0, 1]]), torch.arange(7))
+    asked = AnswerModel(model.likelihood.reading(Preference, joint, model.outcome_scale))
+    mixture = LatentMixture.of(model.latent_posterior(joint), model.outcome_scale, 8192)
+    means = _single_outcome_means(mixture, asked, torch.tensor([[0, 1]]), torch.arange(7))
     won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
@@ -530,4 +531,4 @@ def test_never_negative_zero_for_nothing_and_in_either_order(generator):
         torch.testing.assert_close(same, torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
     noisy = made(SEEN[1], PreferenceLikelihood(noise=1e4))  # choices, whose outcomes are averaged over draws
     items = torch.combinations(torch.arange(6), 3)
-    assert (value_of(outlook.gain, noisy, Question(Choice, 3), items) > -1e-9).all()
+    assert (value_of(expected_gain, noisy, Question(Choice, 3), items) > -1e-9).all()

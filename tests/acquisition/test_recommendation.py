@@ -18,6 +18,7 @@ from botorch.utils.transforms import unnormalize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_choice, next_pair, probability_of_best, recommend
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.comparison_groups import comparison_groups
 from botorch_skewgp.acquisition.dueling import (
@@ -25,8 +26,7 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingLogExpectedImprovement,
     qExpectedUtilityAfterDuels,
 )
-from botorch_skewgp.acquisition.outlook import Belief
-from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, probability_of_best, recommend
+from botorch_skewgp.acquisition.look_ahead import LatentMixture
 from botorch_skewgp.exceptions import UndecidedRecommendationWarning
 from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -513,13 +513,13 @@ def test_two_points(num_draws, num_samples):
 def test_some_of_the_draws_are_typical_of_all():
     model = on_a_line(Preference([[0, 1], [1, 2]]), LINE[:3], 4096)
     posterior = model.latent_posterior(LINE[:2])
-    belief = Belief.of(posterior, model.outcome_scale)
-    assert belief.means.shape[-1] < posterior.component_means.shape[-1]
+    mixture = LatentMixture.of(posterior, model.outcome_scale)
+    assert mixture.means.shape[-1] < posterior.component_means.shape[-1]
     deviation = posterior.affine(LINE.new_tensor([[1.0, -1.0]])).gaussian_variance.sqrt()
     every, some = (
-        torch.special.ndtr((means[0] - means[1]) / deviation) for means in (posterior.component_means, belief.means)
+        torch.special.ndtr((means[0] - means[1]) / deviation) for means in (posterior.component_means, mixture.means)
     )
-    assert float(some @ belief.weights[0]) == pytest.approx(float(every.mean()), abs=0.003)
+    assert float(some @ mixture.weights[0]) == pytest.approx(float(every.mean()), abs=0.003)
 
 
 def test_three_points_of_a_gaussian():
