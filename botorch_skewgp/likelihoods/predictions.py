@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import torch
+from botorch.posteriors import Posterior
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.exceptions import UnknownKindError
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.posteriors import AveragedPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 # Probabilities of the best of four and of six are then within .002 for 2,048 draws (mostly .0003), and .001 for a
@@ -66,6 +67,8 @@ def averaged(distributions: Sequence[Any], weights: Tensor) -> Any:
     first = distributions[0]
     if isinstance(first, Predictions):
         return first.mapped(lambda kind: averaged([one[kind] for one in distributions], weights))
+    if isinstance(first, Posterior):
+        return AveragedPosterior(distributions, weights)
     probabilities = torch.stack([one.probs for one in distributions], dim=-1) @ weights
     return type(first)(probs=probabilities.clamp(max=1.0))  # rounding only
 

@@ -10,10 +10,11 @@ import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
+from botorch.sampling.base import MCSampler
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.exceptions import FewAnswersWarning
+from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.state import are_equal
 from botorch_skewgp.observations import Observation
@@ -39,8 +40,6 @@ class FullyBayesianSkewGP(Model):
         InputDataError: If there are none, one is not a SkewGP, or their data differ.
     """
 
-    _is_fully_bayesian = True
-    _is_ensemble = True
     num_outputs = _of_all("num_outputs", "The number of outputs.")
     dim = _of_all("dim", "The dimension of the points.")
     datapoints = _of_all("datapoints", "The points that observations refer to, before input transforms.")
@@ -66,14 +65,21 @@ class FullyBayesianSkewGP(Model):
         self.models = torch.nn.ModuleList(models)
 
     @property
+    def _is_ensemble(self) -> bool:
+        """Whether acquisition functions average over members; over those of fantasies the outer function does."""
+        return not self.members[0].batch_shape
+
+    _is_fully_bayesian = _is_ensemble
+
+    @property
     def members(self) -> list[SkewGP]:
         """The members."""
         return list(self.models)  # type: ignore[arg-type]
 
     @property
     def batch_shape(self) -> torch.Size:
-        """The number of members."""
-        return torch.Size([len(self.models)])
+        """The batch shape of fantasies, then the number of members."""
+        return torch.Size([*self.members[0].batch_shape, len(self.models)])
 
     def posterior(
         self,
@@ -100,13 +106,25 @@ class FullyBayesianSkewGP(Model):
 
     def predictive(
         self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
-    ) -> Bernoulli | Categorical:
-        r"""The average of the members' `SkewGP.predictive`; raises `UnsupportedError` if they are not probabilities."""
+    ) -> Any:
+        r"""The average of the members' `SkewGP.predictive`, whatever is predicted: of probabilities, for every kind of
+        several, and for numbers an `AveragedPosterior`. A single member's own.
+        """
         with warnings.catch_warnings(action="ignore", category=FewAnswersWarning):  # of single members
             distributions = [member.predictive(X, judge, available, none) for member in self.members]
-        if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
-            raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
-        return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
+        if len(distributions) == 1:
+            return distributions[0]
+        return averaged(distributions, X.new_full((len(distributions),), 1 / len(distributions)))
+
+    def fantasize(
+        self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any
+    ) -> FullyBayesianSkewGP:
+        r"""The ensemble of the members' fantasies at `batch_shape x n' x d` points, as BoTorch's fully Bayesian models
+        have them: those of each member are drawn from its own posterior, from the same base samples.
+        """
+        return FullyBayesianSkewGP(
+            [member.fantasize(X, sampler, observation_noise, **kwargs) for member in self.members]
+        )
 
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
         r"""The ensemble of one judge's utility, as `SkewGP.for_judge`; raises `UnsupportedError` for several."""

@@ -26,13 +26,13 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
     @classmethod
     def stack(cls, posteriors: Sequence[SkewGPPosterior]) -> SkewGPEnsemblePosterior:
         """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side; raises
-        `UnsupportedError` if they are of fantasies, or not all conditioned on draws equally often.
+        `UnsupportedError` if not all are conditioned on draws, or of fantasies, equally often.
         """
         batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
-        if any(level.weights.ndim > 2 for mixture in mixtures for level in mixture.levels):
-            raise UnsupportedError("Fantasies of an ensemble are not supported; make fantasies of its members.")
         if len({len(mixture.levels) for mixture in mixtures}) > 1:
-            raise UnsupportedError("All members of an ensemble must be conditioned on draws, or none of them.")
+            raise UnsupportedError(
+                "All members of an ensemble must be conditioned on draws, or of fantasies, equally often."
+            )
         mixture = RepresenterMixture.stack(mixtures)
 
         def side_by_side(tensors: Sequence[Tensor], event_dims: int) -> Tensor:

@@ -81,7 +81,7 @@ class RepresenterMixture:
         count[:more] += 1
         log_weights = None
         if more or self.log_weights is not None:
-            log_weights = (self.log_probabilities - count.log()).repeat_interleave(count, dim=-1)
+            log_weights = (self.log_probabilities - count.to(self.weights).log()).repeat_interleave(count, dim=-1)
         parent = None if self.parent is None else self.parent.repeated(num_draws)
         return RepresenterMixture(
             self.weights.repeat_interleave(count, dim=-1), self.root, log_weights, parent, self.factor
@@ -89,23 +89,23 @@ class RepresenterMixture:
 
     @staticmethod
     def stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
-        """Mixtures of any sizes side by side, exactly, as a batch of one dimension: draws are repeated where others are
-        more, and points and columns of roots are added whose weight is zero.
+        """Mixtures of any sizes side by side, exactly, as the last dimension of a batch: draws are repeated where
+        others are more, and points and columns of roots are added whose weight is zero.
         """
         num_draws = max(mixture.num_draws for mixture in mixtures)
         mixtures = [mixture.repeated(num_draws) for mixture in mixtures]
         parents = [mixture.parent for mixture in mixtures if mixture.parent is not None]
-        n, p = (max(size) for size in zip(*(mixture.root.shape for mixture in mixtures), strict=True))
+        n, p = (max(size) for size in zip(*(mixture.root.shape[-2:] for mixture in mixtures), strict=True))
         factor = None
         if any(mixture.factor is not None for mixture in mixtures):
             parts = [mixture._factor_of(n, p) for mixture in mixtures]
             factor = torch.stack([L for L, _ in parts]), torch.stack([weight for _, weight in parts])
         log_weights = None
         if any(mixture.log_weights is not None for mixture in mixtures):
-            log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures])
+            log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures], dim=-2)
         return RepresenterMixture(
-            torch.stack([_padded(mixture.weights, n, num_draws) for mixture in mixtures]),
-            torch.stack([_padded(mixture.root, n, p) for mixture in mixtures]),
+            torch.stack([_padded(mixture.weights, n, num_draws) for mixture in mixtures], dim=-3),
+            torch.stack([_padded(mixture.root, n, p) for mixture in mixtures], dim=-3),
             log_weights,
             RepresenterMixture.stack(parents) if parents else None,
             factor,
@@ -161,7 +161,7 @@ class RepresenterMixture:
 
 def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:
     """A matrix with zeros below and to the right."""
-    rows, columns = matrix.shape
+    rows, columns = matrix.shape[-2:]
     return torch.nn.functional.pad(matrix, (0, num_columns - columns, 0, num_rows - rows))
 
 

@@ -4,8 +4,10 @@ import warnings
 
 import pytest
 import torch
+from botorch.acquisition import qKnowledgeGradient
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling import SobolQMCNormalSampler
 from tensors import tensor
 
 from botorch_skewgp import SkewGP
@@ -81,11 +83,73 @@ def test_conditioning_and_transforms(ensemble, generator):
     assert (better[:, 0] - better[:, 1] > ensemble.posterior(points).mean.diff(dim=1).neg().squeeze(1)).all()
 
 
-def test_predictions_of_numbers_are_not_averaged():
-    X = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
-    model = SkewGP(X, Numeric(X.squeeze(-1)))
-    with pytest.raises(UnsupportedError, match="Only probabilities can be averaged"):
-        FullyBayesianSkewGP([model]).predictive(X)
+NEW = torch.rand(2, 6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+SEVEN = torch.rand(7, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+MIXED = [Numeric([0.3, 1.2, -0.4], index=[0, 1, 2]), Binary([1, 0, 1, 1], index=[3, 4, 5, 6])]
+
+
+def two_of(observations):
+    """Models of different kernels and numbers of draws."""
+    models = [SkewGP(SEVEN, observations, draw_settings=DrawSettings(n, min_effective_size=1)) for n in (64, 96)]
+    models[1].covar_module.outputscale = 3.0
+    return models
+
+
+@pytest.mark.parametrize("observations", [Preference(PAIRS), MIXED], ids=["duels", "numbers and labels"])
+def test_fantasies_are_those_of_the_members_and_a_knowledge_gradient_their_average(observations):
+    members, at = two_of(observations), NEW[:, :3].unsqueeze(0).expand(4, -1, -1, -1)
+    ensemble = FullyBayesianSkewGP(members)
+    fantasies, values = [], []
+    for model in (ensemble, *members):
+        sampler = SobolQMCNormalSampler(torch.Size([4]), seed=0)
+        fantasies.append(model.fantasize(NEW[:, :2], sampler))
+        values.append(qKnowledgeGradient(model, num_fantasies=4, sampler=sampler)(NEW))
+    assert fantasies[0].batch_shape == (4, 2, 2)
+    found = fantasies[0].posterior(at)
+    for place, fantasy in enumerate(fantasies[1:]):
+        own = fantasy.posterior(at)
+        torch.testing.assert_close(found.mean[:, :, place], own.mean, rtol=1e-8, atol=1e-9)
+        torch.testing.assert_close(found.variance[:, :, place], own.variance, rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(values[0], (values[1] + values[2]) / 2)
+    assert found.rsample(torch.Size([3])).shape == (3, 4, 2, 2, 3, 1)
+
+
+def test_predictions_of_several_kinds_are_averaged():
+    members, X = two_of(MIXED), NEW[0]
+    ensemble = FullyBayesianSkewGP(members)
+    single, found = [member.predictive(X) for member in members], ensemble.predictive(X)
+    torch.testing.assert_close(found[Binary].probs, sum(one[Binary].probs for one in single) / 2)
+    numbers, (one, other) = found[Numeric], (predicted[Numeric] for predicted in single)
+    torch.testing.assert_close(numbers.mean, (one.mean + other.mean) / 2)
+    second_moments = [part.variance + part.mean.square() for part in (one, other)]
+    torch.testing.assert_close(numbers.variance, sum(second_moments) / 2 - numbers.mean.square())
+    levels = tensor(0.05, 0.5, 0.9)
+    quantiles = numbers.quantile(levels)
+    assert quantiles.shape == (3, 6, 1)
+    reached = (one.cdf(quantiles) + other.cdf(quantiles)) / 2
+    torch.testing.assert_close(reached, levels.view(3, 1, 1).expand(3, 6, 1))
+    torch.testing.assert_close(numbers.median, quantiles[1])
+    above, below = numbers.probability_above(0.5), numbers.cdf(0.5)
+    torch.testing.assert_close(above + below, torch.ones_like(above))
+    step = 1e-5
+    slope = (numbers.cdf(0.5 + step) - numbers.cdf(0.5 - step)) / (2 * step)
+    torch.testing.assert_close(numbers.density(0.5), slope, rtol=1e-5, atol=1e-8)
+    torch.manual_seed(0)
+    draws = numbers.rsample(torch.Size([40, 100]))
+    assert ((draws.mean((0, 1)) - numbers.mean).abs() < 4 * (numbers.variance / 4000).sqrt()).all()
+    torch.testing.assert_close(draws.var((0, 1)), numbers.variance, rtol=0.15, atol=0)
+    assert type(FullyBayesianSkewGP(members[:1]).predictive(X)[Numeric]) is type(one)
+
+
+def test_draws_repeated_unequally_keep_their_probabilities():
+    posterior = two_of(Preference(PAIRS))[0].posterior(NEW[0])
+    uneven = posterior.mixture.repeated(100)
+    torch.testing.assert_close(
+        uneven.probabilities[:72].view(36, 2).sum(-1),
+        torch.full((36,), 1 / 64, dtype=torch.float64),
+        rtol=1e-13,
+        atol=0,
+    )
 
 
 def test_answers_of_a_judge_are_averaged_over_members():
