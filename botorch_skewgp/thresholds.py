@@ -17,7 +17,8 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.checks import as_count, as_number, as_position, as_probability, as_seed, as_tensor
+from botorch_skewgp.checks import as_count, as_number, as_probability, as_seed, as_tensor
+from botorch_skewgp.inputs.columns import as_column
 from botorch_skewgp.models.few_answers import warn_of_few_answers
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
@@ -142,9 +143,10 @@ def threshold(
 
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
-        InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are
-            equal or not finite, a probability is outside (0, 1), or a number of draws or points is too small.
-        BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is out of range.
+        InputDataError: If `X` is no finite floating point tensor, `dim` names no input, the probability of a yes never
+            is `level`, bounds are equal or not finite, a probability is outside (0, 1), or a number of draws or points
+            is too small.
+        BotorchTensorDimensionError: If `X` has another number of columns than the model.
     """
     members = members_of(model, "threshold")
     if not isinstance(X, Tensor) or not X.is_floating_point():
@@ -152,11 +154,10 @@ def threshold(
     level, probability = as_number(level, "level"), as_probability(probability, "probability")
     num_points, num_draws = as_count(num_points, "num_points"), as_count(num_draws, "num_draws", least=1)
     seed = as_seed(seed)
-    if X.shape[-1] != members[0].dim or as_position(dim, members[0].dim) is None:
-        raise BotorchTensorDimensionError(
-            f"X must be batch_shape x {members[0].dim} and dim one of its columns; got shape {tuple(X.shape)} and dim "
-            f"{dim!r}."
-        )
+    d = members[0].dim
+    if X.ndim == 0 or X.shape[-1] != d:
+        raise BotorchTensorDimensionError(f"X must be batch_shape x {d}; got shape {tuple(X.shape)}.")
+    dim = as_column(dim, d, "dim")
     X = X.to(members[0].datapoints)
     ends = as_tensor(bounds, "bounds").to(X)
     if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):

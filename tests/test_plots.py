@@ -437,7 +437,7 @@ REFUSED = [
     (lambda: plot_map(of("labels"), LINE, "win", reference=POINTS[0]), "duels"),
     (lambda: plot_map(of("three inputs"), AXIS[:1].repeat(2, 1)), "lower ones below upper ones"),
     (lambda: plot_map(of("three inputs"), PLANE, inputs=["heat"]), "inputs must hold 3 names"),
-    (lambda: plot_threshold(of("square of labels"), SQUARE, 0.6, dim=2), "dim must be 0 or 1"),
+    (lambda: plot_threshold(of("square of labels"), SQUARE, 0.6, dim=2), "dim is about inputs 0 to 1"),
 ]
 UNSUPPORTED = [
     (lambda: plot_posterior(of("classes"), LINE), "3 outputs; draw one"),

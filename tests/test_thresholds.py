@@ -231,7 +231,7 @@ PERTURBED = InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE))
     ("options", "error", "message"),
     [
         ({"X": X[:, :1], "dim": 0}, BotorchTensorDimensionError, "X must be batch_shape x 2"),
-        ({"dim": 2}, BotorchTensorDimensionError, "dim 2"),
+        ({"dim": 2}, InputDataError, "dim is about inputs 0 to 1; got 2"),
         *[
             ({"bounds": bounds}, InputDataError, "bounds must be two different finite numbers")
             for bounds in ((0.0, 0.0), (0.0, torch.inf), (0.0, 1.0, 2.0))

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InfeasibilityError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation.gen import gen_candidates_scipy
 from botorch.models.model import Model
@@ -28,6 +28,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_skewgp.acquisition.search_options import CONSTRAINTS, INFEASIBLE, LINEAR, with_columns
 from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
@@ -38,7 +39,6 @@ from botorch_skewgp.checks import as_count, as_number, as_probability, check_cla
 from botorch_skewgp.inputs.points import as_bounds
 
 Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints, on single points
-LINEAR = ("inequality_constraints", "equality_constraints")
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
 
 
@@ -193,20 +193,25 @@ def next_safe(
         raise InputDataError(f"next_safe finds starts and candidates that are safe; leave {', '.join(own)} out.")
     safe = ValidityInequality(validity, level)
     points = validity_functions(validity)[0][0].datapoints
+    bounds = as_bounds(bounds, points.shape[-1]).to(points)
+    options = with_columns(options, bounds)
     others = list(options.pop("nonlinear_inequality_constraints", None) or [])
     if not all(is_of_points for _, is_of_points in others):
         raise UnsupportedError("A search that is to be safe takes non-linear constraints on single points only.")
-    return optimize_acqf(
-        acq_function,
-        as_bounds(bounds, points.shape[-1]).to(points),
-        q=as_count(q, "q", least=1),
-        num_restarts=as_count(num_restarts, "num_restarts", least=1),
-        raw_samples=as_count(raw_samples, "raw_samples", least=1),
-        nonlinear_inequality_constraints=[*others, (safe, True)],
-        ic_generator=partial(safe_initial_conditions, safe, others),
-        gen_candidates=gen_valid_candidates,  # type: ignore[arg-type]  # BoTorch's own is none either
-        **{"retry_on_optimization_warning": False, **options},
-    )  # type: ignore[return-value]
+    try:
+        return optimize_acqf(
+            acq_function,
+            bounds,
+            q=as_count(q, "q", least=1),
+            num_restarts=as_count(num_restarts, "num_restarts", least=1),
+            raw_samples=as_count(raw_samples, "raw_samples", least=1),
+            nonlinear_inequality_constraints=[*others, (safe, True)],
+            ic_generator=partial(safe_initial_conditions, safe, others),
+            gen_candidates=gen_valid_candidates,  # type: ignore[arg-type]  # BoTorch's own is none either
+            **{"retry_on_optimization_warning": False, **options},
+        )  # type: ignore[return-value]
+    except InfeasibilityError as error:
+        raise CandidateGenerationError(INFEASIBLE) from error
 
 
 def gen_valid_candidates(
@@ -216,9 +221,7 @@ def gen_valid_candidates(
     candidates, values = _search(initial_conditions, acquisition_function, **kwargs)
     with torch.no_grad():
         before = acquisition_function(initial_conditions)
-        inside = evaluate_feasibility(
-            candidates, **{name: kwargs.get(name) for name in (*LINEAR, "nonlinear_inequality_constraints")}
-        )
+        inside = evaluate_feasibility(candidates, **{name: kwargs.get(name) for name in CONSTRAINTS})
     better = inside & (values >= before)  # false for NaN
     return candidates.where(better.view(-1, 1, 1), initial_conditions), values.where(better, before)
 

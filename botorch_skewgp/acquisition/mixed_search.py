@@ -35,6 +35,11 @@ class Factor(NamedTuple):
     values: Tensor
     is_category: bool
 
+    @classmethod
+    def of_input(cls, column: int, values: Tensor, is_category: bool) -> Factor:
+        """The factor of a single column with a list of values, `v`."""
+        return cls([column], values.unsqueeze(-1), is_category)
+
 
 @dataclass(frozen=True, eq=False)
 class MixedDomain:

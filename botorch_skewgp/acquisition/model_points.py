@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.acquisition.search_domain import CONSTRAINTS, OPTIONS
+from botorch_skewgp.acquisition.search_options import CONSTRAINTS, OPTIONS
 from botorch_skewgp.checks import as_count
 from botorch_skewgp.inputs.transforms import has_transformed_inputs, untransformed_inputs
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InfeasibilityError, InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
-from botorch.optim.initializers import gen_batch_initial_conditions
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
 from botorch.optim.parameter_constraints import evaluate_feasibility
 from botorch.optim.utils import get_X_baseline
@@ -23,7 +21,15 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch
 from botorch_skewgp.acquisition.rounding import rounded_inputs
-from botorch_skewgp.checks import as_position, as_tensor
+from botorch_skewgp.acquisition.search_options import (
+    CONSTRAINTS,
+    LINEAR,
+    MIXED_OPTIONS,
+    OPTIONS_IN_UNITS_OF_INPUTS,
+    with_columns,
+)
+from botorch_skewgp.checks import as_tensor
+from botorch_skewgp.inputs.columns import as_columns
 from botorch_skewgp.inputs.points import as_bounds
 from botorch_skewgp.inputs.transforms import logarithmic_inputs, whole_inputs
 from botorch_skewgp.protocols import input_transform_of
@@ -33,17 +39,6 @@ NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
 MAX_AT_ONCE = 64  # sets of points that are evaluated together
-# arguments of optimisers that a user may give; a generator of initial conditions may have others
-OPTIONS = {
-    name
-    for function in (optimize_acqf, gen_batch_initial_conditions)
-    for name in inspect.signature(function).parameters
-} - {"acq_function", "bounds", "q", "ic_gen_kwargs"}
-# those of them where inputs have a list of values
-MIXED_OPTIONS = {"num_restarts", "raw_samples", "fixed_features", "inequality_constraints", "post_processing_func"}
-CONSTRAINTS = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
-FUNCTIONS = ("gen_candidates", "ic_gen_kwargs", "ic_generator", "post_processing_func")
-OPTIONS_IN_UNITS_OF_INPUTS = {*CONSTRAINTS, *FUNCTIONS, "fixed_features", "fixed_features_list"}
 
 
 @dataclass(frozen=True)
@@ -139,43 +134,29 @@ class SearchDomain:
     ) -> SearchDomain:
         """A checked domain, in the dtype and on the device of the model's points, `like`, if these are known."""
         bounds = as_bounds(bounds, None if like is None else like.shape[-1])
-        bounds = bounds if like is None else bounds.to(like)
-        outside = ((_rounded(model, bounds) - bounds) * bounds.new_tensor([[1.0], [-1.0]]) < 0).any(0)
-        if outside.any():
-            raise InputDataError(
-                f"The model rounds inputs {outside.nonzero().flatten().tolist()} at their bounds, and to values beyond "
-                f"them. Give bounds that these inputs may take; got {bounds.tolist()}."
-            )
-        transform = input_transform_of(model)
-        taken_by_logarithm = logarithmic_inputs(transform, bounds.shape[-1])
-        if (bounds[0, taken_by_logarithm] <= 0).any():
-            raise InputDataError(
-                f"The model takes logarithms of inputs {taken_by_logarithm}, whose bounds must be positive; got "
-                f"{bounds[:, taken_by_logarithm].tolist()}."
-            )
+        bounds = bounds.clone() if like is None else bounds.to(like)
+        _check_bounds(model, bounds)
         discrete = _checked_values("discrete_dims", discrete_dims, bounds)
         categorical = _checked_values("cat_dims", cat_dims, bounds)
-        for dim, values in discrete.items():
-            if dim in categorical:
-                raise InputDataError(f"Input {dim} is in discrete_dims and in cat_dims; its order matters or not.")
-            if not torch.equal(values[[0, -1]], bounds[:, dim]):
+        for column, values in discrete.items():
+            if column in categorical:
+                raise InputDataError(f"Input {column} is in discrete_dims and in cat_dims; its order matters or not.")
+            if not torch.equal(values[[0, -1]], bounds[:, column]):
                 raise InputDataError(
-                    f"The least and the largest value of input {dim} in discrete_dims must be its bounds, "
-                    f"{bounds[:, dim].tolist()}; got {values.tolist()}."
+                    f"The least and the largest value of input {column} in discrete_dims must be its bounds, "
+                    f"{bounds[:, column].tolist()}; got {values.tolist()}."
                 )
-        for dim in [dim for dim, values in categorical.items() if len(values) == 1]:
-            bounds = bounds.clone()  # an input without a choice is one with equal bounds
-            bounds[:, dim] = categorical.pop(dim)
-        factors = [Factor([dim], values.unsqueeze(-1), False) for dim, values in discrete.items()]
-        factors += [Factor([dim], values.unsqueeze(-1), True) for dim, values in categorical.items()]
-        whole = tuple(
-            Factor([dim], torch.arange(low, high + 1).to(bounds).unsqueeze(-1), False)
-            for dim in {*whole_inputs(input_transform_of(model), bounds.shape[-1])}
-            - discrete.keys()
-            - categorical.keys()
-            for low, high in [bounds[:, dim].tolist()]
-            if low.is_integer() and high.is_integer() and low < high <= low + MAX_DISCRETE_VALUES - 1
-        )
+        without_choice = {column: values for column, values in categorical.items() if len(values) == 1}
+        for column, value in without_choice.items():
+            bounds[:, column] = value
+        factors = [Factor.of_input(column, values, False) for column, values in discrete.items()]
+        factors += [
+            Factor.of_input(column, values, True)
+            for column, values in categorical.items()
+            if column not in without_choice
+        ]
+        listed = {factor.columns[0] for factor in factors}
+        whole = _whole_factors(model, bounds, without=listed)
         return cls(model, MixedDomain(bounds, tuple(factors)), whole)
 
     def contains(self, X: Tensor) -> Tensor:
@@ -203,28 +184,28 @@ class SearchDomain:
     def check_choice(self, options: Mapping[str, Any]) -> None:
         """Raise unless there are two different points in the domain, given fixed features among the options."""
         free = self.bounds[0] < self.bounds[1]
-        free[list(self._fixed(options))] = False
+        free[list(self.checked(options).get("fixed_features") or {})] = False
         if not free.any():
             raise InputDataError("Bounds and fixed_features leave one point, and a question needs two; free an input.")
 
-    def _fixed(self, options: Mapping[str, Any]) -> dict[int, float]:
-        """The fixed features among the options, checked; raises `InputDataError`."""
-        d, given = self.bounds.shape[1], options.get("fixed_features") or {}
-        if not isinstance(given, Mapping):
-            raise InputDataError(f"fixed_features must map inputs to their values, such as {{0: 0.5}}; got {given!r}.")
-        for dim, value in given.items():
-            if as_position(dim, d) is None:  # BoTorch takes others for inputs of another point
-                raise InputDataError(f"fixed_features is about inputs 0 to {d - 1}; got {dim!r}.")
-            low, high = self.bounds[:, dim].tolist()
-            values, rounding = as_tensor(value, f"fixed_features[{dim}]"), TOLERANCE * (high - low)
+    def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that name inputs by their columns, with fixed features in the domain; raises `InputDataError`."""
+        options = with_columns(options, self.bounds)
+        for column, value in (options.get("fixed_features") or {}).items():
+            name = f"fixed_features[{column}]"
+            values = as_tensor(value, name)
+            low, high = self.bounds[:, column].tolist()
+            rounding = TOLERANCE * (high - low)
             if not ((low - rounding <= values) & (values <= high + rounding)).all():
-                raise InputDataError(f"fixed_features[{dim}] must be within its bounds, {low} and {high}; got {value}.")
-            for allowed in (factor.values[:, 0] for factor in self.box.factors if factor.columns == [dim]):
-                if not bool(torch.isclose(values.unsqueeze(-1), allowed.to(values)).any(-1).all()):
-                    raise InputDataError(
-                        f"fixed_features[{dim}] must be one of the input's values {allowed.tolist()}; got {value}."
-                    )
-        return dict(given)
+                raise InputDataError(f"{name} must be within its bounds, {low} and {high}; got {value}.")
+            for factor in self.box.factors:
+                if factor.columns == [column]:
+                    allowed = factor.values[:, 0].to(values)
+                    if not torch.isclose(values.unsqueeze(-1), allowed).any(-1).all():
+                        raise InputDataError(
+                            f"{name} must be one of the input's values {allowed.tolist()}; got {value}."
+                        )
+        return options
 
     @property
     def coordinates(self) -> SearchCoordinates:
@@ -233,36 +214,52 @@ class SearchDomain:
 
     @torch.enable_grad()
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
-        """The best `q` points, `q x d`, and their value, searched in coordinates if no option is in units of inputs."""
-        self._fixed(options)
+        """The best `q` points, `q x d`, and their value, searched in coordinates if no option is in units of inputs.
+
+        Raises:
+            InputDataError: If an option names an input that there is not, or a value that it does not take.
+            UnsupportedError: If an option is for other results, or does not go with inputs that have a list of values.
+            CandidateGenerationError: If no point satisfies the constraints.
+        """
+        options = self.checked(options)
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:
                 raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
         if options.get("sequential"):
             raise UnsupportedError("The points of a question are chosen together; leave sequential out.")
+        box = self._box_for(acquisition, q, options)
+        rounds = _rounded(self.model, self.bounds) is not self.bounds
+        around_best = (options.get("options") or {}).get("sample_around_best")
+        in_inputs = around_best or not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options)
+        is_unit_cube = torch.equal(self.bounds, self.coordinates.bounds)
+        with warnings.catch_warnings():
+            if rounds:  # line searches end at steps; the best of their ends is kept
+                warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+            try:
+                if in_inputs or is_unit_cube:
+                    rounding = {"post_processing_func": self.rounded} if rounds else {}
+                    return _search(box, acquisition, q, rounding | options)
+                points = self._search_coordinates(box, acquisition, q, options)
+            except InfeasibilityError as error:
+                raise CandidateGenerationError(
+                    "No point within the bounds satisfies the constraints; widen them."
+                ) from error
+        return points, _value(acquisition, points)
+
+    def _box_for(self, acquisition: AcquisitionFunction, q: int, options: Mapping[str, Any]) -> MixedDomain:
+        """The box of a search, with lists of values where the points of the acquisition function are chosen in turn."""
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
-        others, box = sorted(options.keys() - MIXED_OPTIONS), self.box
-        if box.factors and not is_chosen_in_turn:
+        others = sorted(options.keys() - MIXED_OPTIONS)
+        if self.box.factors and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Leave the method out, or let it choose a challenger of an incumbent."
             )
-        if box.factors and others:
+        if self.box.factors and others:
             raise UnsupportedError(f"Where inputs have a list of values, leave out {', '.join(others)}.")
-        if is_chosen_in_turn and not others:
-            box = replace(box, factors=self.whole + box.factors)
-        rounds = _rounded(self.model, self.bounds) is not self.bounds
-        in_inputs = not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options)
-        in_inputs |= bool((options.get("options") or {}).get("sample_around_best"))
-        with warnings.catch_warnings():
-            if rounds:  # line searches end at steps; the best of their ends is kept
-                warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            if in_inputs or torch.equal(self.bounds, self.coordinates.bounds):
-                if rounds:
-                    options = {"post_processing_func": self.rounded} | options
-                return _search(box, acquisition, q, options)
-            points = self._search_coordinates(box, acquisition, q, options)
-        return points, _value(acquisition, points)
+        if others or not is_chosen_in_turn:
+            return self.box
+        return replace(self.box, factors=self.whole + self.box.factors)
 
     def _search_coordinates(
         self, box: MixedDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
@@ -291,6 +288,7 @@ class SearchDomain:
     ) -> tuple[Tensor, Tensor]:
         """The points found, `q x d`, and their value, others in place of those that repeat one or an asked pair."""
         # where two points are one, as in a corner, both maximise the mean, and gradients do not part them
+        options = self.checked(options)
         for place in range(len(points)):
             before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
             if asked is not None:
@@ -321,15 +319,15 @@ class SearchDomain:
 
     def _others(self, options: Mapping[str, Any]) -> Tensor:
         """Allowed points spread over the domain, within linear constraints on single points, `n x d`."""
-        linear = {name: [entry for entry in options.get(name) or [] if entry[0].ndim == 1] for name in CONSTRAINTS[:2]}
+        linear = {name: [entry for entry in options.get(name) or [] if entry[0].ndim == 1] for name in LINEAR}
         if any(linear.values()):
             given: dict[str, Any] = {name: value or None for name, value in linear.items()}
             X = get_polytope_samples(NUM_OTHERS, self.bounds, seed=0, n_burnin=100, n_thinning=2, **given)
         else:
             X = self.spread(NUM_OTHERS)
         X = self.nearest(X)
-        for dim, fixed in self._fixed(options).items():
-            X[:, dim] = fixed
+        for column, fixed in (options.get("fixed_features") or {}).items():
+            X[:, column] = fixed
         process = options.get("post_processing_func")
         return X if process is None else process(X.unsqueeze(-2)).squeeze(-2)
 
@@ -390,14 +388,43 @@ def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:
     return X
 
 
+def _check_bounds(model: Model, bounds: Tensor) -> None:
+    """Raise `InputDataError` where a model rounds bounds to values beyond them, or takes a logarithm that they lack."""
+    inwards = bounds.new_tensor([[1.0], [-1.0]])
+    outside = ((_rounded(model, bounds) - bounds) * inwards < 0).any(0)
+    if outside.any():
+        raise InputDataError(
+            f"The model rounds inputs {outside.nonzero().flatten().tolist()} at their bounds, and to values beyond "
+            f"them. Give bounds that these inputs may take; got {bounds.tolist()}."
+        )
+    logarithmic = logarithmic_inputs(input_transform_of(model), bounds.shape[-1])
+    if (bounds[0, logarithmic] <= 0).any():
+        raise InputDataError(
+            f"The model takes logarithms of inputs {logarithmic}, whose bounds must be positive; got "
+            f"{bounds[:, logarithmic].tolist()}."
+        )
+
+
+def _whole_factors(model: Model, bounds: Tensor, without: Collection[int]) -> tuple[Factor, ...]:
+    """The few whole numbers of inputs that a model rounds, but for some inputs."""
+    factors = []
+    for column in whole_inputs(input_transform_of(model), bounds.shape[-1]):
+        low, high = bounds[:, column].tolist()
+        has_choice = low.is_integer() and high.is_integer() and low < high
+        if has_choice and high - low < MAX_DISCRETE_VALUES and column not in without:
+            factors.append(Factor.of_input(column, torch.arange(low, high + 1).to(bounds), False))
+    return tuple(factors)
+
+
 def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, Tensor]:
     """The values that inputs may take, ascending, like the bounds; raises `InputDataError` if they are not within."""
-    checked = {}
-    if not isinstance(choices, Mapping | None):
+    if choices is None:
+        return {}
+    if not isinstance(choices, Mapping):
         raise InputDataError(f"{name} must map inputs to their values, such as {{2: [16, 32, 64]}}; got {choices!r}.")
-    for dim, values in (choices or {}).items():
-        if as_position(dim, bounds.shape[1]) != dim:
-            raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim!r}.")
+    checked = {}
+    columns = as_columns(choices.keys(), bounds.shape[1], name)
+    for dim, values in zip(columns, choices.values(), strict=True):
         allowed = as_tensor([*values] if isinstance(values, Iterable) else values, f"{name}[{dim}]").to(bounds)
         low, high = bounds[:, dim]
         if allowed.ndim != 1 or allowed.numel() == 0 or not ((low <= allowed) & (allowed <= high)).all():

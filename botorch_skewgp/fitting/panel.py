@@ -31,9 +31,10 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import one_hot
 
-from botorch_skewgp.checks import as_count, as_position
+from botorch_skewgp.checks import as_count
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting.spreads import few_deviations_fixed, fixed, learn_spreads
+from botorch_skewgp.inputs.columns import as_columns
 from botorch_skewgp.inputs.points import check_train_X
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import (
@@ -142,11 +143,8 @@ class _Columns:
 
     def __init__(self, X: Tensor, categories: Sequence[int]) -> None:
         dim = X.shape[-1]
-        places = [as_position(i, dim) for i in categories]
-        if None in places or len(set(places)) < len(places):
-            raise InputDataError(f"categories must name inputs from 0 to {dim - 1}, once; got {categories!r}.")
         self.sizes: dict[int, int] = {}
-        for i in sorted(place for place in places if place is not None):
+        for i in sorted(as_columns(categories, dim, "categories")):
             if bool(((X[:, i] != X[:, i].round()) | (X[:, i] < 0)).any()):
                 raise InputDataError(
                     f"Input {i} of categories must hold whole numbers from 0 on; got {X[:5, i].tolist()}."

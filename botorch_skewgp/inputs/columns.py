@@ -29,8 +29,8 @@ def as_column(value: Any, dim: int, name: str, names: Sequence[str] = ()) -> int
     except TypeError:
         number = dim
     if not -dim <= number < dim:
-        among = f", or of {', '.join(names)}" if names else ""
-        raise InputDataError(f"{name} must name inputs by numbers from {-dim} to {dim - 1}{among}; got {value!r}.")
+        among = f", {', '.join(names)}" if names else ""
+        raise InputDataError(f"{name} is about inputs 0 to {dim - 1}{among}; got {value!r}.")
     return number % dim
 
 

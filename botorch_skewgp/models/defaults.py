@@ -22,6 +22,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count, as_number
+from botorch_skewgp.inputs.columns import as_columns
 from botorch_skewgp.kernels.checked import MIN_LENGTHSCALE, CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -164,10 +165,11 @@ def default_judge_covar_module(
         categories: The inputs that are numbers of categories.
 
     Raises:
-        InputDataError: If `dim` is not a positive integer.
+        InputDataError: If `dim` is not a positive integer, or categories name no input.
     """
     dim = as_count(dim, "dim", least=1)
     comparisons = _are_comparisons(_informative(observations))
+    categories = as_columns(categories, dim, "categories")
     numeric = [i for i in range(dim) if i not in categories]
     active: dict[str, Any] = {"active_dims": numeric} if categories else {}
     scale = COMPARISON_TASTES if comparisons else 1.0

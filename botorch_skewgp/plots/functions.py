@@ -16,9 +16,11 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.checks import as_number, as_probability, as_tensor, check_class, check_parts
+from botorch_skewgp.inputs.columns import as_column
 from botorch_skewgp.plots.data import draw_data, mark_points
 from botorch_skewgp.plots.marginals import (
     Marginals,
+    as_limits,
     as_point,
     check_bounds,
     free_inputs,
@@ -266,7 +268,7 @@ def plot_map(
     if drawn.level is not None:
         as_number(drawn.level, "level")
     if drawn.limits is not None:
-        drawn = drawn._replace(limits=tuple(as_number(end, "limits") for end in drawn.limits))
+        drawn = drawn._replace(limits=as_limits(drawn.limits))
     z = array(values.reshape([num] * len(free)))
     ax = new_axes(ax, (5.0, 3.2) if len(free) == 1 else (4.6, 3.8))
     (_line if len(free) == 1 else _surface)(ax, [array(grid) for grid in grids], z, drawn)
@@ -291,7 +293,7 @@ def plot_threshold(
     bounds: Tensor,
     level: float,
     *,
-    dim: int = 1,
+    dim: int | str = 1,
     probability: float = 0.95,
     resolution: int = 65,
     inputs: Sequence[str] | None = None,
@@ -307,15 +309,14 @@ def plot_threshold(
         >>> ax = plot_threshold(SkewGP(train_X, Binary(labels)), bounds, level=0.75)
 
     Raises:
-        InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as in `threshold`.
+        InputDataError: If bounds do not fit the model, `dim` names no input, or as in `threshold`.
         UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
     """
     bounds = check_bounds(bounds, model, (2,), "plot_threshold")
     if bounds.shape[1] > 2:
         raise UnsupportedError("plot_threshold draws models of two inputs; draw a map of thresholds with plot_map.")
     names = input_labels(bounds, inputs)
-    if dim not in (0, 1):
-        raise InputDataError(f"dim must be 0 or 1; got {dim!r}.")
+    dim = as_column(dim, 2, "dim", () if inputs is None else inputs)
     other = 1 - dim
     x = linspace(bounds, other, resolution)
     X = torch.zeros(len(x), 2).to(x)

@@ -143,6 +143,14 @@ def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
     return lower + (upper - lower) * torch.linspace(0, 1, num, dtype=bounds.dtype, device=bounds.device)
 
 
+def as_limits(limits: Any) -> tuple[float, float]:
+    """The ends of a scale; raises `InputDataError` unless they are two finite numbers, the lower one first."""
+    ends = as_tensor(limits, "limits")
+    if ends.shape != (2,) or not ends.isfinite().all() or not bool(ends[0] < ends[1]):
+        raise InputDataError(f"limits must be two finite numbers, the lower one first; got {limits!r}.")
+    return ends[0].item(), ends[1].item()
+
+
 def input_labels(bounds: Tensor, inputs: Sequence[str] | None = None) -> list[str]:
     """The names of the free inputs; raises `InputDataError` unless there is one for each input."""
     names = input_names(bounds.shape[1], inputs)

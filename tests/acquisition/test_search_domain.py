@@ -6,7 +6,7 @@ from acquisition_checks import assert_allowed
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, Log10, Normalize, Round
 from botorch.utils.sampling import manual_seed
@@ -15,6 +15,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.search_domain import AcquisitionFunctionOfCoordinates, SearchCoordinates, SearchDomain
+from botorch_skewgp.acquisition.search_options import with_columns
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -262,3 +263,61 @@ def test_whole_numbers_are_looked_at_one_by_one():
     domain = SearchDomain.build(model, ends, None, None, ends)
     point, _ = domain.optimize(OnlyAtSeven(model), 1, num_restarts=1, raw_samples=2)
     assert float(point) == 7
+
+
+def named(fixed, at_most, at_least):
+    low, high = torch.tensor([-1.0], dtype=torch.double), torch.tensor([1.0])  # of single precision, too
+    constraints = [(torch.tensor([at_most]), low, -2.0), ([at_least], high, 0.3)]
+    return {"fixed_features": {fixed: 32.0}, "inequality_constraints": constraints}
+
+
+def test_options_name_inputs_from_either_end():
+    first, last = (with_columns(named(*inputs), BOUNDS) for inputs in ((1, 2, 0), (-2, -1, -3)))
+    assert first["fixed_features"] == last["fixed_features"] == {1: 32.0}
+    for one, other in zip(first["inequality_constraints"], last["inequality_constraints"], strict=True):
+        assert torch.equal(one[0], other[0])
+        assert one[1].dtype == other[1].dtype == torch.double
+    pair = with_columns({"equality_constraints": [([[0, -1], [1, -1]], [1.0, -1.0], 0.0)]}, BOUNDS)
+    assert pair["equality_constraints"][0][0].tolist() == [[0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("options", [{}, {"cat_dims": {-1: [1.0, 2.0, 3.0]}}, {"discrete_dims": {-2: BATCHES}}])
+def test_searches_obey_inputs_that_are_named_from_the_end(model, options):
+    X, _ = recommend(model, BOUNDS, num_restarts=1, raw_samples=4, **options, **named(-2, -1, -3))
+    assert (X[:, 1] == 32).all()
+    assert (X[:, 2] <= 2 + 1e-9).all()
+    assert (X[:, 0] >= 0.3 - 1e-9).all()
+
+
+def test_a_rounded_input_may_be_named_from_the_end(model):
+    """The whole numbers of a rounded input are its values, however the transform names it."""
+    other = judged()
+    other.input_transform["round"].integer_indices = torch.tensor([-1])
+    domains = [SearchDomain.build(each, BOUNDS, None, None, each.datapoints) for each in (model, other)]
+    assert [domain.whole[0].columns for domain in domains] == [[2], [2]]
+    with manual_seed(0):
+        expected, _ = next_pair(model, BOUNDS, num_restarts=1, raw_samples=8)
+    with manual_seed(0):
+        found, _ = next_pair(other, BOUNDS, num_restarts=1, raw_samples=8)
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"discrete_dims": {1: BATCHES}}])
+def test_constraints_that_nothing_satisfies(model, options):
+    above = [(torch.tensor([1]), torch.ones(1, dtype=torch.double), 1e6)]
+    with pytest.raises(CandidateGenerationError, match="constraints; widen them"):
+        next_pair(model, BOUNDS, num_restarts=1, raw_samples=8, inequality_constraints=above, **options)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        ([(torch.tensor([3]), torch.ones(1), 0.0)], "inequality_constraints is about inputs 0 to 2; got 3"),
+        ([([0, -3], [1.0, 1.0], 0.0)], "inequality_constraints names input 0 more than once"),
+        ([([0], [1.0, 2.0], 0.0)], "inequality_constraints must have a coefficient for each"),
+        ([(torch.tensor([0]), 1.0)], "inequality_constraints must hold tuples"),
+    ],
+)
+def test_constraints_that_fit_no_input_are_refused(model, constraint, message):
+    with pytest.raises(InputDataError, match=message):
+        next_pair(model, BOUNDS, num_restarts=1, raw_samples=8, inequality_constraints=constraint)

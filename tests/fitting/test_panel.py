@@ -155,7 +155,7 @@ def test_without_people_there_are_no_own_parts():
     ("observations", "categories", "error", "match"),
     [
         (Choice(torch.zeros(0, 2, dtype=torch.long)), [], InputDataError, "must hold an answer or more"),
-        (Binary([0, 1, 0]), [2], InputDataError, "categories must name inputs from 0 to 1"),
+        (Binary([0, 1, 0]), [2], InputDataError, "categories is about inputs 0 to 1"),
         (Binary([0, 1, 0]), [0], InputDataError, "Input 0 of categories must hold whole numbers"),
         (Numeric([0.0, 1.0, 2.0], judge=[0, 1, 0]), [], UnsupportedError, "Numbers of several people"),
     ],
