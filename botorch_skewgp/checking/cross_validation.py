@@ -164,7 +164,7 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     draws = model.draws
     # the model's own mixture has draws in another order, not by chains
     mixture = model.row_model(model.forward(model.train_inputs[0])).representer_mixture(draws)
-    _, values = draw_values(model.posterior_of_mixture(model.datapoints, mixture), 1, seed)
+    _, values = draw_values(model.fitted().posterior_of_mixture(model.datapoints, mixture), 1, seed)
     values = model.outcome_scale.unstandardize(values)
 
     def by_chain(samples: Tensor) -> Any:

@@ -116,7 +116,7 @@ def _approximate(model: SkewGP, X: Tensor, seed: int | None) -> tuple[SkewGPPost
     approximation = expectation_propagation(distribution)
     of_prior = expectation_propagation(evidence.prior_rows).log_normalizer if evidence.prior_rows.num_rows else 0.0
     value = float(evidence.log_evidence(approximation.log_normalizer, torch.as_tensor(of_prior)))
-    posterior = model.posterior_of_mixture(X, row_model.gaussian_mixture(approximation))
+    posterior = model.fitted().posterior_of_mixture(X, row_model.gaussian_mixture(approximation))
     if seed is None:
         return posterior, value, torch.nan, torch.nan
     if distribution.num_rows == 0:

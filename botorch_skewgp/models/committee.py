@@ -13,7 +13,6 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.models.inputs import check_output_indices
-from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.panel import SHARED, code_of
 from botorch_skewgp.models.transforms import apply_posterior_transform
 
@@ -39,7 +38,7 @@ class Committee(Model):
         torch.Size([5, 2])
     """
 
-    def __init__(self, model: LatentModel, judges: Sequence[int | str | None]) -> None:
+    def __init__(self, model: Any, judges: Sequence[int | str | None]) -> None:
         super().__init__()
         if not judges:
             raise InputDataError("judges must name at least one judge; got an empty sequence.")

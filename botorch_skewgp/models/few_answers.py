@@ -10,7 +10,7 @@ from botorch.models.model import Model
 from torch.distributions import Bernoulli
 
 from botorch_skewgp.exceptions import FewAnswersWarning
-from botorch_skewgp.models.latent_model import LatentModel
+from botorch_skewgp.models.prior_model import PriorModel
 
 SURE = 0.9  # the least probability that is a claim
 ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `python -m benchmarks safety`
@@ -18,7 +18,7 @@ ENOUGH_ANSWERS = 30  # from which on claims with fitted hyperparameters hold, `p
 
 def warn_of_few_answers(model: Model) -> None:
     """Issue a `FewAnswersWarning` at a caller's line for one model of few answers with free parameters."""
-    if not isinstance(model, LatentModel) or not any(parameter.requires_grad for parameter in model.parameters()):
+    if not isinstance(model, PriorModel) or not any(parameter.requires_grad for parameter in model.parameters()):
         return
     num_answers = sum(entry.num_answers for entry in model.observations)
     if num_answers >= ENOUGH_ANSWERS:
@@ -35,7 +35,7 @@ def warn_of_few_answers(model: Model) -> None:
     )
 
 
-def warn_of_sure_labels(model: LatentModel, distribution: Any) -> None:
+def warn_of_sure_labels(model: PriorModel, distribution: Any) -> None:
     """Issue a `FewAnswersWarning` if a model of labels alone is sure of a label."""
     if not isinstance(distribution, Bernoulli) or not bool((distribution.probs > SURE).any()):
         return

@@ -38,11 +38,10 @@ from botorch_skewgp.models.inputs import (
     without_gradients,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
-from botorch_skewgp.models.panel import SHARED, Panel, judge_of, judges_of, with_code
+from botorch_skewgp.models.panel import SHARED, Panel, judges_of, with_code
 from botorch_skewgp.models.row_model import Evidence, RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -190,16 +189,6 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         return frozenset(judges_of(self._observations))
 
     @property
-    def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers of the model's judge, and of new numbers with the mean of known variances."""
-        return self._answering(self.likelihood)
-
-    def _answering(self, likelihood: RowLikelihood) -> RowLikelihood:
-        """The same of a copy of the model's likelihood."""
-        likelihood, noise = likelihood.for_judge(judge_of(self._judge)), mean_known_noise(self._observations)
-        return likelihood if noise is None else likelihood.with_noise_of_numbers(noise / self._outcome_scale.scale**2)
-
-    @property
     def observations(self) -> tuple[Observation, ...]:
         """The observations, as a tuple."""
         return self._observations
@@ -230,44 +219,6 @@ class PriorModel(TransformedInputsMixin, Model, GP):
     def dim(self) -> int:
         """The dimension of the input space, by the name that BoTorch's preference acquisition functions use."""
         return self.datapoints.shape[-1]
-
-    def set_train_data(
-        self,
-        inputs: Tensor | tuple[Tensor] | None = None,
-        targets: Observation | Sequence[Observation] | None = None,
-        strict: bool = True,
-    ) -> None:
-        r"""Replace points, `n x d`, observations or both, without refitting.
-
-        Raises:
-            RuntimeError: If `strict` and new points differ from the old ones in shape, dtype or device.
-            InputDataError: If points are not a tensor or have another number of columns, observations do not fit them,
-                or the likelihood has a parameter for each judge and no answer names one.
-        """
-        old = self._points
-        X = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
-        X = old if X is None else X
-        check_class(X, "inputs", Tensor)
-        if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
-            raise RuntimeError(
-                f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
-                f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
-            )
-        check_train_X(X, warn=False)
-        if X.shape[-1] != old.shape[-1]:
-            raise InputDataError(f"New points must have {old.shape[-1]} columns like the old ones; got {X.shape[-1]}.")
-        X = without_gradients(X, "inputs")
-        observations = self._observations if targets is None else as_sequence(targets)
-        check_observations(observations, X)
-        new = moved(observations, X)
-        self._set_data(X, new)
-        self._clear_cache()
-        self.restore_inputs()
-        if not self.training:
-            self._set_transformed_inputs()
-
-    def _clear_cache(self) -> None:
-        """Drop what was computed from data and prior; GPyTorch calls this when the mode or the state changes."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
         points = fn(self._points)

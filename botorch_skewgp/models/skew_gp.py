@@ -7,36 +7,59 @@ r"""The skew Gaussian process as a BoTorch model.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any, Self, overload
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import FantasizeMixin
+from botorch.models.utils.assorted import fantasize
 from botorch.posteriors import Posterior
+from botorch.sampling.base import MCSampler
 from botorch.utils.datasets import SupervisedDataset
+from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
-from botorch_skewgp.checks import check_class, check_flags
-from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.likelihoods.predictions import averaged
+from botorch_skewgp.checks import check_class
+from botorch_skewgp.inputs.points import check_train_X
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.few_answers import warn_of_sure_labels
-from botorch_skewgp.models.inputs import check_output_indices, from_dataset
-from botorch_skewgp.models.latent_model import LatentModel
-from botorch_skewgp.models.panel import code_of, judge_of
+from botorch_skewgp.models.fitted import DataPosterior, Fitted
+from botorch_skewgp.models.inputs import (
+    as_observations,
+    as_sequence,
+    check_batch,
+    check_observations,
+    check_output_indices,
+    from_dataset,
+    moved,
+    without_gradients,
+)
+from botorch_skewgp.models.panel import NEW, SHARED, code_of, judges_of
+from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.row_model import EvidenceMethod, log_normalizer
-from botorch_skewgp.models.transforms import apply_posterior_transform
+from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.numeric import mean_known_noise
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows
+from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.evidence import LogNormalizer
 
 
-class SkewGP(LatentModel):
+class SkewGP(PriorModel, FantasizeMixin):  # type: ignore[misc]
     r"""A Gaussian process with the exact, skewed posterior for labels, comparisons and other observations.
 
     Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, observed as numbers or
     in intervals. Their truncated normal is sampled once per fit; given its draws the latent function is Gaussian in
     closed form ([Benavoli2021unified]_, Theorems 3.1-3.3).
+
+    In training mode a call returns the prior, in evaluation mode the posterior, and `train_inputs` are transformed. The
+    methods use `fitted()` in either mode, so that one thread may ask for posteriors while another fits.
 
     Example:
         >>> train_X = torch.rand(10, 2, dtype=torch.double)
@@ -94,6 +117,129 @@ class SkewGP(LatentModel):
         train_X, observations = from_dataset(training_data)
         return {"train_X": train_X, "observations": observations}
 
+    _cached: tuple[ModelState, DataPosterior] | None = None  # the last posterior given the data, and of which state
+    _held: Fitted | None = None  # of a model of fantasies, which it keeps
+
+    # The fitted state
+
+    @torch.inference_mode(False)
+    def fitted(self) -> Fitted:
+        r"""The state that posteriors depend on, as a value that later changes of the model leave as it is.
+
+        It is that of the present parameters and data, and is made anew after these change. Fantasies, and models of
+        `frozen` and `condition_on_draws`, keep the one that they were made with.
+        """
+        if self._held is not None:
+            return self._held
+        settings = self._points, self._observations, self._outcome_scale, self.draw_settings, self.approximation
+        cached = self._cached
+        if cached is None or not cached[0].is_of(self, *settings):
+            model = copy(self)  # with modules of its own; data, which a model never writes into, are shared
+            model.__dict__["_modules"] = deepcopy(self._modules)
+            model._cached = None
+            model.requires_grad_(False)
+            model.restore_inputs()
+            self._cached = cached = ModelState.of(self, *settings), DataPosterior(model.eval())
+        return Fitted(cached[1], self._judge)
+
+    def frozen(self) -> Self:
+        """A model that keeps the present posterior, whatever happens to this one; searches need not look for changes.
+
+        It shares the modules of this one, whose later changes do not matter to it.
+        """
+        return self._holding(self.fitted())
+
+    def _holding(self, fitted: Fitted) -> Self:
+        """A model that keeps a fitted state."""
+        new = copy(self)
+        new.__dict__["_modules"] = copy(self._modules)
+        new._held, new._cached = fitted, None
+        return new
+
+    def _clear_cache(self) -> None:
+        self._cached = None
+
+    def _check_own_data(self, name: str) -> None:
+        """Raise `UnsupportedError` for a model that keeps a fitted state."""
+        if self._held is not None:
+            raise UnsupportedError(
+                f"{name} would not change this model, which keeps the posterior that it was made with, as models of "
+                "fantasies do; use the model that it was made from."
+            )
+
+    def set_train_data(
+        self,
+        inputs: Tensor | tuple[Tensor] | None = None,
+        targets: Observation | Sequence[Observation] | None = None,
+        strict: bool = True,
+    ) -> None:
+        r"""Replace points, `n x d`, observations or both, without refitting.
+
+        Raises:
+            RuntimeError: If `strict` and new points differ from the old ones in shape, dtype or device.
+            InputDataError: If points are not a tensor or have another number of columns, observations do not fit them,
+                or the likelihood has a parameter for each judge and no answer names one.
+            UnsupportedError: If points require gradients, or for models of fantasies.
+        """
+        self._check_own_data("set_train_data")
+        old = self._points
+        X = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
+        X = old if X is None else X
+        check_class(X, "inputs", Tensor)
+        if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
+            raise RuntimeError(
+                f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
+                f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
+            )
+        check_train_X(X, warn=False)
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"New points must have {old.shape[-1]} columns like the old ones; got {X.shape[-1]}.")
+        X = without_gradients(X, "inputs")
+        observations = self._observations if targets is None else as_sequence(targets)
+        check_observations(observations, X)
+        new = moved(observations, X)
+        self._set_data(X, new)
+        self._clear_cache()
+        self.restore_inputs()
+        if not self.training:
+            self._set_transformed_inputs()
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """As of any module; raises `UnsupportedError` for models of fantasies."""
+        self._check_own_data("load_state_dict")
+        return super().load_state_dict(*args, **kwargs)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
+        if self._held is not None:
+            if fn(self._points) is self._points:
+                return self
+            self.__dict__["_modules"] = deepcopy(self._modules)  # others use those that were shared
+            self._held = self._held.apply(fn)
+        return super()._apply(fn, *args, **kwargs)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape of the fantasies; empty without fantasies."""
+        return torch.Size() if self._held is None else self._held.batch_shape
+
+    @property
+    def answering_likelihood(self) -> RowLikelihood:
+        """The likelihood of new answers of the model's judge, and of new numbers with the mean of known variances."""
+        return self.fitted().likelihood
+
+    @property
+    def draws(self) -> Draws:
+        """The draws of the interval rows of the posterior, with their diagnostics; made on first use."""
+        return self.fitted().data.draws
+
+    # Posteriors
+
+    def __call__(self, X: Tensor, *args: Any, **kwargs: Any) -> MultivariateNormal | SkewGPPosterior:
+        r"""The prior in training mode; the posterior at (already transformed) inputs in evaluation mode."""
+        if self.training:
+            return super().__call__(X, *args, **kwargs)
+        return self.fitted().posterior_at(X)
+
     def posterior(  # type: ignore[override]
         self,
         X: Tensor,
@@ -123,23 +269,24 @@ class SkewGP(LatentModel):
         """
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
-        X = self.checked_query(X)
-        if output_indices is not None:
-            output_indices = check_output_indices(output_indices, self._num_outputs)
-        now = self.snapshot
-        posterior = self._posterior_at(now.inputs_at(X, self.judge_code), now)
-        if output_indices is not None and self._num_outputs > 1:
-            posterior = posterior.select_outputs(output_indices)
-        if not isinstance(observation_noise, bool):
-            check_class(observation_noise, "observation_noise", Tensor)
-        if isinstance(observation_noise, Tensor):
-            posterior = posterior.add_noise(observation_noise / self._outcome_scale.scale**2)
-        elif observation_noise:
-            posterior = posterior.add_noise(self._answering(now.model.likelihood).latent_noise(X))
-        if self._outcome_scale != OutcomeScale():
-            scale = self._outcome_scale
-            posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
-        return apply_posterior_transform(posterior_transform, posterior, X)
+        return self.fitted().posterior(X, output_indices, observation_noise, posterior_transform)
+
+    def latent_posterior(
+        self, X: Tensor, judges: Sequence[int | str | None] | None = None, crossed: bool = False
+    ) -> SkewGPPosterior:
+        r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, before input transforms.
+            judges: The judge of each of the `q` points, as in `SkewGP.posterior`; the model's own utility if `None`.
+            crossed: Whether every point has all judges instead, an output for each.
+
+        Raises:
+            InputDataError: As `SkewGP.posterior`, or if the number of judges is not that of points.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If judges are given to a model of fantasies, without judges, or of several functions.
+        """
+        return self.fitted().latent_posterior(X, judges, crossed)
 
     def predictive(
         self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
@@ -172,29 +319,7 @@ class SkewGP(LatentModel):
                     f"judge must be one judge, as answers of several are not predicted jointly; got {judge}."
                 )
             return one.predictive(X, available=available, none=none)
-        X, now = self.checked_query(X), self.snapshot
-        if not bool(X.isfinite().all()):
-            raise InputDataError(
-                "X contains NaN or infinite values; remove or repair these. Unavailable options need values too, "
-                "such as those of another option."
-            )
-        posterior = self._posterior_at(now.inputs_at(X, self.judge_code), now)
-        likelihood = self._answering(now.model.likelihood)
-        check_flags(none=none)
-        asked: dict[str, Any] = {} if available is None else {"available": available}
-        asked |= {"none": True} if none else {}
-        if asked and not likelihood.predicts_choices:
-            raise UnsupportedError(
-                f"{next(iter(asked))} is for choices; with several kinds use the likelihood of choices: "
-                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, ...)."
-            )
-        options = {"scale": self._outcome_scale, **asked}
-        reliability = self.judge_reliability
-        around = None if reliability is None else reliability.around_judge(judge_of(self._judge))
-        if around is None:
-            predicted = likelihood(posterior, **options)
-        else:  # a new judge's is of 1
-            predicted = averaged([likelihood(posterior.scaled(value), **options) for value in around[0]], around[1])
+        predicted = self.fitted().predictive(X, available, none)
         warn_of_sure_labels(self, predicted)
         return predicted
 
@@ -225,12 +350,20 @@ class SkewGP(LatentModel):
             raise InputDataError(
                 "Predictions for a new judge need two judges or more; name them with judge= in observations."
             )
-        code = code_of(judge, self.judges)
-        if self._fantasies and self.inducing is not None:
+        return self.of_judge(code_of(judge, self.judges))
+
+    def of_judge(self, code: int) -> Self:
+        """The model of the utility of a judge by code, see `for_judge`."""
+        fitted = self.fitted()
+        if fitted.levels and self.inducing is not None:
             raise UnsupportedError(
                 "With inducing points call for_judge first, and make fantasies of the model that it returns."
             )
-        return self.of_judge(code)
+        new = copy(self)  # which shares the posterior of the data
+        new._judge = code
+        if self._held is not None:
+            new._held = replace(fitted, judge=code)
+        return new
 
     def slips(self) -> Tensor:
         r"""The posterior probability that each answer is a slip, one that does not depend on the latent function.
@@ -242,8 +375,144 @@ class SkewGP(LatentModel):
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
             >>> doubtful = model.slips().topk(3).indices  # ask these again
         """
-        found = self.snapshot.slip_probabilities()
+        found = self.fitted().data.slips()
         return torch.cat(found).to(self._points) if found else self._points.new_zeros(0)
+
+    # Conditioning
+
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
+    ) -> Self:
+        r"""A model with more data and the same hyperparameters.
+
+        Data without batch dimensions are added to the model's, and new draws are made, as for a new model of all data.
+        Batches of numbers or duels, as acquisition functions make them, are conditioned on in closed form: every draw
+        is updated and reweighted, differentiably in `X` and `Y`.
+
+        Args:
+            X: New points, `n' x d`, or `batch_shape x n' x d` for a batch.
+            Y: Observations of any kind whose indices refer to rows of `X`; or `n' x 1` numbers in floating point; or
+                `m x 2` integers, duels with the winner first. For a batch, tensors with further dimensions in front.
+            noise: Known noise variances of numbers, in squared units of the outcome, of `Y`'s shape; for a tensor of
+                numbers by default the mean of the known ones, where all numbers of the model have one.
+
+        Raises:
+            InputDataError: If observations do not fit `X` or the likelihood, or an argument has another name.
+            UnsupportedError: If a fantasy model gets data without batch dimensions, or these require gradients.
+        """
+        if kwargs:
+            raise InputDataError(f"condition_on_observations has no argument {', '.join(kwargs)}; leave it out.")
+        if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
+            return self._holding(self.fitted().condition_on_rows(X, self._rows_of_batch(X, Y, noise)))
+        if noise is None and isinstance(Y, Tensor) and Y.is_floating_point():
+            noise = mean_known_noise(self.observations)
+        observations = as_observations(Y, noise)
+        check_train_X(X, warn=False, name="X")
+        X = without_gradients(X, "X")
+        if isinstance(Y, Tensor):
+            without_gradients(Y, "Y")
+        old = self.datapoints
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
+        check_observations(observations, X)
+        further = [entry.shift(len(old)) for entry in self._by_own_judge(observations)]
+        return self.with_data(torch.cat([old, X.to(old)]), [*self.observations, *further])
+
+    def with_data(self, X: Tensor, observations: Sequence[Observation]) -> Self:
+        r"""A copy with other data and the same hyperparameters; those of new judges begin as expected of any.
+
+        Args:
+            X: All points, `n x d`.
+            observations: All observations.
+
+        Raises:
+            InputDataError: As `set_train_data`.
+            UnsupportedError: If this is a model of fantasies.
+        """
+        new = copy(self)
+        new._held = new._cached = None
+        if self._held is not None:
+            if self._held.levels:
+                raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
+            new.__dict__["_modules"] = self._held.model._modules
+        new = deepcopy(new)
+        new.likelihood.extend_judges(max(judges_of(observations), default=-1) + 1)
+        new.set_train_data(X, observations, strict=False)
+        return new
+
+    def _by_own_judge(self, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Answers without a judge are assigned to the model's judge."""
+        if self._judge == SHARED or all(entry.judge is not None for entry in observations):
+            return observations
+        if self._judge == NEW:
+            raise InputDataError("These answers need judge=, as the model is for a new judge without a number.")
+        return tuple(entry.by(self._judge - 1) if entry.judge is None else entry for entry in observations)
+
+    def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:
+        r"""A batch of models, each given one possible outcome at new points.
+
+        The outcomes are numbers if the likelihood takes numbers; else the outcomes of noisy values of the latent
+        function: a label, a grade or a validity at each point, or the preferred one of the points.
+
+        Args:
+            X: A `batch_shape x n' x d` tensor of new points.
+            sampler: Draws the noisy values; its sample shape is the shape of the batch of fantasies.
+            observation_noise: Noise variances of numbers, in squared units of the outcome; if `None` the mean of known
+                variances where all numbers have one, else the likelihood's.
+
+        Raises:
+            InputDataError: If `X` is not a tensor of single or double precision, or `sampler` not a sampler.
+            BotorchTensorDimensionError: If `X` has another number of columns.
+            UnsupportedError: If outcomes are no numbers and noise is given, or cannot be drawn.
+        """
+        fitted = self.fitted()
+        with fantasize():  # input transforms of queries alone leave new data as they are
+            X = self.checked_query(X)
+            check_class(sampler, "sampler", MCSampler)
+            if X.shape[-2] == 0:
+                none = X.new_zeros(*sampler.sample_shape, *X.shape[:-1])
+                return self._holding(fitted.condition_on_rows(X, FantasyRows.at_points(none, none, none)))
+            if self.likelihood.takes_numbers:
+                return super().fantasize(X, sampler, observation_noise, **kwargs)
+            if observation_noise is not None:
+                raise UnsupportedError(
+                    "observation_noise is for numbers; leave it out, as labels and comparisons have the likelihood's "
+                    "noise."
+                )
+            latent = fitted.latent_posterior(X).add_noise(fitted.model.likelihood.latent_noise(X))
+        noisy = sampler(latent).detach().squeeze(-1)
+        rows = fitted.likelihood.fantasy_rows(noisy, self.outcome_scale, seed=len(fitted.levels))
+        return self._holding(fitted.condition_on_rows(X, rows))
+
+    def _rows_of_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> FantasyRows:
+        """The rows of a batch of numbers, or of duels given as integer pairs."""
+        check_batch(X, Y, noise)
+        likelihood, scale = self.answering_likelihood, self.outcome_scale
+        if not Y.is_floating_point():
+            reading, pairs = likelihood.reading(self.likelihood.kind_of_duels, X, scale), Y.long()
+            return reading.rows_over(pairs, torch.full_like(pairs[..., 0], reading.highest), X.shape[-2])
+        # with a warping these are values of the warped function, as posteriors are
+        values = scale.standardize(Y).squeeze(-1)
+        if noise is None:
+            return FantasyRows.at_points(values, values, likelihood.noise_of_numbers(X))
+        return FantasyRows.at_points(values, values, noise.expand_as(Y).squeeze(-1) / scale.scale**2)
+
+    def condition_on_draws(self, X: Tensor, samples_per_draw: int = 1, seed: int = 0) -> tuple[Self, Tensor]:
+        r"""A model whose draws also know noise-free values at points, drawn from the posterior, and these values.
+
+        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
+
+        Args:
+            X: An `n x d` tensor of points; their values, in units of the outcome, are `n x S`.
+            samples_per_draw: The number of draws of the values for each of the model's draws.
+            seed: The seed of the base samples.
+
+        Raises:
+            UnsupportedError: If the model has several outputs or a batch of fantasies.
+            InputDataError: If there are no points or draws.
+        """
+        fitted, values = self.fitted().condition_on_draws(X, samples_per_draw, seed)
+        return self._holding(fitted), values
 
     # Evidence
 
@@ -260,11 +529,11 @@ class SkewGP(LatentModel):
         Raises:
             UnsupportedError: If the method is unknown.
         """
-        now = self.snapshot
-        now.check_contradictions()
-        prior = now.model.forward(now.model.train_inputs[0])
-        evidence = now.model.evidence(prior, merge_equal=not callable(method))
-        of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
+        data = self.fitted().data
+        data.check_contradictions()
+        prior = data.model.forward(data.model.train_inputs[0])
+        evidence = data.model.evidence(prior, merge_equal=not callable(method))
+        of_rows = log_normalizer(evidence.rows, method, data.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         errors = of_rows.standard_error, of_prior_rows.standard_error
         num_numbers = sum(entry.numbers.numel() for entry in self.observations)

@@ -13,7 +13,6 @@ from botorch.utils.probability import TruncatedMultivariateNormal, UnifiedSkewNo
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.protocols import check_skew_gp
 from botorch_skewgp.truncated.factorization import cholesky_with_noise
@@ -88,11 +87,11 @@ def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
 def _joint_normal(model: SkewGP, X: Tensor) -> tuple[Tensor, Tensor, Tensor, TruncatedNormal]:
     """Mean and covariance of values at points, their covariance with interval rows, and these, given the numbers."""
     check_skew_gp(model, "A unified skew-normal vector")
-    X, snapshot = model.checked_query(X), model.snapshot
+    X, fitted = model.checked_query(X), model.fitted()
     if X.ndim != 2:
         raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
-    points, code = snapshot.inputs_at(X, model.judge_code).double(), model.judge_code
-    prior, row_model = snapshot.rows_for([SHARED if code is None else code])
+    points = fitted.inputs_at(X).double()
+    prior, row_model = fitted.data.single_rows(fitted.judge)
     if row_model.intervals.heights is not None:
         raise UnsupportedError("With answers that may be slips the posterior is no unified skew-normal vector.")
     rows, cross = row_model.rows, prior.cross_covariance(points)

@@ -1,12 +1,15 @@
 """Posteriors are computed from the model as it was when they were asked for, and asking changes nothing."""
 
+import pickle
 import threading
 from copy import deepcopy
 
 import pytest
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Normalize
+from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import MaternKernel, PolynomialKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
@@ -167,7 +170,7 @@ def test_a_posterior_follows_plain_attributes_and_data_changed_in_place(name):
     CHANGES[name](fresh)
     assert not torch.allclose(moments(fresh), before, atol=1e-3)  # or the test says nothing
     assert torch.equal(moments(model), moments(fresh))
-    assert model.snapshot is model.snapshot
+    assert model.fitted().data is model.fitted().data
 
 
 def test_the_approximation_of_a_model_may_change():
@@ -183,3 +186,108 @@ def test_posteriors_keep_no_graph_of_hyperparameters():
     posterior = model_of().posterior(TEST_X)
     assert not posterior.mean.requires_grad
     assert not posterior.covariance_matrix.requires_grad
+
+
+class ScaledKernel(RBFKernel):
+    """Its prior variance is an attribute that not every instance has."""
+
+    factor = 1.0
+
+    def forward(self, *args, **kwargs):
+        return self.factor * super().forward(*args, **kwargs)
+
+
+def test_a_posterior_follows_an_attribute_that_a_module_did_not_have():
+    model, fresh = (
+        SkewGP(X.clone(), DUELS, covar_module=ScaledKernel().double(), approximation="ep", input_transform=Normalize(2))
+        for _ in range(2)
+    )
+    before = moments(model)
+    for each in (model, fresh):
+        assert "factor" not in vars(each.covar_module)
+        each.covar_module.factor = 3.0
+    assert not torch.allclose(moments(fresh), before, atol=1e-3)
+    assert torch.equal(moments(model), moments(fresh))
+
+
+# Models that keep what they were made with
+
+SAMPLER = SobolQMCNormalSampler(torch.Size([3]), seed=1)
+KEEPING = {
+    "fantasies": lambda model: model.fantasize(TEST_X, SAMPLER),
+    "fantasies of fantasies": lambda model: model.fantasize(TEST_X, SAMPLER).fantasize(TEST_X + 0.1, SAMPLER),
+    "known draws": lambda model: model.condition_on_draws(TEST_X[:1])[0],
+    "frozen": lambda model: model.frozen(),
+    "a judge's": lambda model: model.frozen().for_judge(None),
+}
+
+
+def refit(model):
+    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = 3.0, 0.1
+
+
+MODES = {
+    "nothing": lambda kept: kept,
+    "eval": lambda kept: kept.eval(),
+    "train": lambda kept: kept.train(),
+    "copied": deepcopy,
+    "pickled": lambda kept: pickle.loads(pickle.dumps(kept)),
+    "moved to where it is": lambda kept: kept.to(X),
+    "there and back": lambda kept: kept.to(torch.float32).to(torch.float64),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", KEEPING)
+def test_what_a_model_keeps_is_not_dropped(name):
+    """The posterior stays what it was in all modes, though the model that it came from was fitted again."""
+    model = model_of()
+    kept = KEEPING[name](model)
+    before, of_model = moments(kept), moments(model)
+    changed = {}
+    refit(model)
+    for mode, change in MODES.items():
+        changed[mode] = moments(change(deepcopy(kept)))
+    moved = changed.pop("there and back")
+    assert all(torch.equal(found, before) for found in changed.values())
+    torch.testing.assert_close(moved, before, rtol=1e-3, atol=1e-3)
+    assert torch.equal(moments(kept), before)
+    kept.to(torch.float32)
+    assert model.covar_module.outputscale.dtype == torch.float64
+    assert not torch.allclose(moments(model), of_model, atol=1e-3)
+
+
+REPLACED = {
+    "set_train_data": lambda kept: kept.set_train_data(X.flip(0)),
+    "load_state_dict": lambda kept: kept.load_state_dict(model_of().state_dict()),
+}
+
+
+@pytest.mark.parametrize("asked", REPLACED)
+def test_what_a_model_keeps_is_not_replaced(asked):
+    kept = model_of().fantasize(TEST_X, SAMPLER)
+    before = moments(kept)
+    with pytest.raises(UnsupportedError, match=f"{asked} would not change this model"):
+        REPLACED[asked](kept)
+    assert torch.equal(moments(kept), before)
+    assert torch.equal(kept.datapoints, X)
+
+
+def test_a_frozen_model_takes_more_data_with_the_hyperparameters_that_it_keeps():
+    model = model_of()
+    frozen = model.frozen()
+    before = moments(model.condition_on_observations(TEST_X, Preference([[0, 1]])))
+    refit(model)
+    assert torch.equal(moments(frozen.condition_on_observations(TEST_X, Preference([[0, 1]]))), before)
+
+
+def test_a_first_posterior_in_inference_mode_leaves_gradients_to_later_ones():
+    model, single = (model_of().to(dtype) for dtype in (torch.float64, torch.float32))
+    for each in (model, single):
+        at = TEST_X.to(each.datapoints)
+        with torch.inference_mode():
+            first = each.posterior(at)
+            mean, _ = first.mean, (first.variance, first.rsample(), each.predictive(at).probs)
+        later = each.posterior(at.clone().requires_grad_())
+        assert torch.equal(later.mean, mean)
+        (later.rsample().sum() + later.mean.sum() + later.variance.sum()).backward()
