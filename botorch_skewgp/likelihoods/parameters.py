@@ -243,7 +243,7 @@ class JudgedLikelihood(Likelihood):
         new = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, dict | set):  # where modules register parameters, priors and constraints
-                vars(new)[name] = copy(value)
+                new.__dict__[name] = copy(value)
         new.set_defaults_beside(context)
         return new
 

@@ -230,7 +230,6 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             if self._original_train_inputs is not None:
                 self._original_train_inputs = points
             self._observations = tuple(entry.apply(fn) for entry in self._observations)
-            self._clear_cache()
         result = super()._apply(fn, *args, **kwargs)
         move_priors(self, fn)
         return result

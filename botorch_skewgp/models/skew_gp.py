@@ -51,7 +51,7 @@ from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.evidence import LogNormalizer
 
 
-class SkewGP(PriorModel, FantasizeMixin):  # type: ignore[misc]
+class SkewGP(PriorModel, FantasizeMixin):
     r"""A Gaussian process with the exact, skewed posterior for labels, comparisons and other observations.
 
     Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, observed as numbers or
@@ -199,7 +199,6 @@ class SkewGP(PriorModel, FantasizeMixin):  # type: ignore[misc]
         check_observations(observations, X)
         new = moved(observations, X)
         self._set_data(X, new)
-        self._clear_cache()
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
