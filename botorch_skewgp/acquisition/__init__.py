@@ -35,7 +35,7 @@ from botorch_skewgp.acquisition.constraints import (
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterDuels
 from botorch_skewgp.acquisition.next_pair import next_choice, next_pair
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
-from botorch_skewgp.acquisition.recommendation import probability_of_best, recommend
+from botorch_skewgp.acquisition.recommendation import copeland_scores, probability_of_best, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "ValidityConstraint",
     "ValidityInequality",
     "ValidityWeightedAcquisitionFunction",
+    "copeland_scores",
     "input_constructors",
     "next_choice",
     "next_pair",

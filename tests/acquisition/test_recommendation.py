@@ -18,7 +18,7 @@ from botorch.utils.transforms import unnormalize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import next_choice, next_pair, probability_of_best, recommend
+from botorch_skewgp.acquisition import copeland_scores, next_choice, next_pair, probability_of_best, recommend
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.comparison_groups import comparison_groups
 from botorch_skewgp.acquisition.dueling import (
@@ -444,6 +444,8 @@ REFUSED = [
     (recommend, IN | {"discrete_dims": {0: [0.0, 4.0]}}, "least and the largest"),
     (recommend, IN | BOTH, "Input 0 is in discrete_dims and"),
     (probability_of_best, {"X_candidates": POINTS[0]}, "X_candidates must be finite"),
+    (copeland_scores, {"X_candidates": POINTS[:1]}, "at least two points"),
+    (copeland_scores, {"model": "numbers"}, "copeland_scores needs a SkewGP"),
     (probability_of_best, {"num_samples": 0}, "num_samples must be an integer of at least 1"),
     (probability_of_best, {"model": "numbers"}, "probability_of_best needs a SkewGP"),
 ]
@@ -544,6 +546,25 @@ def test_equal_points_share_and_an_ensemble_is_the_average():
     assert not torch.equal(found, probability_of_best(model, seed=1))
     average = (found + probability_of_best(other)) / 2
     assert torch.allclose(probability_of_best(FullyBayesianSkewGP([model, other])), average, atol=0.03)
+
+
+def test_copeland_scores_are_shares_of_others_that_are_beaten():
+    """Against the share of joint samples; equal points beat each other half the time."""
+    model, X = on_a_line(SURE), torch.cat([LINE[:3], LINE[:1]])
+    scores = copeland_scores(model, X)
+    samples = model.posterior(X).rsample(torch.Size([2**14])).squeeze(-1)
+    beaten = (samples.unsqueeze(-1) > samples.unsqueeze(-2)).double()
+    beaten = beaten + 0.5 * (samples.unsqueeze(-1) == samples.unsqueeze(-2))
+    shares = (beaten.sum(-1) - 0.5) / 3
+    assert ((scores - shares.mean(0)).abs() < 4.5 * shares.std(0) / 2**7 + 0.002).all()
+    assert scores[0] == scores[3]
+    assert float(scores.mean()) == pytest.approx(0.5)
+    pair = copeland_scores(model, LINE[:2])
+    difference = model.latent_posterior(LINE[:2]).affine(LINE.new_tensor([[1.0, -1.0]]))
+    assert float(pair[0]) == pytest.approx(float(difference.probability_above(0.0)), abs=1e-9)
+    other = on_a_line(SURE, outputscale=9.0)
+    average = 0.5 * (copeland_scores(model) + copeland_scores(other))
+    assert torch.allclose(copeland_scores(FullyBayesianSkewGP([model, other])), average)
 
 
 # Comparisons that fall apart, and recommendations that hang on it
