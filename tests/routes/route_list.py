@@ -1,0 +1,567 @@
+"""Routes that must give what the plain route gives: each says why both sides are equal."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from unittest import mock
+
+import torch
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.models.transforms.input import Normalize
+from gpytorch.kernels import Kernel
+from route_problems import (
+    COUNTABLE,
+    NUM_ANSWERS,
+    NUM_JUDGES,
+    Problem,
+    answers_of,
+    answers_predicted,
+    assert_same,
+    changed,
+    counts_of,
+    judges_asked,
+    kernel_of,
+    likelihood_of,
+    model_of,
+    new_points,
+    observations_of,
+    own_kernel_of,
+    parts_of,
+    points_of,
+    posterior_of,
+    said_of,
+    says,
+    take,
+)
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.observations import Numeric, Observation
+from botorch_skewgp.truncated.draws import DrawSettings
+
+ROUNDING = 1e-7  # of sums in another order
+SITES = 5e-5  # of expectation propagation, which stops when sites change by less
+PROJECTION = 2e-5  # of the jitter of inducing points' covariance
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route, and the problems that it takes."""
+
+    check: Callable[[Problem], None]
+    takes: Callable[[Problem], bool]
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__
+
+
+ROUTES: dict[str, Route] = {}
+
+
+def route(takes: Callable[[Problem], bool] = lambda problem: True) -> Callable:
+    """Register a route."""
+
+    def register(check: Callable[[Problem], None]) -> Callable[[Problem], None]:
+        ROUTES[check.__name__] = Route(check, takes)
+        return check
+
+    return register
+
+
+def same_as_plain(problem: Problem, model: SkewGP, tolerance: float = ROUNDING, X: Tensor | None = None) -> None:
+    """The model says what the plain one does."""
+    X = new_points(problem) if X is None else X
+    assert_same(says(model, X, judges_asked(problem)), said_of(problem), tolerance)
+
+
+# Data
+
+
+@route(lambda problem: not (problem.has_judges and (problem.has_numbers or problem.kind == "classes")))
+def inducing_at_all_points(problem: Problem) -> None:
+    """Values at the training points explain all answers, so that inducing points there lose nothing, at new points too."""
+    same_as_plain(problem, model_of(problem, inducing_points=points_of(problem)), PROJECTION)
+
+
+@route(lambda problem: problem.weights == "counts")
+def counts_and_repeats(problem: Problem) -> None:
+    """A count of answers is the answers one by one."""
+    single = observations_of(changed(problem, weights="single"))
+    counts, repeated = counts_of(problem), list[Observation]()
+    if problem.judges == "some unnamed":
+        half = torch.arange(NUM_ANSWERS) % 4 < 2
+        of_each = [counts[half], counts[~half]]
+    else:
+        of_each = [counts]
+    if problem.kind == "ties":
+        of_each.append(counts.flip(0))
+    for i, entry in enumerate(single):
+        times = of_each[i] if i < len(of_each) else torch.ones(entry.num_answers, dtype=torch.long)
+        repeated.append(take(entry, torch.arange(entry.num_answers).repeat_interleave(times)))
+    same_as_plain(problem, model_of(problem, observations=repeated), SITES)
+
+
+@route(lambda problem: problem.weights == "single" and problem.kind in COUNTABLE and problem.kind not in ("choices", "choices or none", "rankings", "partial rankings") and not (problem.kind == "votes" and problem.slips != "no slips"))
+def weights_of_nearly_one(problem: Problem) -> None:
+    """The power of a likelihood is continuous in the weight."""
+    entries = observations_of(problem)
+    weighted = [
+        entry._with({"count": torch.full((entry.num_answers,), 1 + 1e-9).double()}) if hasattr(entry, "count") else entry
+        for entry in entries
+    ]
+    same_as_plain(problem, model_of(problem, observations=weighted), 1e-5)
+
+
+@route(lambda problem: problem.kind != "affine")
+def answers_in_several_objects(problem: Problem) -> None:
+    """The likelihood is a product over answers, in any order."""
+    entries = [
+        take(entry, which)
+        for entry in observations_of(problem)
+        for which in (torch.arange(1, entry.num_answers, 2).flip(0), torch.arange(0, entry.num_answers, 2))
+    ]
+    model = model_of(problem, observations=entries[::-1])
+    said = says(model, new_points(problem), judges_asked(problem))
+    said.pop("slips")  # in the order of the objects
+    assert_same(said, said_of(problem), SITES)
+
+
+@route()
+def points_in_another_order(problem: Problem) -> None:
+    """Answers refer to points, whose order says nothing; a point may also be given twice."""
+    X, entries = points_of(problem), observations_of(problem)
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    again = torch.cat([X[order], X[:2]])
+    place = order.argsort()
+    moved = []
+    for entry in entries:
+        index = getattr(entry, entry.index_field)
+        new = torch.where(index >= 0, place[index.clamp(min=0)], index)
+        if entry.points_per_observation == 1 and problem.kind != "affine":
+            new = torch.where((index < 2) & (torch.arange(len(index)) % 2 == 0), index + len(X), new)
+        moved.append(entry._with({entry.index_field: new}))
+    same_as_plain(problem, model_of(problem, train_X=again, observations=moved), SITES)
+
+
+@route(lambda problem: problem.kind != "affine" and not problem.standardises)
+def conditioned_and_rebuilt(problem: Problem) -> None:
+    """A model given more answers is the model of all answers with the same hyperparameters."""
+    first, rest = [], []
+    for entry in observations_of(problem):
+        named = entry.judge is not None and NUM_JUDGES[problem.judges] > 1
+        early = torch.arange(entry.num_answers) < (4 if named else 2)
+        first.append(take(entry, early.nonzero().squeeze(-1)))
+        rest.append(take(entry, (~early).nonzero().squeeze(-1)))
+    X = points_of(problem)
+    model = model_of(problem, observations=first).condition_on_observations(X, rest)
+    said = says(model, new_points(problem), judges_asked(problem))
+    if len(first) > 1:
+        said.pop("slips")
+    assert_same(said, said_of(problem), SITES)
+
+
+@route(lambda problem: not problem.standardises)
+def data_replaced_and_rebuilt(problem: Problem) -> None:
+    """A model whose data are replaced is the model of the new data."""
+    X, entries = points_of(problem), observations_of(problem)
+    model = model_of(problem, train_X=X.flip(0) if problem.kernel == "categories" else X.flip(0) * 0.9)
+    says(model, new_points(problem))
+    model.set_train_data(X, entries)
+    same_as_plain(problem, model)
+
+
+# Queries
+
+
+@route()
+def batch_and_single(problem: Problem) -> None:
+    """A batch of queries is its queries one by one."""
+    X = new_points(problem, 4)
+    batch = torch.stack([X[:2], X[2:], X[1:3]]).unsqueeze(1)
+    model = model_of(problem)
+    for judge in judges_asked(problem):
+        posterior = model.posterior(batch, judge=judge)
+        each = [model.posterior(x, judge=judge) for x in batch.flatten(0, 1)]
+        for name in ("mean", "variance", "covariance_matrix"):
+            alone = torch.stack([getattr(p, name) for p in each]).unsqueeze(1)
+            torch.testing.assert_close(getattr(posterior, name), alone, rtol=1e-8, atol=1e-8)
+        together = answers_predicted(model, batch[..., :2, :], judge)
+        one_by_one = [answers_predicted(model, x, judge) for x in batch.flatten(0, 1)]
+        for name, value in together.items():
+            alone = torch.stack([said[name] for said in one_by_one]).unsqueeze(1)
+            torch.testing.assert_close(value, alone, rtol=1e-7, atol=1e-7)
+
+
+@route()
+def joint_and_one_by_one(problem: Problem) -> None:
+    """Margins of a joint posterior are the posteriors of single points, in any order of the points."""
+    X, model, judges = new_points(problem, 4), model_of(problem), judges_asked(problem)
+    joint = posterior_of(model, X, judges)
+    turned = posterior_of(model, X.flip(0), judges)
+    points = -3 if model.num_outputs > 1 and len(judges) > 1 else 0
+    torch.testing.assert_close(turned["mean"].flip(-2), joint["mean"], rtol=1e-8, atol=1e-8)
+    each = torch.cat([posterior_of(model, x.unsqueeze(0), judges)["mean"] for x in X], dim=-2)
+    torch.testing.assert_close(each, joint["mean"], rtol=1e-8, atol=1e-8)
+    variances = [posterior_of(model, x.unsqueeze(0), judges)["covariance"].diagonal(dim1=-2, dim2=-1) for x in X]
+    assert points in (-3, 0)
+    torch.testing.assert_close(
+        torch.cat(variances, dim=-1), joint["covariance"].diagonal(dim1=-2, dim2=-1), rtol=1e-8, atol=1e-8
+    )
+
+
+@route(lambda problem: problem.has_judges)
+def judge_by_argument_and_by_model(problem: Problem) -> None:
+    """A judge named in the call, a model of the judge, an output of a committee: one utility."""
+    X, model = new_points(problem), model_of(problem)
+    committee = None if model.num_outputs > 1 else model.for_judge(judges_asked(problem)).posterior(X)
+    for place, judge in enumerate(judges_asked(problem)):
+        one = model.for_judge(judge)
+        posterior, by_argument = one.posterior(X), model.posterior(X, judge=judge)
+        expected = {"mean": posterior.mean, "variance": posterior.variance}
+        assert_same({"mean": by_argument.mean, "variance": by_argument.variance}, expected)
+        assert_same(
+            answers_predicted(one, X) | {"slips": one.slips()},
+            answers_predicted(model, X, judge) | {"slips": model.slips()},
+        )
+        if committee is not None:
+            said = {"mean": committee.mean[..., place, None], "variance": committee.variance[..., place, None]}
+            assert_same(said, expected)
+            latent = model.latent_posterior(X, [judge] * len(X))
+            said = {"mean": latent.mean, "covariance": latent.covariance_matrix}
+            alone = one.latent_posterior(X)
+            assert_same(said, {"mean": alone.mean, "covariance": alone.covariance_matrix})
+
+
+@route()
+def posterior_transformed_by_hand(problem: Problem) -> None:
+    """A weighted sum of outputs has the weighted mean and variance."""
+    X, model = new_points(problem), model_of(problem)
+    models: list = [model.for_judge(judge) for judge in judges_asked(problem)]
+    if problem.has_judges and model.num_outputs == 1:
+        models.append(model.for_judge(judges_asked(problem)))
+    if model.num_outputs == 1:
+        models.append(FullyBayesianSkewGP([model, model]))
+    for each in models:
+        plain = each.posterior(X)
+        o = plain.mean.shape[-1]
+        weights = torch.linspace(-1.0, 2.0, o, dtype=torch.float64) if o > 1 else torch.tensor([-1.5]).double()
+        posterior = each.posterior(X, posterior_transform=ScalarizedPosteriorTransform(weights, 0.7))
+        torch.testing.assert_close(posterior.mean.squeeze(-1), plain.mean @ weights + 0.7)
+        W = torch.kron(torch.eye(len(X), dtype=torch.float64), weights.unsqueeze(0))
+        torch.testing.assert_close(posterior.covariance_matrix, W @ plain.covariance_matrix @ W.mT)
+
+
+@route(lambda problem: problem.kind != "classes")
+def noise_added_by_hand(problem: Problem) -> None:
+    """Noise of an observation is independent of the latent function."""
+    X, model = new_points(problem), model_of(problem)
+    noise = torch.tensor([[0.1], [0.4], [0.2]], dtype=torch.float64)
+    for judge in judges_asked(problem):
+        plain = model.posterior(X, judge=judge)
+        noisy = model.posterior(X, judge=judge, observation_noise=noise)
+        torch.testing.assert_close(noisy.mean, plain.mean)
+        torch.testing.assert_close(noisy.covariance_matrix, plain.covariance_matrix + torch.diag(noise.squeeze(-1)))
+
+
+@route()
+def nothing_asked(problem: Problem) -> None:
+    """No points, and no queries, have posteriors of these shapes; a model is not changed by them."""
+    model, o = model_of(problem), model_of(problem).num_outputs
+    for shape in ((0, 2), (2, 0, 2), (0, 3, 2)):
+        for judge in judges_asked(problem):
+            posterior = model.posterior(torch.zeros(shape, dtype=torch.float64), judge=judge)
+            assert posterior.mean.shape == posterior.variance.shape == (*shape[:-1], o)
+            assert posterior.rsample(torch.Size([2])).shape == (2, *shape[:-1], o)
+    same_as_plain(problem, model)
+
+
+@route()
+def without_gradients(problem: Problem) -> None:
+    """Values do not depend on whether gradients are recorded."""
+    X, model = new_points(problem), model_of(problem)
+    with torch.inference_mode():
+        model.posterior(X.clone()).mean  # noqa: B018
+    same_as_plain(problem, model)
+    with torch.no_grad():
+        same_as_plain(problem, model_of(problem))
+
+
+# Copies
+
+
+@route()
+def copied(problem: Problem) -> None:
+    """Copies, and what a pickle restores, are the model, before and after the first answer."""
+    model = model_of(problem)
+    same_as_plain(problem, deepcopy(model))
+    same_as_plain(problem, model)
+    same_as_plain(problem, pickle.loads(pickle.dumps(model)))
+    memory = io.BytesIO()
+    torch.save(model, memory)
+    memory.seek(0)
+    same_as_plain(problem, torch.load(memory, weights_only=False))
+
+
+@route()
+def restored_by_state(problem: Problem) -> None:
+    """A model of the same data with the state of another is the other."""
+    model, other = model_of(problem), model_of(problem)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(0.05)
+    says(other, new_points(problem))
+    other.load_state_dict(model.state_dict())
+    same_as_plain(problem, other)
+
+
+@route()
+def modes_and_moves(problem: Problem) -> None:
+    """Training mode, evaluation mode and moves to the same dtype leave what a model says."""
+    model = model_of(problem)
+    says(model, new_points(problem))
+    model.train()
+    same_as_plain(problem, model)
+    model.eval()
+    same_as_plain(problem, model.double())
+
+
+@route()
+def one_of_two_that_share(problem: Problem) -> None:
+    """A model is not changed by another one that is built of the same parts."""
+    likelihood, kernel = likelihood_of(problem), kernel_of(problem)
+    model = model_of(problem, likelihood=likelihood, covar_module=kernel)
+    if problem.kernel == "default kernel":
+        kernel = model.covar_module
+    entries = observations_of(problem)
+    if problem.kind != "classes" and not problem.judges == "reliability":
+        entries = [*entries, Numeric(torch.tensor([0.3, -1.0]).double())]
+    model_of(problem, likelihood=likelihood, covar_module=kernel, observations=entries)
+    same_as_plain(problem, model)
+
+
+@route()
+def ensemble_of_one(problem: Problem) -> None:
+    """The average of a model with itself is the model."""
+    X, model = new_points(problem), model_of(problem)
+    for members in (1, 2):
+        ensemble = FullyBayesianSkewGP([deepcopy(model) for _ in range(members)])
+        for judge in judges_asked(problem):
+            one, other = ensemble.posterior(X, judge=judge), model.posterior(X, judge=judge)
+            for i in range(members):
+                assert_same(
+                    {"mean": one.mean[i], "covariance": one.covariance_matrix[i]},
+                    {"mean": other.mean, "covariance": other.covariance_matrix},
+                )
+            assert_same({"variance": one.mixture_variance}, {"variance": other.variance})
+            predicted = answers_of_ensemble(ensemble, model, X, judge)
+            if predicted:
+                assert_same(predicted, answers_predicted(model, X, judge))
+        assert_same({"slips": ensemble.slips()}, {"slips": model.slips()})
+
+
+def answers_of_ensemble(ensemble: FullyBayesianSkewGP, model: SkewGP, X: Tensor, judge: int | str | None) -> dict:
+    """Predictions of an ensemble, by the names of those of its member."""
+    with mock.patch.object(ensemble, "likelihood", model.likelihood, create=True):
+        return answers_predicted(ensemble, X, judge)
+
+
+# Precision and transforms
+
+
+@route(lambda problem: problem.mean != "linear mean")
+def single_precision(problem: Problem) -> None:
+    """Single precision has seven digits, of which factorisations, in double, lose few."""
+    X = new_points(problem)
+    model = model_of(problem, train_X=points_of(problem).float())
+    assert model.posterior(X.float()).mean.dtype == torch.float32
+    assert_same(says(model, X.float(), judges_asked(problem)), said_of(problem), 2e-3)
+
+
+@route(lambda problem: problem.normalises)
+def inputs_transformed_by_hand(problem: Problem) -> None:
+    """A transform of inputs is the model of transformed points."""
+    bounds = torch.tensor([[-0.5, -0.25], [1.5, 2.25]]).double()
+
+    def by_hand(X: Tensor) -> Tensor:
+        return (X - bounds[0]) / (bounds[1] - bounds[0])
+
+    plain = changed(problem, transforms="outcomes" if problem.standardises else "untransformed")
+    model = model_of(plain, train_X=by_hand(points_of(problem)))
+    same_as_plain(problem, model, X=by_hand(new_points(problem)))
+
+
+@route(lambda problem: problem.standardises)
+def outcomes_transformed_by_hand(problem: Problem) -> None:
+    """A standardised outcome is the model of standardised numbers, bounds, thresholds and noise."""
+    entries = observations_of(problem)
+    numbers = [entry.numbers for entry in entries if entry.numbers.numel()]
+    values = torch.cat(numbers or [entry.middles for entry in entries if entry.middles.numel()])
+    location, scale = values.mean(), values.std()
+    by_hand = []
+    for entry in entries:
+        new: dict = {}
+        for name in ("values", "lower", "upper"):
+            if entry.anchors_scale and hasattr(entry, name):
+                new[name] = (getattr(entry, name) - location) / scale
+        if getattr(entry, "noise", None) is not None:
+            new["noise"] = entry.noise / scale**2
+        by_hand.append(entry._with(new))
+    given = {name: float((value - location) / scale) for name, value in (("threshold", 0.2), ("validity", 0.3))}
+    plain = changed(problem, transforms="inputs" if problem.normalises else "untransformed")
+    model = model_of(plain, observations=by_hand, likelihood=likelihood_of(problem, given))
+    X, judges = new_points(problem), judges_asked(problem)
+    inside, outside = said_of(problem), says(model, X, judges)
+    said = {
+        "mean": location + scale * outside["mean"],
+        "covariance": scale**2 * outside["covariance"],
+        "slips": outside["slips"],
+        "evidence": outside["evidence"] - sum(map(len, numbers)) * scale.log(),
+    }
+    for name, value in outside.items():
+        if name.startswith("answers"):
+            said[name] = location + scale * value if "mean" in name else scale**2 * value if "variance" in name else value
+    assert_same(said, inside, SITES)
+
+
+# The prior, by GPyTorch's own evaluation
+
+
+def prior_by_hand(problem: Problem, model: SkewGP, A: Tensor, by_A: list, B: Tensor, by_B: list) -> Tensor:
+    """`r_j r_k (k + constant + [j = k] own)` of points of judges, from GPyTorch's evaluation, two points at a time."""
+
+    def evaluated(kernel: Kernel, X: Tensor, Z: Tensor) -> Tensor:
+        return torch.stack([torch.stack([kernel(x[None], z[None]).to_dense().squeeze() for z in Z]) for x in X])
+
+    A, B = (model.transform_inputs(points) for points in (A, B))
+    K = evaluated(model.covar_module, A, B)
+    if hasattr(model.mean_module, "kernel"):
+        K = K + model.mean_module.variance
+    if not problem.has_judges:
+        return K
+    same = torch.tensor([[a is not None and a == b for b in by_B] for a in by_A])
+    K = K + same * evaluated(model.judge_covar_module, A, B)
+    r = {judge: 1.0 for judge in (*by_A, *by_B)}
+    if problem.judges == "reliability":
+        r |= dict(enumerate(model.judge_reliability.values.tolist()))
+    return torch.tensor([[r[a] * r[b] for b in by_B] for a in by_A]).double() * K
+
+
+@route(lambda problem: problem.kind != "classes" and not problem.has_slopes)
+def posterior_from_values_at_data(problem: Problem) -> None:
+    """Given values at the data new values have the prior's law: `m + K_xz K_zz^-1 (E - m_z)`, and its covariance."""
+    model = model_of(problem)
+    Z, X = points_of(problem), new_points(problem)[1:]
+    by = sorted({judge for entry in observations_of(problem) for judge in judges_in(entry, problem)}, key=str)
+    asked = judges_asked(problem)
+    points_Z, judges_Z = Z.repeat(len(by), 1), [judge for judge in by for _ in Z]
+    points_X, judges_X = X.repeat(len(asked), 1), [judge for judge in asked for _ in X]
+    if problem.prior == "skew prior":
+        pseudo = model.skew_prior.pseudo_points
+        transform = getattr(model, "input_transform", None)
+        points_Z = torch.cat([points_Z, pseudo if transform is None else transform.untransform(pseudo)])
+        judges_Z = [*judges_Z, *[None] * len(pseudo)]
+    joint, places = torch.cat([points_X, points_Z]), [*judges_X, *judges_Z]
+    if problem.has_judges:
+        posterior = model.latent_posterior(joint, places)
+    else:
+        posterior = model.latent_posterior(joint)
+    n = len(points_X)
+    mean = model.mean_module(model.transform_inputs(joint))
+    if problem.judges == "reliability":
+        values = model.judge_reliability.values.tolist()
+        mean = mean * torch.tensor([values[judge] if isinstance(judge, int) else 1.0 for judge in places])
+    K = prior_by_hand(problem, model, joint, places, joint, places)
+    A = torch.linalg.lstsq(K[n:, n:] + 1e-9 * torch.eye(len(K) - n).double(), K[n:, :n]).solution.mT
+    left, C = posterior.mean.squeeze(-1) - mean, posterior.covariance_matrix
+    said = {"mean": left[:n], "covariance": C[:n, :n], "between": C[:n, n:]}
+    expected = {
+        "mean": A @ left[n:],
+        "covariance": K[:n, :n] - A @ (K[n:, n:] - C[n:, n:]) @ A.mT,
+        "between": A @ C[n:, n:],
+    }
+    assert_same(said, expected, 1e-4)
+
+
+def judges_in(entry: Observation, problem: Problem) -> list:
+    """The judges of an object's answers, as far as they have utilities of their own."""
+    if entry.judge is None or not problem.has_judges:
+        return [None]
+    return entry.judge.unique().tolist()
+
+
+# Gradients
+
+
+@route()
+def gradient_of_evidence(problem: Problem) -> None:
+    """The derivative of the objective along a direction in all parameters, by central differences."""
+    model = model_of(problem).train()
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    parameters = [parameter for parameter in mll.parameters() if parameter.requires_grad]
+    random = torch.Generator().manual_seed(4)
+    directions = [torch.randn(p.shape, generator=random, dtype=torch.float64).to(p) for p in parameters]
+
+    def value() -> Tensor:
+        return mll(model(*model.train_inputs), model.train_targets)
+
+    gradient = torch.autograd.grad(value(), parameters, allow_unused=True)
+    along = sum(float((g * d).sum()) for g, d in zip(gradient, directions, strict=True) if g is not None)
+    step, ends = 1e-5, list[float]()
+    with torch.no_grad():
+        for sign in (1, -2):
+            for parameter, direction in zip(parameters, directions, strict=True):
+                parameter.add_(sign * step * direction)
+            ends.append(float(value()))
+    difference = (ends[0] - ends[1]) / (2 * step)
+    assert abs(along - difference) <= 1e-4 * (1 + abs(difference)), f"{along} for {difference}"
+
+
+@route()
+def gradient_of_posterior(problem: Problem) -> None:
+    """The derivative of mean and covariance along a direction of points, by central differences."""
+    model = model_of(problem)
+    X = new_points(problem).requires_grad_()
+    direction = torch.tensor([[0.3, -0.5], [0.7, 0.2], [-0.4, 0.6]]).double()
+    if problem.kernel == "categories":
+        direction[:, 1] = 0
+    for judge in judges_asked(problem):
+
+        def value(x: Tensor, judge: int | str | None = judge) -> Tensor:
+            posterior = model.posterior(x, judge=judge)
+            return (posterior.mean.sin().sum() + posterior.covariance_matrix.cos().sum()).double()
+
+        (gradient,) = torch.autograd.grad(value(X), X)
+        step = 1e-5
+        with torch.no_grad():
+            difference = float(value(X + step * direction) - value(X - step * direction)) / (2 * step)
+        along = float((gradient * direction).sum())
+        assert abs(along - difference) <= 1e-5 * (1 + abs(difference)), f"{along} for {difference}"
+
+
+# Merging
+
+
+@route(lambda problem: problem.weights == "single" and problem.kind in COUNTABLE)
+def merged_and_single(problem: Problem) -> None:
+    """Many equal answers as one row with a count have the evidence, and its gradient, of the rows one by one."""
+    def at(sampler: str | None) -> dict[str, Tensor]:
+        entries = [
+            take(entry, torch.arange(entry.num_answers).repeat(150)) if entry.num_answers == NUM_ANSWERS else entry
+            for entry in observations_of(problem)
+        ]
+        model = model_of(problem, observations=entries, draw_settings=DrawSettings(num_draws=256, sampler=sampler))
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model.train())
+        parameters = {name: p for name, p in mll.named_parameters() if p.requires_grad}
+        value = mll(model(*model.train_inputs), model.train_targets)
+        gradient = torch.autograd.grad(value, parameters.values(), allow_unused=True)
+        gradients = {name: g for name, g in zip(parameters, gradient, strict=True) if g is not None}
+        return {"objective": value} | gradients | posterior_of(model.eval(), new_points(problem), judges_asked(problem))
+
+    assert_same(at(None), at("reflective"), 1e-4)
