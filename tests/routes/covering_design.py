@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 Values = dict[str, str]
@@ -16,13 +16,19 @@ class CoveringDesign:
     Args:
         features: The values of each feature, the plain one first.
         is_possible: Whether a choice of all values is possible, or of some, with the others plain.
+        rare: Values that are taken only where they have most missing pairs.
         seed: The seed of ties and orders.
     """
 
     def __init__(
-        self, features: Mapping[str, Sequence[str]], is_possible: Callable[[Values], bool], seed: int = 0
+        self,
+        features: Mapping[str, Sequence[str]],
+        is_possible: Callable[[Values], bool],
+        rare: Collection[str] = (),
+        seed: int = 0,
     ) -> None:
-        self.features, self.is_possible, self.chance = features, is_possible, random.Random(seed)
+        self.features, self.is_possible, self.rare = features, is_possible, rare
+        self.chance = random.Random(seed)
         self.plain = {name: values[0] for name, values in features.items()}
         self.missing = {
             frozenset([(one, a), (other, b)])
@@ -57,8 +63,11 @@ class CoveringDesign:
         row = dict(given)
         others = [name for name in self.features if name not in given]
         for name in self.chance.sample(others, len(others)):
-            gains = {value: (self._gain(name, value, row), self.chance.random()) for value in self.features[name]}
-            ranked = sorted(gains, key=lambda value, gains=gains: gains[value], reverse=True)
+            gains = {
+                value: (self._gain(name, value, row), value not in self.rare, self.chance.random())
+                for value in self.features[name]
+            }
+            ranked = sorted(gains, key=gains.__getitem__, reverse=True)
             possible = (value for value in ranked if self.is_possible(self.plain | row | {name: value}))
             value = next(possible, None)
             if value is None:
