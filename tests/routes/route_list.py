@@ -531,7 +531,7 @@ def gradient_of_posterior(problem: Problem) -> None:
 # Merging
 
 
-@route(lambda problem: problem.weights == "single" and problem.kind in COUNTABLE)
+@route(lambda problem: problem.weights == "single" and problem.kind in COUNTABLE and problem.slips == "no slips")
 def merged_and_single(problem: Problem) -> None:
     """Many equal answers as one row with a count have the evidence, and its gradient, of the rows one by one."""
 

@@ -9,6 +9,11 @@ from covering_design import CoveringDesign, Values
 from route_list import ROUTES
 from route_problems import FEATURES, RARE, Problem, is_possible
 
+pytestmark = [  # answers that slips explain, in pieces without a grade 0, in single precision
+    pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning"),
+    pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning"),
+]
+
 
 def takes(values: Values) -> bool:
     """Whether a problem is possible and quick, and its route takes it."""
