@@ -110,24 +110,32 @@ class PoweredFactor(RowFactor):
         return nodes, log_weight + self._at_nodes().log_likelihood(nodes)
 
     def _ends(self, mean: Tensor, sd: Tensor) -> Tensor:
-        """The ends of panels in standard deviations of `h`, `... x m x j`, increasing."""
+        """The ends of panels in standard deviations of `h`, `... x m x j`, increasing: they grow from the mode to both
+        sides, as far as the prior and the mode have mass, and lie around each bound too.
+        """
         some = self._at_nodes()
         mean, sd = mean.unsqueeze(-1), sd.unsqueeze(-1)
-        # the log density is concave: its mode is between the mean and where the slope at the mean points to
-        near, far = torch.zeros_like(mean), sd * some._slopes(mean)[0]
-        side, mode, noise_sd = far.sign(), near, some.noise.sqrt() / sd
-        for _ in range(24):  # Newton's step, or a bisection where it leaves the interval
-            slope, curvature = some._slopes(mean + sd * mode)
-            slope = sd * slope - mode
-            near, far = torch.where(slope * side > 0, mode, near), torch.where(slope * side > 0, far, mode)
-            step = mode + slope / (1 + sd.square() * curvature)
-            mode = torch.where((step - near) * (step - far) < 0, step, 0.5 * (near + far))
+        mode, noise_sd = some._mode(mean, sd), some.noise.sqrt() / sd
+        low, high = mode.clamp(max=0) - REACH, mode.clamp(min=0) + REACH
         narrowest = (1 + some.power / noise_sd.square()).rsqrt()
-        growth = torch.linspace(0, 1, 6, dtype=mean.dtype, device=mean.device)  # of panels to each side
+        growth = torch.linspace(0, 1, 6, dtype=mean.dtype, device=mean.device)
         outer = narrowest * (REACH / narrowest).pow(growth)
-        low, high = torch.minimum(mode, 0 * mode) - REACH, torch.maximum(mode, 0 * mode) + REACH
-        ends = [low, mode - outer, mode, mode + outer, high]
-        for bound in (some.lower, some.upper):
-            place = (bound - mean) / sd + noise_sd * mean.new_tensor(AROUND_BOUNDS)
-            ends.append(place.nan_to_num(0.0))
-        return torch.minimum(torch.maximum(torch.cat(ends, -1), low), high).sort(-1).values
+        around_bounds = noise_sd * mean.new_tensor(AROUND_BOUNDS)
+        at_bounds = [((bound - mean) / sd + around_bounds).nan_to_num(0.0) for bound in (some.lower, some.upper)]
+        ends = torch.cat([low, mode - outer, mode, mode + outer, high, *at_bounds], -1)
+        return torch.minimum(torch.maximum(ends, low), high).sort(-1).values
+
+    def _mode(self, mean: Tensor, sd: Tensor) -> Tensor:
+        """The mode of `h` in standard deviations from its mean, by Newton steps in a bracket that they shrink."""
+        # the log density is concave: its mode is between the mean and where the slope at the mean points to
+        near, far = torch.zeros_like(mean), sd * self._slopes(mean)[0]
+        side, mode = far.sign(), near
+        for _ in range(24):
+            slope, curvature = self._slopes(mean + sd * mode)
+            slope = sd * slope - mode
+            is_before = slope * side > 0
+            near, far = torch.where(is_before, mode, near), torch.where(is_before, far, mode)
+            step = mode + slope / (1 + sd.square() * curvature)
+            is_inside = (step - near) * (step - far) < 0
+            mode = torch.where(is_inside, step, 0.5 * (near + far))
+        return mode

@@ -157,21 +157,26 @@ class StepFactor(RowFactor):
         return TiltedMoments(scale, attention * shift, attention * left + slip + attention * slip * shift.square())
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
-        a, b = self._standard(centre, scale)
-        attention = self._attention(log_interval_probability(a, b))
-        answer, coin = self.heights.answer, uniform
-        if answer is not None:
+        lower, upper = self._standard(centre, scale)
+        attention = self._attention(log_interval_probability(lower, upper))
+        attentive, rest = self._toss(attention, uniform)
+        inside = centre + scale * sample_interval(lower, upper, rest)
+        slip = centre + scale * torch.special.ndtri(rest)
+        return torch.where(attentive, RowFactor.clamp(self, inside), slip)
+
+    def _toss(self, attention: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Whether each row's answer is attentive, by one uniform for all of its rows; and uniforms left to draw with."""
+        coin = uniform
+        if self.heights.answer is not None:
             coin = uniform.gather(-1, self.heights.first_row.expand(uniform.shape))
         attentive = coin < attention
-        # the rest of the coin's digits is uniform again
+        # given this, the coin is uniform in one of the two parts of (0, 1): the first row draws with its place there
         rest = torch.where(attentive, coin / attention, (coin - attention) / (1 - attention))
-        if answer is not None:
-            is_first = self.heights.first_row == torch.arange(answer.shape[-1], device=answer.device)
-            rest = torch.where(is_first, rest, uniform)
+        if self.heights.answer is not None:
+            row = torch.arange(uniform.shape[-1], device=uniform.device)
+            rest = torch.where(self.heights.first_row == row, rest, uniform)
         eps = torch.finfo(rest.dtype).eps
-        rest = rest.clamp(0.25 * eps, 1 - 0.5 * eps)
-        inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
-        return torch.where(attentive, inside, centre + scale * torch.special.ndtri(rest))
+        return attentive, rest.clamp(0.25 * eps, 1 - 0.5 * eps)
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)

@@ -23,22 +23,46 @@ Map = Callable[[Tensor], Tensor]
 
 
 class Sites(NamedTuple):
-    """Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row."""
+    """Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row.
 
-    precision: Tensor  # `batch_shape x m` precisions `tau`; those of answers that may be slips can be negative
-    shift: Tensor  # `batch_shape x m` linear terms `nu`
+    Args:
+        precision: The precisions `tau`, `batch_shape x m`; those of answers that may be slips can be negative.
+        shift: The linear terms `nu`, `batch_shape x m`.
+    """
+
+    precision: Tensor
+    shift: Tensor
 
 
 class Moments(NamedTuple):
-    """Moments of the rows with and without their own site, as deviations from a reference where the site is precise."""
+    r"""Moments of the rows with and without their own site, all `batch_shape x m`.
 
-    mean: Tensor  # batch x m
-    variance: Tensor  # batch x m
-    cavity_mean: Tensor  # batch x m; given all other rows
-    cavity_variance: Tensor  # batch x m
-    reference: Tensor  # batch x m
-    deviation: Tensor  # batch x m; mean - reference
-    cavity_deviation: Tensor  # batch x m; cavity_mean - reference
+    A site that is far more precise than the prior is nearly a number, `h_i = r_i = nu_i / tau_i`: what is left, `h_i -
+    r_i`, would cancel in a difference of means. So means are kept as deviations from a reference `r_i`, which is zero
+    for all other sites. With `B = I + S C S` and `S = diag(tau)^(1/2)`, the mean of `h` given the sites is
+
+        `E h - r = -S^-1 B^-1 S (r - prior mean)`,
+
+    as `C = S^-1 (B - I) S^-1`, and its variances are `(1 - diag(B^-1)) / tau`. Without site `i` the variance is `V_i /
+    (1 - tau_i V_i)` and the mean's deviation `(E h_i - r_i) / (1 - tau_i V_i)`, as this site pulls towards `r_i` alone.
+
+    Args:
+        mean: The means given all sites.
+        variance: The variances `V` given all sites.
+        cavity_mean: The means given the sites of all other rows.
+        cavity_variance: The variances given these.
+        reference: `r`.
+        deviation: `mean - reference`.
+        cavity_deviation: `cavity_mean - reference`.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    cavity_mean: Tensor
+    cavity_variance: Tensor
+    reference: Tensor
+    deviation: Tensor
+    cavity_deviation: Tensor
 
     @classmethod
     def with_cavity(cls, mean: Tensor, variance: Tensor, sites: Sites) -> Moments:
@@ -113,9 +137,12 @@ class LowRankPrior:
     @classmethod
     def stack(cls, priors: Sequence[LowRankPrior]) -> LowRankPrior | None:
         """Priors of this kind and one shape as a batch; `None` if others are among them, or the kind has no batches."""
-        if cls not in (LowRankPrior, DensePrior) or any(type(prior) is not cls for prior in priors):
+        shapes = {(type(prior), prior.num_rows, prior.rank) for prior in priors}
+        if cls not in (LowRankPrior, DensePrior) or len(shapes) > 1:
             return None
-        return priors[0].map(lambda _: torch.stack([p.covariance if cls is DensePrior else p.matrix for p in priors]))
+        if cls is DensePrior:
+            return DensePrior(torch.stack([prior.covariance for prior in priors]), priors[0].has_jitter)
+        return LowRankPrior(torch.stack([prior.matrix for prior in priors]))
 
     def times(self, latent: Tensor) -> Tensor:
         r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
@@ -308,7 +335,7 @@ class SquareFactor(Factor):
     def of(cls, prior: LowRankPrior, prior_mean: Tensor, sites: Sites) -> SquareFactor | None:
         """The product with one site for each row, of precisions that are not negative ([Rasmussen2006]_, 3.6.3)."""
         tau, C = sites.precision, prior.covariance
-        offset, S = sites.shift - tau * prior_mean, tau.sqrt()
+        S = tau.sqrt()
         B = S.unsqueeze(-1) * C
         B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
         B.diagonal(dim1=-2, dim2=-1).add_(1)
@@ -316,27 +343,17 @@ class SquareFactor(Factor):
         del B  # as large as the covariance, as are the other matrices here
         if bool(info.any()):
             return None
-        prior_variance = C.diagonal(dim1=-2, dim2=-1)
-        # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
+        # the mean is `prior mean + (C - V^T V) (nu - tau prior mean)` and the covariance `C - V^T V`, `V = L^-1 S C`
+        offset = (sites.shift - tau * prior_mean).unsqueeze(-1)
         V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-        mean = prior_mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
+        mean = prior_mean + (C @ offset - V.mT @ (V @ offset)).squeeze(-1)
+        prior_variance = C.diagonal(dim1=-2, dim2=-1)
         variance = prior_variance - V.square().sum(-2)
         del V
         moments = Moments.with_cavity(mean, variance, sites)
         precise = tau * prior_variance > PRECISE_SITE
         if bool(precise.any()):
-            half = torch.linalg.solve_triangular(cholesky, eye_like(C).expand_as(C), upper=False)
-            left = torch.where(precise, half.square().sum(-2), 1 - tau * variance)
-            residual = torch.where(tau > 0, offset / S, 0.0).unsqueeze(-1)
-            correction = -(half.mT @ (half @ residual)).squeeze(-1)
-            safe = torch.where(precise, tau, torch.ones_like(tau))
-            reference = torch.where(precise, sites.shift / safe, 0.0)
-            deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
-            cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)
-            variance = torch.where(precise, (1 - left) / safe, variance)
-            mean, cavity_mean = reference + deviation, reference + cavity_deviation
-            cavity_variance = variance / left
-            moments = Moments(mean, variance, cavity_mean, cavity_variance, reference, deviation, cavity_deviation)
+            moments = _from_references(moments, sites, offset, cholesky, precise)
         return cls(prior, prior_mean, sites, moments, cholesky)
 
     def _pulls(self, offset: Tensor) -> Tensor:
@@ -365,6 +382,29 @@ class SquareFactor(Factor):
             return 0.5 * (g @ g.mT - S * torch.cholesky_inverse(self.cholesky) * S.mT)
 
         return self.prior.with_slope_of_covariance(value, slope)
+
+
+def _from_references(moments: Moments, sites: Sites, offset: Tensor, cholesky: Tensor, precise: Tensor) -> Moments:
+    """The moments of rows with precise sites as deviations from references, see `Moments`, others as they are."""
+    tau = sites.precision
+    half = torch.linalg.solve_triangular(cholesky, eye_like(cholesky).expand_as(cholesky), upper=False)
+    left = torch.where(precise, half.square().sum(-2), 1 - tau * moments.variance)  # 1 - tau V = diag(B^-1)
+    residual = torch.where(tau > 0, offset.squeeze(-1) / tau.sqrt(), 0.0).unsqueeze(-1)  # S (r - prior mean)
+    correction = -(half.mT @ (half @ residual)).squeeze(-1)
+    safe = torch.where(precise, tau, torch.ones_like(tau))
+    reference = torch.where(precise, sites.shift / safe, 0.0)
+    deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
+    cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)
+    variance = torch.where(precise, (1 - left) / safe, moments.variance)
+    return Moments(
+        reference + deviation,
+        variance,
+        reference + cavity_deviation,
+        variance / left,
+        reference,
+        deviation,
+        cavity_deviation,
+    )
 
 
 def eye_like(cholesky: Tensor) -> Tensor:

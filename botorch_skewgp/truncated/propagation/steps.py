@@ -99,23 +99,33 @@ class Steps:
             self._failures += 1
         self._min_residual = torch.minimum(self._min_residual, residual)
         past, changes = self._sites, self._changes
-        if self._may_slip or self._failures < SETTINGS.max_failures:
-            self._sites, self._changes = [*past, x][-self._memory :], [*changes, change][-self._memory :]
+        self._remember(x, change)
         extrapolates = residual <= (SETTINGS.near if past else -1.0)
-        plain = x + change
-        if not bool(extrapolates.all()):
-            shorter = (SETTINGS.shorter * self._step).clamp(min=SETTINGS.shortest)
-            longer = (SETTINGS.longer * self._step).clamp(max=1.0)
-            self._step = torch.where((residual > self._last) & ~self._was_extrapolated, shorter, longer)
-            plain = x + self._step.unsqueeze(-1) * change
+        plain = x + change if bool(extrapolates.all()) else self._damped(x, change, residual)
         self._last, self._was_extrapolated = residual, extrapolates
         if not bool(extrapolates.any()):
             return Sites(*plain)
         ahead = x + change - _overshoot(x, change, torch.stack(past), torch.stack(changes), variance)
         if not math.isfinite(float(ahead.sum())):
             return Sites(*plain)
-        usable = extrapolates.unsqueeze(-1) if self._may_slip else extrapolates.unsqueeze(-1) & (ahead[0] >= 0)
+        usable = extrapolates.unsqueeze(-1)
+        if not self._may_slip:
+            usable = usable & (ahead[0] >= 0)
         return Sites(*torch.where(usable, ahead, plain))
+
+    def _remember(self, x: Tensor, change: Tensor) -> None:
+        """Keep a sweep, and forget the oldest; none any more after too many failures."""
+        if self._may_slip or self._failures < SETTINGS.max_failures:
+            self._sites = [*self._sites, x][-self._memory :]
+            self._changes = [*self._changes, change][-self._memory :]
+
+    def _damped(self, x: Tensor, change: Tensor, residual: Tensor) -> Tensor:
+        """Part of the way to the next sites, less where the residual has grown."""
+        shorter = (SETTINGS.shorter * self._step).clamp(min=SETTINGS.shortest)
+        longer = (SETTINGS.longer * self._step).clamp(max=1.0)
+        has_grown = (residual > self._last) & ~self._was_extrapolated
+        self._step = torch.where(has_grown, shorter, longer)
+        return x + self._step.unsqueeze(-1) * change
 
 
 def _overshoot(x: Tensor, change: Tensor, past: Tensor, changes: Tensor, variance: Tensor) -> Tensor:
