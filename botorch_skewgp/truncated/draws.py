@@ -9,7 +9,7 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from inspect import isabstract
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from botorch_skewgp.checks import as_count, as_number, as_seed
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning, UnsupportedError
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.priors import Map
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
@@ -27,7 +28,7 @@ from botorch_skewgp.truncated.samplers.coordinates import num_entries
 from botorch_skewgp.truncated.samplers.feasibility import feasible_start, require_feasible
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import HORIZON, ReflectiveEllipticalSliceSampler, uses_numba
-from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_normal_density
 
@@ -227,91 +228,162 @@ def draw(
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
     if distribution.batch_shape:
         raise ValueError(f"Draws are of a single distribution; got a batch of shape {tuple(distribution.batch_shape)}.")
-    m = distribution.num_rows
-    if m == 0:
+    if distribution.num_rows == 0:
         empty, none = distribution.mean.new_zeros(settings.num_draws, 0), distribution.mean.new_zeros(0)
         return Draws(empty, none, none, 0.0, 1, settings.chains_of(False), "none")
+    _check_is_unknown(distribution)
+    if approximation is None:  # starts and coordinates need sites near the fixed point only
+        approximation = expectation_propagation(distribution, tolerance=1e-3, warn=False)
+    if settings.sampler is None and bool(gaussian_rows(approximation).any()):
+        approximation, replaced = _replaced_by_sites(distribution, approximation)
+        if bool(replaced.any()):
+            return _draw_around_sites(distribution, replaced, settings, generator, approximation)
+    kind, name, num_chains = _plan(distribution, settings, approximation)
+    num_steps = settings.num_draws // num_chains
+    sampler: Sampler
+    if name == "hamiltonian":
+        sampler = hamiltonian = HamiltonianSampler(distribution, approximation)
+        state = hamiltonian.start(num_chains, generator)
+    else:
+        start = feasible_start(distribution, num_chains, generator, approximation.factor)
+        del approximation  # its factors are as large as the covariance
+        sampler = kind(distribution)
+        state = sampler.init(start)
+        if settings.warmup > 0:
+            state, _, _ = sampler.run(state, settings.warmup, generator)
+    watched, thinning = distribution.noisy_prior.expectations(), 1
+    while True:
+        state, positions, scores, evaluations = _extend(sampler, state, num_steps, thinning, generator)
+        rows = sampler.rows(positions, generator)
+        del positions
+        quality = _judge(rows, scores, watched, distribution.mean, settings)
+        if quality.is_good or 2 * thinning > settings.max_thinning:
+            break
+        thinning *= 2
+        del rows
+    if not quality.is_good:
+        _warn_of_poor_draws(quality, rows, name, thinning)
+    return Draws(
+        rows=rows.flatten(0, 1),
+        r_hat=quality.r_hat,
+        effective_size=quality.effective_size,
+        num_evaluations=evaluations,
+        thinning=thinning,
+        num_chains=num_chains,
+        sampler=name,
+    )
+
+
+def _check_is_unknown(distribution: TruncatedNormal) -> None:
+    """Raise a `ContradictionError` for rows that have no variance."""
     certain = distribution.gamma_diagonal <= 0
     if bool(certain.any()):
         raise ContradictionError(
             f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
             "unknown. Leave them out, or give them weights that are not zero, or noise."
         )
-    if approximation is None:  # starts and coordinates need sites near the fixed point only
-        approximation = expectation_propagation(distribution, tolerance=1e-3, warn=False)
+
+
+def _replaced_by_sites(
+    distribution: TruncatedNormal, approximation: ExpectationPropagation
+) -> tuple[ExpectationPropagation, Tensor]:
+    """Sites at the fixed point, and which rows they replace; contradictions, whose sites have any size, are named."""
     replaced = gaussian_rows(approximation)
-    if settings.sampler is None and bool(replaced.any()):
-        require_feasible(distribution, approximation.factor)  # contradictions have sites of any size
-        approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
-        replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
-        if bool(replaced.any()):
-            return _draw_around_sites(distribution, replaced, settings, generator, approximation)
-    kind = settings.sampler or choose_sampler(distribution, approximation)
-    name = kind if isinstance(kind, str) else kind.__name__
+    require_feasible(distribution, approximation.factor)
+    approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
+    is_fixed = bool((approximation.residual <= FIXED).all())
+    return approximation, replaced & gaussian_rows(approximation) & is_fixed
+
+
+def _plan(
+    distribution: TruncatedNormal, settings: DrawSettings, approximation: ExpectationPropagation
+) -> tuple[type[RowSampler], str, int]:
+    """The class of a sampler of rows, where Hamiltonian trajectories are not chosen; the name; the number of chains."""
+    chosen = settings.sampler or choose_sampler(distribution, approximation)
+    kind = ReflectiveEllipticalSliceSampler if isinstance(chosen, str) else chosen
+    name = chosen if isinstance(chosen, str) else chosen.__name__
     _check_fits(name, distribution)
     side_by_side = name == "hamiltonian" or not uses_numba(distribution.mean.device)
-    num_chains = settings.chains_of(side_by_side)
-    num_steps = settings.num_draws // num_chains
-    sampler: Sampler
-    if name == "hamiltonian":
-        sampler = hamiltonian = HamiltonianSampler(distribution, approximation)
-        del approximation  # its factors are as large as the covariance
-        state = hamiltonian.start(num_chains, generator)
-    else:
-        start = feasible_start(distribution, num_chains, generator, approximation.factor)
-        del approximation
-        sampler = (ReflectiveEllipticalSliceSampler if isinstance(kind, str) else kind)(distribution)
-        state = sampler.init(start)
-        if settings.warmup > 0:
-            state, _, _ = sampler.run(state, settings.warmup, generator)
-    watched, size = distribution.noisy_prior.expectations(), max(1, MAX_ENTRIES // m)
-    wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
-    thinning = 1
-    while True:
-        blocks, scores, evaluations = [], [], 0.0
-        for number in range(thinning):  # in blocks, to keep no more than is returned
-            state, positions, info = sampler.run(state, num_steps, generator)
-            # every thinning-th position of the whole run: the phase within a block depends on its number
-            block = positions[thinning - 1 - (number * num_steps) % thinning :: thinning]
-            scores += [] if info.scores is None else [info.scores]
-            blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
-            del positions, block  # the positions of all draws are large
-            evaluations += float(info.num_evaluations.double().mean())
-        positions = torch.cat(blocks) if len(blocks) > 1 else blocks[0]
-        del blocks
-        # chains one after another, each in time order, as they are returned
-        rows = sampler.rows(positions.transpose(0, 1).contiguous(), generator)
-        values = torch.cat([watched(part - distribution.mean) for part in rows.flatten(0, 1).split(size)])
-        values = values.unflatten(0, rows.shape[:2]).transpose(0, 1)
-        num_watched, values = values.shape[-1], _slowest(values)
-        r_hat, bulk = diagnose(values)
-        if bool((rows[:, 0] == rows[:, -1]).all()):  # chains that have not left one start look constant
-            r_hat, bulk = torch.full_like(r_hat, torch.inf), torch.ones_like(bulk)
-        autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
-        allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
-        flat_values = values.flatten(0, 1)
-        constant = flat_values.amax(0) == flat_values.amin(0)  # nothing to compare: R-hat is NaN by definition
-        off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
-        del positions
-        good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
-        if good or 2 * thinning > settings.max_thinning:
-            break
-        thinning *= 2
-        del rows, values
-    if not good:
-        other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
-        tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
-        warnings.warn(
-            f"{settings.num_draws} draws of {m} rows by the {name} sampler are poor: the least effective size is "
-            f"{float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat {float(r_hat.max()):.3f} (limit: "
-            f"{float(allowed.min()):.3f}){tails if off > STEIN_LIMIT else ''}, after thinning by {thinning}. Raise "
-            f"max_thinning or num_draws{other}.",
-            PoorDrawsWarning,
-            stacklevel=2,
-        )
+    return kind, name, settings.chains_of(side_by_side)
 
+
+def _extend(
+    sampler: Sampler, state: SamplerState, num_steps: int, thinning: int, generator: torch.Generator
+) -> tuple[SamplerState, Tensor, Tensor | None, float]:
+    """Run chains, in blocks, to keep no more than every `thinning`-th position. The last state, positions chain by
+    chain, `num_chains x num_steps x p`, scores of all steps if there are any, and evaluations per step and chain.
+    """
+    blocks, scores, evaluations = [], [], 0.0
+    for number in range(thinning):
+        state, positions, info = sampler.run(state, num_steps, generator)
+        first = thinning - 1 - (number * num_steps) % thinning  # in the block, of those kept of the whole run
+        block = positions[first::thinning]
+        blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
+        del positions, block  # the positions of all draws are large
+        if info.scores is not None:
+            scores.append(info.scores)
+        evaluations += float(info.num_evaluations.double().mean())
+    kept = torch.cat(blocks) if thinning > 1 else blocks[0]
     evaluations /= thinning * num_steps
-    return Draws(rows.flatten(0, 1), r_hat, bulk, evaluations, thinning, num_chains, name)
+    return state, kept.transpose(0, 1).contiguous(), torch.cat(scores) if scores else None, evaluations
+
+
+class _Quality(NamedTuple):
+    """How good draws are.
+
+    Args:
+        r_hat: R-hat of the functionals diagnosed, `k`.
+        effective_size: Their effective sizes.
+        allowed: The largest R-hat that is good, `k`.
+        wanted: The least effective size that is good.
+        errors_off: The largest mean score, in standard errors; zero for exact draws up to chance.
+        is_good: Whether all of it is good.
+    """
+
+    r_hat: Tensor
+    effective_size: Tensor
+    allowed: Tensor
+    wanted: float
+    errors_off: float
+    is_good: bool
+
+
+def _judge(rows: Tensor, scores: Tensor | None, watched: Map, mean: Tensor, settings: DrawSettings) -> _Quality:
+    """Diagnose rows, `num_chains x num_steps x m`, by the functionals of residuals that move most slowly."""
+    num_chains, num_steps, m = rows.shape
+    parts = rows.flatten(0, 1).split(max(1, MAX_ENTRIES // m))
+    values = torch.cat([watched(part - mean) for part in parts])
+    values = values.unflatten(0, (num_chains, num_steps)).transpose(0, 1)
+    num_watched, values = values.shape[-1], _slowest(values)
+    r_hat, bulk = diagnose(values)
+    if bool((rows[:, 0] == rows[:, -1]).all()):  # chains that have not left one start look constant
+        r_hat, bulk = torch.full_like(r_hat, torch.inf), torch.ones_like(bulk)
+    wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
+    autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
+    allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
+    flat = values.flatten(0, 1)
+    constant = flat.amax(0) == flat.amin(0)  # nothing to compare: R-hat is NaN by definition
+    errors_off = 0.0 if scores is None else _standard_errors_off(scores)
+    mixes = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all())
+    return _Quality(r_hat, bulk, allowed, wanted, errors_off, mixes and errors_off <= STEIN_LIMIT)
+
+
+def _warn_of_poor_draws(quality: _Quality, rows: Tensor, name: str, thinning: int) -> None:
+    """Say what is poor, and what to do."""
+    num_chains, num_steps, m = rows.shape
+    tails = ""
+    if quality.errors_off > STEIN_LIMIT:
+        off = f"{quality.errors_off:.1f} standard errors"
+        tails = f", their moments contradict their density by {off}, as if a tail were missing"
+    other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
+    warnings.warn(
+        f"{num_chains * num_steps} draws of {m} rows by the {name} sampler are poor: the least effective size is "
+        f"{float(quality.effective_size.min()):.0f} (asked for: {quality.wanted:.0f}), the largest R-hat "
+        f"{float(quality.r_hat.max()):.3f} (limit: {float(quality.allowed.min()):.3f}){tails}, after thinning by {thinning}. Raise max_thinning or "
+        f"num_draws{other}.",
+        PoorDrawsWarning,
+        stacklevel=3,
+    )
 
 
 def _check_fits(name: str, distribution: TruncatedNormal) -> None:

@@ -165,7 +165,7 @@ class StepFactor(RowFactor):
         return torch.where(attentive, RowFactor.clamp(self, inside), slip)
 
     def _toss(self, attention: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-        """Whether each row's answer is attentive, by one uniform for all of its rows; and uniforms left to draw with."""
+        """Whether rows' answers are attentive, by one uniform for all rows of each; and uniforms left to draw with."""
         coin = uniform
         if self.heights.answer is not None:
             coin = uniform.gather(-1, self.heights.first_row.expand(uniform.shape))

@@ -12,22 +12,37 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class SamplerState(NamedTuple):
-    """The state of all chains; samplers that need a likelihood keep it and its gradient in the position."""
+    """The state of all chains.
 
-    position: Tensor  # num_chains x p, in the sampler's own coordinates
-    log_likelihood: Tensor | None = None  # num_chains
-    slope: Tensor | None = None  # num_chains x p
+    Args:
+        position: The positions, `num_chains x p`, in the sampler's own coordinates.
+        log_likelihood: The log likelihoods there, `num_chains`, for samplers that need them.
+        slope: Their gradients in the positions, `num_chains x p`.
+    """
+
+    position: Tensor
+    log_likelihood: Tensor | None = None
+    slope: Tensor | None = None
 
 
 class SamplerInfo(NamedTuple):
-    """What a run tells of its chains."""
+    """What a run counted.
 
-    num_evaluations: Tensor  # num_chains; reflections, or gradients
-    scores: Tensor | None = None  # num_steps x num_chains x j; of mean zero for exact draws
+    Args:
+        num_evaluations: The number of reflections, or of gradients, of each chain, `num_chains`.
+        scores: Functions of positions whose mean is zero for exact draws, `num_steps x num_chains x j`.
+    """
+
+    num_evaluations: Tensor
+    scores: Tensor | None = None
 
 
 class Sampler(ABC):
-    """A Markov chain of a single truncated normal, else a `ValueError`; `run` is pure, and chains are a batch."""
+    """A Markov chain of a single truncated normal; `run` is pure, and chains are a batch.
+
+    Args:
+        distribution: The distribution of which chains are run; a batch raises `ValueError`.
+    """
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         if distribution.batch_shape:
@@ -36,17 +51,35 @@ class Sampler(ABC):
 
     @abstractmethod
     def init(self, rows: Tensor) -> SamplerState:
-        """Make a state from feasible rows, `num_chains x m`."""
+        """Make a state.
+
+        Args:
+            rows: Rows `u` inside their bounds, `num_chains x m`, from which chains start.
+        """
 
     @abstractmethod
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        """Move every chain; returns the last state, positions `num_steps x num_chains x p`, and the summed counts."""
+        """Move every chain.
+
+        Args:
+            state: The state to go on from, which is not changed.
+            num_steps: The number of steps of each chain.
+            generator: The source of random numbers; the global one of torch if `None`.
+
+        Returns:
+            The last state, the positions after each step, `num_steps x num_chains x p`, and counts over all steps.
+        """
 
     @abstractmethod
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Map positions, `... x p`, to rows `u`, `... x m`, inside the bounds."""
+        """Map positions to rows `u`, `... x m`, inside the bounds.
+
+        Args:
+            positions: Positions, `... x p`, as `run` returns them.
+            generator: The source of random numbers for what positions leave open, such as noise.
+        """
 
 
 class RowSampler(Sampler):
@@ -54,7 +87,7 @@ class RowSampler(Sampler):
 
     @abstractmethod
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
-        """Move every chain once."""
+        """Move every chain once; arguments and results are those of `run`, without the positions."""
 
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
