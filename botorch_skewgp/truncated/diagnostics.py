@@ -119,12 +119,12 @@ def _effective_size(values: Tensor) -> Tensor:
     monotone = torch.cummin(pairs, dim=-1).values
     # The pair at which the sum ends adds its even lag once, unless that lag is what makes it negative.
     ending_even, ending_pair = even.gather(-1, leading), pairs.gather(-1, leading)
-    ending = torch.where((ending_even > 0) | (ending_pair >= 0), ending_even, torch.zeros_like(ending_even))
-    time = -1 + 2 * torch.where(kept, monotone, torch.zeros_like(monotone)).sum(-1) + ending.squeeze(-1)
+    ending = torch.where((ending_even > 0) | (ending_pair >= 0), ending_even, 0.0)
+    time = -1 + 2 * torch.where(kept, monotone, 0.0).sum(-1) + ending.squeeze(-1)
 
     number = chains * n
     time = time.clamp(min=1 / math.log10(number))  # a bound that keeps estimates for anticorrelated chains stable
-    return torch.where(_constant(values), torch.full_like(time, number), number / time)
+    return torch.where(_constant(values), number, number / time)
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
@@ -148,4 +148,4 @@ def pareto_shape(log_weights: Tensor) -> Tensor:
     posterior_mean = (torch.softmax(log_likelihood, dim=-1) * theta).sum(-1, keepdim=True)
     shape = torch.log1p(-posterior_mean * x).mean(-1)
     shape = (size * shape + 10 * 0.5) / (size + 10)
-    return torch.where(constant, torch.full_like(shape, -torch.inf), shape)
+    return torch.where(constant, -torch.inf, shape)

@@ -379,8 +379,8 @@ def _warn_of_poor_draws(quality: _Quality, rows: Tensor, name: str, thinning: in
     warnings.warn(
         f"{num_chains * num_steps} draws of {m} rows by the {name} sampler are poor: the least effective size is "
         f"{float(quality.effective_size.min()):.0f} (asked for: {quality.wanted:.0f}), the largest R-hat "
-        f"{float(quality.r_hat.max()):.3f} (limit: {float(quality.allowed.min()):.3f}){tails}, after thinning by {thinning}. Raise max_thinning or "
-        f"num_draws{other}.",
+        f"{float(quality.r_hat.max()):.3f} (limit: {float(quality.allowed.min()):.3f}){tails}, after thinning by "
+        f"{thinning}. Raise max_thinning or num_draws{other}.",
         PoorDrawsWarning,
         stacklevel=3,
     )

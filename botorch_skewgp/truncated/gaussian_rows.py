@@ -31,8 +31,8 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
         return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)
     location, variance = approximation.cavity
     proper = (variance + distribution.noise > 0) & location.isfinite() & (approximation.sites.precision > 0)
-    variance = torch.where(proper, variance, torch.ones_like(variance))
-    location = torch.where(proper, location, torch.zeros_like(location))
+    variance = torch.where(proper, variance, 1.0)
+    location = torch.where(proper, location, 0.0)
     scale, _, left = distribution.factor.moments(location, variance)
     replaced = proper & (left < SOME_ROOM**2)
     if bool(replaced.any()):

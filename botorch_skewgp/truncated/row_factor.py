@@ -89,7 +89,7 @@ class RowFactor:
         if torch.is_grad_enabled():
             return RowFactor.log_probability(self, h, torch.zeros_like(self.noise))
         noisy = self.noise > 0
-        scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
+        scale = torch.where(noisy, self.noise, 1.0).sqrt()
         value = log_interval_probability(*self._standard(h, scale))
         if bool(noisy.all()):
             return value

@@ -47,8 +47,8 @@ def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
 def log1mexp(x: Tensor) -> Tensor:
     """`log(1 - exp(-x))` for `x > 0`."""
     small = x < math.log(2.0)
-    left = torch.log(-torch.expm1(-torch.where(small, x, torch.ones_like(x))))
-    right = torch.log1p(-torch.exp(-torch.where(small, torch.ones_like(x), x)))
+    left = torch.log(-torch.expm1(-torch.where(small, x, 1.0)))
+    right = torch.log1p(-torch.exp(-torch.where(small, 1.0, x)))
     return torch.where(small, left, right)
 
 
@@ -76,8 +76,8 @@ class _LogIntervalProbability(torch.autograd.Function):
         gap = log_b - torch.special.log_ndtr(a)
         safe = torch.where(narrow, torch.ones_like(gap), gap)
         wide_value = log_b + log1mexp(safe)
-        safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
-        safe_width = torch.where(narrow, width, torch.ones_like(width))
+        safe_middle = torch.where(narrow, middle, 0.0)
+        safe_width = torch.where(narrow, width, 1.0)
         value = torch.where(narrow, log_normal_density(safe_middle) + safe_width.log(), wide_value)
         ctx.save_for_backward(lower, upper, value)
         return value
@@ -105,8 +105,8 @@ def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tens
     ratio_a = torch.exp(log_normal_density(a) - log_probability)
     ratio_b = torch.exp(log_normal_density(b) - log_probability)
     mean = ratio_a - ratio_b
-    a_finite = torch.where(a.isfinite(), a, torch.zeros_like(a))
-    b_finite = torch.where(b.isfinite(), b, torch.zeros_like(b))
+    a_finite = torch.where(a.isfinite(), a, 0.0)
+    b_finite = torch.where(b.isfinite(), b, 0.0)
     # Var = 1 + a r_a - b r_b - mean^2 = 1 - r_a (mean - a) - r_b (b - mean), which cancels far in the
     # tail and in narrow intervals: there use the exponential, respectively uniform, expansions below.
     variance = 1 + ratio_a * a_finite - ratio_b * b_finite - mean.square()
@@ -128,7 +128,7 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     """Replace variance and mean by Gauss-Legendre quadrature where their closed form cancels."""
     # The variable x = b - t lies in the left tail; its density over t >= 0 is proportional to
     # exp(b t - t^2 / 2). Its scale is min(width, 1/|b|): cancellation hurts where that is small.
-    scale = torch.minimum(width, 1 / torch.where(b < -1, -b, torch.ones_like(b)))
+    scale = torch.minimum(width, 1 / torch.where(b < -1, -b, 1.0))
     hard = scale < HARD
     if not bool(hard.any()):
         return variance, mean
@@ -151,7 +151,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     lower, upper = torch.broadcast_tensors(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
     free = b >= MASS  # and a <= -b
-    b = torch.where(free, torch.zeros_like(b), b)
+    b = torch.where(free, 0.0, b)
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
     reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=MASS)  # what lies beyond has no mass
     t, density = _below(b, torch.minimum(b - a, reach))
@@ -186,7 +186,7 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
     x = _inverse_log_ndtr(log_cdf)
     deep = b < EXPONENTIAL
     if bool(deep.any()):  # the density over t = b - x is exp(b t) to within 1 / b^2, and log cdfs have no digits left
-        rate = torch.where(deep, -b, torch.ones_like(b))
+        rate = torch.where(deep, -b, 1.0)
         x = torch.where(deep, b + torch.log1p(uniform * torch.expm1(-rate * (b - a))) / rate, x)
     x = torch.maximum(torch.minimum(x, b), a)  # rounding of the inverse only
     return torch.where(flip, -x, x)

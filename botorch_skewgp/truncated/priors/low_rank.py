@@ -262,7 +262,7 @@ class DensePrior(LowRankPrior):
         rounding = max(self.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
         positive = values > rounding * values[..., -1:]
         size = int(positive.sum(-1).max())
-        root = vectors * torch.where(positive, values, torch.zeros_like(values)).sqrt().unsqueeze(-2)
+        root = vectors * torch.where(positive, values, 0.0).sqrt().unsqueeze(-2)
         return root[..., self.num_rows - size :]  # the last columns of `matrix`
 
 
@@ -391,7 +391,7 @@ def _from_references(moments: Moments, sites: Sites, offset: Tensor, cholesky: T
     left = torch.where(precise, half.square().sum(-2), 1 - tau * moments.variance)  # 1 - tau V = diag(B^-1)
     residual = torch.where(tau > 0, offset.squeeze(-1) / tau.sqrt(), 0.0).unsqueeze(-1)  # S (r - prior mean)
     correction = -(half.mT @ (half @ residual)).squeeze(-1)
-    safe = torch.where(precise, tau, torch.ones_like(tau))
+    safe = torch.where(precise, tau, 1.0)
     reference = torch.where(precise, sites.shift / safe, 0.0)
     deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)
     cavity_deviation = torch.where(precise, deviation / left, moments.cavity_deviation)

@@ -87,7 +87,7 @@ class ExpectationPropagation:
     def _reference_shift(self) -> Tensor:
         """The linear terms of the sites as functions of `h - reference`."""
         reference = self.factor.moments.reference
-        return torch.where(reference == 0, self.factor.sites.shift, torch.zeros_like(reference))
+        return torch.where(reference == 0, self.factor.sites.shift, 0.0)
 
     @property
     def mean_slope(self) -> Tensor:
@@ -160,61 +160,87 @@ def expectation_propagation(
     `ConvergenceWarning` where it was not reached, and raises `NanError` if the covariance is not finite.
     """
     with torch.no_grad():
-        none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
-        sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
-        factor = multiply_sites(distribution, sites)
-        if factor is None:  # a start that this covariance does not admit
-            sites, factor = none, multiply_sites(distribution, none)
-        if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
-            raise NanError("The covariance of the rows contains NaN or infinite values.")
-        # 1 for rows that tell something and 0 for those that are all noise; `None` if all do
-        tells = distribution.gamma_diagonal - distribution.noise > ALL_NOISE * distribution.noise
-        informative = None if bool(tells.all()) else tells.to(distribution.noise)
-        patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
-        steps = Steps(distribution)
-        best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
-        progress, iteration, last_progress = least, 0, 0
-        while not non_negative:
-            iteration += 1
-            target = next_sites(distribution, factor, sites)
-            residual = _residual(distribution, factor, sites, target, informative)
-            better = residual < least
-            if bool(better.any()):
-                pairs = zip(sites, best, strict=True)
-                best = Sites(*(torch.where(better.unsqueeze(-1), *pair) for pair in pairs))
-                least = torch.where(better, residual, least)
-                if bool((least < 0.5 * progress).any()):
-                    last_progress, progress = iteration, torch.minimum(least, progress)
-            converged = bool((residual <= tolerance).all())
-            if converged or iteration >= MAX_SWEEPS or iteration - last_progress > patience:
-                break
-            ahead = steps(sites, target, residual, factor.moments.variance)
-            del factor  # its factors are as large as those to come
-            moved = _move(distribution, sites, ahead)
-            if moved is None:
-                break
-            sites, factor = moved
+        informative, sweeps, converged = _informative(distribution), 0, False
         if non_negative:
-            converged = False
-        elif not converged:
-            residual, sites = least, best
-            factor = multiply_sites(distribution, sites)
-            assert factor is not None
-            converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < MAX_SWEEPS
-        non_negative = non_negative or (not converged and distribution.heights is not None)
+            sites = _start(distribution, initial_sites)[0]
+        else:
+            sites, factor, residual, sweeps, converged = _sweep(distribution, initial_sites, tolerance, informative)
+            non_negative = not converged and distribution.heights is not None
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
             sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
-            iteration, converged = iteration + further, bool((residual <= max(tolerance, LEFT_BY_SLIPS)).all())
+            sweeps += further
+            converged = bool((residual <= max(tolerance, LEFT_BY_SLIPS)).all())
         if warn and not converged:
             warnings.warn(
-                f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
+                f"Expectation propagation stopped after {sweeps} sweeps with sites still changing by "
                 f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
                 "noise, merge points that are nearly equal, or state intervals far narrower than the prior as numbers.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return ExpectationPropagation(distribution, sites, factor, residual, iteration, converged, non_negative)
+    return ExpectationPropagation(distribution, sites, factor, residual, sweeps, converged, non_negative)
+
+
+def _start(distribution: TruncatedNormal, initial_sites: Sites | None) -> tuple[Sites, Factor]:
+    """The first sites and their product with the prior: those given, or none where the prior does not admit them."""
+    none = torch.zeros_like(distribution.mean)
+    sites = Sites(none, none)
+    if initial_sites is not None:
+        given = Sites(*(entry.to(none) for entry in initial_sites))
+        factor = multiply_sites(distribution, given)
+        if factor is not None:
+            return given, factor
+    factor = multiply_sites(distribution, sites)
+    if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
+        raise NanError("The covariance of the rows contains NaN or infinite values.")
+    return sites, factor
+
+
+def _informative(distribution: TruncatedNormal) -> Tensor | None:
+    """1 for rows that are informative and 0 for those that are all noise, `batch_shape x m`; `None` if all are."""
+    some = distribution.gamma_diagonal - distribution.noise > ALL_NOISE * distribution.noise
+    return None if bool(some.all()) else some.to(distribution.noise)
+
+
+def _sweep(
+    distribution: TruncatedNormal, initial_sites: Sites | None, tolerance: float, informative: Tensor | None
+) -> tuple[Sites, Factor, Tensor, int, bool]:
+    """Sweeps to the fixed point, or to where they end: sites, their product with the prior, the residual, the number of
+    sweeps, and whether the residual is below the tolerance, or rounding.
+    """
+    factor: Factor | None
+    sites, factor = _start(distribution, initial_sites)
+    patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
+    steps = Steps(distribution)
+    best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
+    progress, last_progress, sweeps = least, 0, 0
+    while True:
+        assert factor is not None
+        sweeps += 1
+        target = next_sites(distribution, factor, sites)
+        residual = _residual(distribution, factor, sites, target, informative)
+        better = residual < least
+        if bool(better.any()):
+            column = better.unsqueeze(-1)
+            best = Sites(*(torch.where(column, new, old) for new, old in zip(sites, best, strict=True)))
+            least = torch.where(better, residual, least)
+            if bool((least < 0.5 * progress).any()):
+                last_progress, progress = sweeps, torch.minimum(least, progress)
+        if bool((residual <= tolerance).all()):
+            return sites, factor, residual, sweeps, True
+        if sweeps >= MAX_SWEEPS or sweeps - last_progress > patience:
+            break
+        ahead = steps(sites, target, residual, factor.moments.variance)
+        factor = None  # its matrices are as large as those to come
+        moved = _move(distribution, sites, ahead)
+        if moved is None:
+            break
+        sites, factor = moved
+    factor = multiply_sites(distribution, best)
+    assert factor is not None
+    is_rounding = bool((least <= max(tolerance, ROUNDING)).all()) and sweeps < MAX_SWEEPS
+    return best, factor, least, sweeps, is_rounding
 
 
 @torch.no_grad()

@@ -99,7 +99,7 @@ def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
     """Maximise with ever harder bounds until a point is inside all of them; also returns the rows' last forces."""
     scale = rows.root.square().sum(-1).sqrt()
     # A row that no coordinate moves: it is inside its bounds or never will be.
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+    scale = torch.where(scale > 0, scale, 1.0)
     force = torch.zeros_like(scale)
     for softness in (4.0**-k for k in range(17)):  # of the bounds, in standard deviations of the rows
         if bool(rows.inside(z).all()):

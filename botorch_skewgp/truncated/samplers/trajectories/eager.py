@@ -120,7 +120,7 @@ class EagerTrajectories:
                 was_beyond = beyond.gather(-1, row)
                 others = self.heights.total(beyond.to(x)).gather(-1, row) - was_beyond.to(x)
                 rise = torch.where(was_beyond, -jump.gather(-1, row), jump.gather(-1, row))
-                rise = torch.where(others > 0, torch.zeros_like(rise), rise)  # the answer is a slip on either side
+                rise = torch.where(others > 0, 0.0, rise)  # the answer is a slip on either side
                 energy = velocity.square() - 2 * rise * across
                 crosses = energy > 0
                 after = torch.where(crosses, torch.copysign(energy.clamp(min=0).sqrt(), velocity), after)
