@@ -11,11 +11,15 @@ import torch
 from gpytorch import Module
 from gpytorch.constraints import Interval
 from gpytorch.kernels import Kernel
-from gpytorch.priors import Prior
+from gpytorch.priors import NormalPrior, Prior
+from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
 
 from botorch_skewgp.checks import check_parameter
+
+NUM_NEW_JUDGES = 7  # in an average over judges who may come
+SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
 
 AnyModule = TypeVar("AnyModule", bound=Module)
 
@@ -43,6 +47,35 @@ def register_named_prior(
     """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
     if prior is not None:
         module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
+
+
+class DeviationPrior(NormalPrior):
+    r"""The normal prior of judges' deviations from what is common, with a spread to learn.
+
+    Args:
+        spread: The expected standard deviation.
+        num_judges: The number of judges. The buffer `judge_variance` holds what is left open of each one's deviation.
+    """
+
+    def __init__(self, spread: float, num_judges: int) -> None:
+        super().__init__(0.0, spread)
+        self.expected_spread = spread
+        self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
+
+    def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
+        """Nodes (differences from the fit, or 0 if new) and weights of an average over a judge's deviation."""
+        if judge == "new":
+            scale = self.scale
+        elif isinstance(judge, int) and judge < len(self.judge_variance) and bool(self.judge_variance[judge] > 0):
+            scale = self.judge_variance[judge].sqrt()
+        else:
+            return None
+        nodes, weights = (torch.as_tensor(values).to(scale) for values in hermegauss(NUM_NEW_JUDGES))
+        return scale * nodes, weights / weights.sum()
+
+    def log_density_of_spread(self) -> Tensor:
+        """The log density of the spread's logarithm, up to a constant."""
+        return -0.5 * ((self.scale / self.expected_spread).log() / SPREAD_OF_SPREADS).square()
 
 
 class constrained_parameter(property):

@@ -33,7 +33,7 @@ from gpytorch.module import Module
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.parameters import DeviationPrior
+from botorch_skewgp.parameters import DeviationPrior
 
 FACTORS = [2.0 ** (0.5 * i) for i in range(-4, 3)]  # of the expected spread, that are tried
 FAR_BELOW = 5.0  # nats, at which larger spreads are given up

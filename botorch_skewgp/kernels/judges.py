@@ -18,8 +18,7 @@ from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count
-from botorch_skewgp.likelihoods.parameters import DeviationPrior
-from botorch_skewgp.parameters import register_named_prior
+from botorch_skewgp.parameters import DeviationPrior, register_named_prior
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it

@@ -121,8 +121,10 @@ class RowLikelihood(JudgedLikelihood):
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The rows of observations, like `like`, differentiable in the parameters; `InputDataError` for other kinds."""
         self.for_kind(type(observation))
-        reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
-        rows, slips = reading.rows(index, outcome).weighted(observation.weights), reading.slips
+        reading = self.reading(type(observation), like, scale)
+        (index, outcome) = self.answers(observation)
+        rows = reading.rows(index, outcome).weighted(observation.weights)
+        slips = reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
             rows = rows.of_parameters(observation.judge)
@@ -143,7 +145,8 @@ class RowLikelihood(JudgedLikelihood):
         compare `k` items; fewer raise `InputDataError`. It is Bernoulli for two outcomes, else categorical.
         """
         kind = self.observation_types[0]
-        items, num_points = function_samples, None
+        items = function_samples
+        num_points = None
         if self._reads_one_value:
             items = function_samples.unsqueeze(-1)
         else:
@@ -181,7 +184,8 @@ class RowLikelihood(JudgedLikelihood):
         around = self.around_judge()
         if around is not None:
             return averaged([member.marginal(posterior, scale=scale) for member in around[0]], around[1])
-        kind, like = self.observation_types[0], posterior.mean
+        kind = self.observation_types[0]
+        like = posterior.mean
         at_points = self._reads_one_value
         if posterior.mean.shape[-2] < kind.points_per_observation:
             raise InputDataError(
@@ -209,7 +213,8 @@ class RowLikelihood(JudgedLikelihood):
         """The rows of a new observation, given noisy values `f(x) + v`, `batch_shape x q`, and the seed of slips;
         raises `UnsupportedError` if there are fewer points than an observation needs, or its outcomes are no fixed set.
         """
-        kind, q = self.observation_types[0], noisy.shape[-1]
+        kind = self.observation_types[0]
+        q = noisy.shape[-1]
         generator = torch.Generator().manual_seed(seed)
         if kind.points_per_observation == 1:
             reading = self.reading(kind, noisy, scale)

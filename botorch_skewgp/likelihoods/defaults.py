@@ -32,13 +32,16 @@ VALIDITY_NOISE = 0.01
 SLOPE_NOISE = 0.0
 # Beside numbers, which fix the scale of the latent function, the noise variance of labels and comparisons is learned.
 # Its prior has a median of e^-2 = 0.14 of a standardised number's variance, and covers 0.01 to 2.
-ANCHORED_NOISE, ANCHORED_NOISE_PRIOR = 0.1, (-2.0, 1.5)
+ANCHORED_NOISE = 0.1
+ANCHORED_NOISE_PRIOR = (-2.0, 1.5)
 # For standardised numbers the prior of BoTorch's SingleTaskGP: a median of 0.02, mostly 0.003 to 0.13. Fits start high,
 # at a tenth of the variance: from a low start they keep a function that explains the noise.
-NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
+NUMERIC_NOISE = 0.1
+NUMERIC_NOISE_PRIOR = (-4.0, 1.0)
 # With a width of half an item's noise 28 % of the duels between equals are ties. A learned width has a median of 0.37,
 # and is often a fifth or five times of that.
-TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
+TIE_WIDTH = 0.5
+TIE_WIDTH_PRIOR = (-1.0, 1.0)
 # The spread of the logarithms of judges' widths around the common one: two thirds of judges are within a factor of 2.
 TIE_WIDTH_SPREAD = 0.7
 # The gap between cut-points is about the noise that blurs them; without a prior the gap of an unused grade vanishes.
@@ -51,6 +54,7 @@ STRETCH_SPREAD = 0.35
 STRENGTH_GAP = 1.0
 # A learned rate of slips: most judges slip in a few of a hundred answers, and some answer at random. So the odds of a
 # slip have a half-Cauchy prior: a median of 1 to 20, and a rate above one half in 3 %.
-SLIP_START, SLIP_ODDS_SCALE = 0.02, 0.05
+SLIP_START = 0.02
+SLIP_ODDS_SCALE = 0.05
 # The gap between "both bad" and "both good" is about that between two grades.
 LEVEL_GAP = 1.0

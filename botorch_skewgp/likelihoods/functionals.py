@@ -49,7 +49,10 @@ class SlopeLikelihood(RowLikelihood):
         """One row per slope, of equal ones without noise or slips one; if these disagree it raises `InputDataError`."""
         self.for_kind(type(observation))
         assert isinstance(observation, Slope)
-        index, dims, signs, judge = observation.index, observation.dims, observation.signs, observation.judge
+        index = observation.index
+        dims = observation.dims
+        signs = observation.signs
+        judge = observation.judge
         reading = Reading.at_point(like.new_zeros(1), self.noise)
         rows = reading.rows(index.unsqueeze(-1), (signs > 0).long(), reads=slope_in(dims).unsqueeze(-1))
         rows = self._with_slips(rows, judge, 2)

@@ -85,7 +85,8 @@ class NumericLikelihood(RowLikelihood):
         self.for_kind(type(observation))
         reading = Reading.at_point(like.new_zeros(0), self.noise)
         assert isinstance(observation, Numeric | Censored)
-        index, noise = observation.index.unsqueeze(-1), observation.noise
+        index = observation.index.unsqueeze(-1)
+        noise = observation.noise
         if self.warping is not None and noise is not None and bool((noise > 0).any()):
             raise UnsupportedError(
                 "Known variances are those of the outcome, but a warping has noise in the warped outcome. Leave "

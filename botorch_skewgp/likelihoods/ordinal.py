@@ -82,7 +82,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self.num_items = None if num_items is None else as_count(num_items, "num_items")
         if num_items is not None and cutpoints is not None:
             raise InputDataError("Given cut-points are those of all items; leave num_items out.")
-        learn, middle = cutpoints is None, self._middle
+        learn = cutpoints is None
+        middle = self._middle
         points = torch.arange(num_grades - 1) - middle if cutpoints is None else as_tensor(cutpoints, "cutpoints")
         points = points.to(torch.float64).to(self.noise.device)  # the module moves as one
         if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():

@@ -29,16 +29,13 @@ from botorch_skewgp.likelihoods.defaults import (
     Context,
 )
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.parameters import ReadParameter, SetParameter, register_named_prior
+from botorch_skewgp.parameters import DeviationPrior, ReadParameter, SetParameter, register_named_prior
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
-from botorch_skewgp.truncated.univariate import hermite
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 ROUNDING = 1e-6  # of a parameter that is stored in single precision behind a constraint
 MIN_RATE = 1e-7  # likewise, for a rate and one minus it; single precision tells the latter from 1
-NUM_NEW_JUDGES = 7  # in an average over judges who may come
-SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
 
 
 class ReadCommon(ReadParameter):
@@ -61,31 +58,6 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
         return (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE)
 
     sample = Distribution.sample  # that by `rsample`
-
-
-class DeviationPrior(NormalPrior):
-    r"""The normal prior of judges' deviations, with a spread to learn, and what is left of their variances."""
-
-    def __init__(self, spread: float, num_judges: int) -> None:
-        super().__init__(0.0, spread)
-        self.expected_spread = spread
-        # of judges' deviations, over which predictions are averaged
-        self.register_buffer("judge_variance", torch.zeros(num_judges, dtype=torch.float64))
-
-    def around_judge(self, judge: int | str | None) -> tuple[Tensor, Tensor] | None:
-        """Nodes (differences from the fit, or 0 if new) and weights of an average over a judge's deviation."""
-        if judge == "new":
-            scale = self.scale
-        elif isinstance(judge, int) and judge < len(self.judge_variance) and bool(self.judge_variance[judge] > 0):
-            scale = self.judge_variance[judge].sqrt()
-        else:
-            return None
-        nodes, log_weights = hermite(self.scale, NUM_NEW_JUDGES)
-        return scale * nodes, log_weights.exp()
-
-    def log_density_of_spread(self) -> Tensor:
-        """The log density of the spread's logarithm, up to a constant."""
-        return -0.5 * ((self.scale / self.expected_spread).log() / SPREAD_OF_SPREADS).square()
 
 
 def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
@@ -330,22 +302,34 @@ class JudgedLikelihood(Likelihood):
         return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
 
     def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
-        """A parameter with one value, or one for each judge."""
+        """A parameter that judges may have of their own: of the judge of each answer, `m`, or of new answers, `1`."""
+        return self._of_new_answers(name, like) if judge is None else self._of_answers(name, like, judge)
+
+    def _of_answers(self, name: str, like: Tensor, judge: Tensor) -> Tensor:
+        """A parameter of the judge of each answer, `m`; raises `InputDataError` for judges without a value."""
         values = getattr(self, name).to(like)
-        if judge is None or values.numel() == 1:
-            moved = self._deviation is not None and hasattr(self, f"{name}_deviation_prior")
-            if isinstance(self._judge, int) and self._judge < values.numel():
-                value = values[self._judge].unsqueeze(-1)
-            else:
-                value = ReadCommon(name)(self).to(like) if moved else values.mean(-1, keepdim=True)
-            value = value * self._deviation.exp().to(like) if moved else value  # type: ignore[union-attr]
-            return value if judge is None else value.expand(len(judge))
+        if values.numel() == 1:
+            return values.expand(len(judge))
         if len(judge) and int(judge.max()) >= values.numel():
             raise InputDataError(
                 f"{name} has values for {values.numel()} judges, but judge {int(judge.max())} gave answers; "
                 "give one value, or one for each judge from 0 on."
             )
         return values[judge.to(values.device)]
+
+    def _of_new_answers(self, name: str, like: Tensor) -> Tensor:
+        """A parameter of the judge of new answers, `1`, at one node of an average over what is open of it."""
+        values = getattr(self, name).to(like)
+        if values.numel() == 1:
+            return values
+        has_node = self._deviation is not None and hasattr(self, f"{name}_deviation_prior")
+        if isinstance(self._judge, int) and self._judge < values.numel():
+            value = values[self._judge].unsqueeze(-1)
+        elif has_node:
+            value = ReadCommon(name)(self).to(like)
+        else:  # of all judges, or a new one of given values
+            value = values.mean(-1, keepdim=True)
+        return value * self._deviation.exp().to(like) if has_node else value  # type: ignore[union-attr]
 
     def _with_slips(
         self, rows: Rows, judge: Tensor | None, num_outcomes: Tensor | int, answer: Tensor | None = None

@@ -23,7 +23,8 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 # Probabilities of the best of four and of six are then within .002 for 2,048 draws (mostly .0003), and .001 for a
 # single Gaussian.
-NUM_POINTS, NUM_POINTS_OF_ONE = 2048, 256
+NUM_POINTS = 2048
+NUM_POINTS_OF_ONE = 256
 MIN_PROBABILITY = 1e-300  # whose normal quantile is finite
 HALF_ROOT = 0.5**0.5
 MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
@@ -49,7 +50,8 @@ class Predictions(Mapping[type[Observation], Any]):
         for kinds, distribution in self._parts:
             if isinstance(kind, type) and issubclass(kind, kinds):
                 return distribution
-        asked, known = getattr(kind, "__name__", repr(kind)), ", ".join(own.__name__ for own in self)
+        asked = getattr(kind, "__name__", repr(kind))
+        known = ", ".join(own.__name__ for own in self)
         raise UnknownKindError(f"Predictions are of {known}; got {asked}. Ask for one of these kinds of observations.")
 
     def __iter__(self) -> Iterator[type[Observation]]:
@@ -77,7 +79,8 @@ def best_of_probabilities(
     posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None, level: Tensor | None = None
 ) -> Tensor:
     """The probability that each of `k` items is chosen as the best, `batch_shape x k` as `available`."""
-    covariance, means = posterior.gaussian_covariance, posterior.component_means
+    covariance = posterior.gaussian_covariance
+    means = posterior.component_means
     if level is not None:
         covariance = torch.nn.functional.pad(covariance, (0, 1, 0, 1))
         means = torch.cat([means, level.to(means).expand_as(means[..., :1, :])], dim=-2)
@@ -86,7 +89,8 @@ def best_of_probabilities(
     num_points = NUM_POINTS_OF_ONE if posterior.mixture.num_draws == 1 else NUM_POINTS
     unit = torch.stack([torch.zeros(k), torch.ones(k)]).to(covariance)
     points = draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2).clamp(1e-12, 1 - 1e-12)
-    pick, points = torch.special.ndtri(points[:, 0]), points[:, 1:]
+    pick = torch.special.ndtri(points[:, 0])
+    points = points[:, 1:]
     mixture = posterior.mixture
     batch_shape = torch.broadcast_shapes(means.shape[:-2], covariance.shape[:-2])
     if mixture.log_weights is None:

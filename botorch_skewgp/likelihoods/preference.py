@@ -39,7 +39,9 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
 # Cells of the difference of two items around -width and width, in the order of outcomes.
-WIN, LOSS, TIE = 0, 1, 2
+WIN = 0
+LOSS = 1
+TIE = 2
 CELLS = [[2, 3], [0, 1], [1, 2]]
 
 
@@ -102,7 +104,8 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         self._register_by_judge("tie_width", width, learn, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR))
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
-            prior, shape = LogNormalPrior(*GAP_PRIOR), (self.num_strengths - 1,)
+            prior = LogNormalPrior(*GAP_PRIOR)
+            shape = (self.num_strengths - 1,)
             self._register_positive("strength_gaps", STRENGTH_GAP, True, prior, Positive(), shape)
 
     def set_defaults_beside(self, context: Context) -> None:
@@ -191,7 +194,8 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         if isinstance(observation, ChoiceOrNone):
             num_outcomes = (ranking.items >= 0).sum(-1)
             outside = (place == ranking.items.shape[-1] - 1).to(like.device)
-            sign, asked = -1.0 if observation.turned else 1.0, outside.to(like)
+            sign = -1.0 if observation.turned else 1.0
+            asked = outside.to(like)
             coefficient = sign * rows.coefficient.masked_fill(outside, 0.0)
             level = sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0])
             rows = replace(rows, coefficient=coefficient, lower=level)

@@ -58,7 +58,8 @@ class NoisyValueLikelihood(RowLikelihood):
     ) -> None:
         super().__init__()
         self._open = {"noise"} if noise is learn_noise is noise_prior is noise_constraint is None else set()
-        value, learn = self.default_noise if noise is None else noise, learn_noise is not None and learn_noise
+        value = self.default_noise if noise is None else noise
+        learn = learn_noise is not None and learn_noise
         self._register_positive("noise", value, learn, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
 
@@ -224,7 +225,8 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
                 f"The observations have {observation.num_labels} labels, the likelihood {self.num_labels}; give "
                 f"LabelPreferenceLikelihood({observation.num_labels})."
             )
-        labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
+        labels = observation.labels
+        index = observation.index.unsqueeze(-1).expand(-1, 2)
         rows = shared_noise_rows(labels, observation.event, self.noise, like, index, labels)
         event = observation.event.unique(return_inverse=True)[1]
         size = event.bincount()[event]

@@ -21,6 +21,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.posteriors.representer_mixture import RootFactor
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
@@ -265,7 +266,7 @@ class RowModel:
         seen = torch.linalg.solve_triangular(L, seen.mT, upper=False)
         weights = (seen.mT @ white).mT  # a draw's side by side
         if self.column_root is None and bool((ordered.noise < LITTLE_NOISE * L.square().sum(-1)).any()):
-            return RepresenterMixture(weights, white.mT, factor=(L, ordered.weight(n)))
+            return RepresenterMixture(weights, white.mT, factor=RootFactor(L, ordered.weight(n)))
         del L
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
         return RepresenterMixture(weights, root)

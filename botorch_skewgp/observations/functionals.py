@@ -59,7 +59,8 @@ class Slope(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def _check(self) -> None:
-        dims, signs = as_tensor(self.dims, "dims"), as_tensor(self.signs, "signs")
+        dims = as_tensor(self.dims, "dims")
+        signs = as_tensor(self.signs, "signs")
         index = None if self.index is None else as_tensor(self.index, "index")
         sizes = {len(entry) for entry in (dims, signs, index) if entry is not None and entry.ndim > 0}
         if len(sizes) > 1:

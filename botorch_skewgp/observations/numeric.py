@@ -78,10 +78,12 @@ class Censored(Countable):
     anchors_scale: ClassVar[bool] = True
 
     def _check(self) -> None:
-        lower, upper = as_tensor(self.lower, "lower"), as_tensor(self.upper, "upper")
+        lower = as_tensor(self.lower, "lower")
+        upper = as_tensor(self.upper, "upper")
         if lower.ndim == 0 or upper.ndim == 0:
             lower, upper = torch.broadcast_tensors(lower, upper)
-        lower, upper = as_values(lower, "lower"), as_values(upper, "upper")
+        lower = as_values(lower, "lower")
+        upper = as_values(upper, "upper")
         if lower.shape != upper.shape:
             raise InputDataError(f"lower and upper must have equal shapes; got {lower.shape} and {upper.shape}.")
         if bad := positions(~(lower < upper)):
@@ -95,13 +97,16 @@ class Censored(Countable):
     @property
     def middles(self) -> Tensor:
         """The midpoints of intervals, and the bounds of readings with one bound."""
-        below, above = self.upper.isfinite(), self.lower.isfinite()
-        lower, upper = self.lower.where(above, self.upper), self.upper.where(below, self.lower)
+        below = self.upper.isfinite()
+        above = self.lower.isfinite()
+        lower = self.lower.where(above, self.upper)
+        upper = self.upper.where(below, self.lower)
         return (lower + 0.5 * (upper - lower))[below | above]
 
     def marks(self) -> tuple[Mark, ...]:
         """The finite bounds."""
-        below, above = self.upper.isfinite(), self.lower.isfinite()
+        below = self.upper.isfinite()
+        above = self.lower.isfinite()
         return (
             Mark(self.index[below], "at most", "at most", self.upper[below]),
             Mark(self.index[above], "at least", "at least", self.lower[above]),

@@ -206,7 +206,8 @@ class Ranking(Order):
         """The ranks, which must fit the items."""
         if self.ranks is None:
             return torch.arange(self.items.shape[-1], device=self.items.device).expand_as(self.items)
-        ranks, real = as_index(self.ranks, "ranks", "m x k", ndim=2, padded=True, what="ranks"), self.items >= 0
+        ranks = as_index(self.ranks, "ranks", "m x k", ndim=2, padded=True, what="ranks")
+        real = self.items >= 0
         if ranks.shape != real.shape:
             raise InputDataError(f"ranks must have the shape of items, {tuple(real.shape)}; got {tuple(ranks.shape)}.")
         if (real & (ranks < 0)).any():
@@ -275,7 +276,8 @@ class Ranking(Order):
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
         r"""Comparisons of neighbouring ranks: places of items in a row, `p x 2`, winner first, and rows, `p`."""
-        items, ranks = self.items, self.ranks
+        items = self.items
+        ranks = self.ranks
         real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)
         # the next rank that occurs in the row, for every item
         beyond = torch.where(
@@ -314,12 +316,14 @@ def _intervals_of_face(group: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     `c x k`, and lower and upper bounds in widths of ties, `c`.
     """
     members = [(group == number).nonzero().squeeze(-1).tolist() for number in range(int(group.max()) + 1)]
-    weights, bounds = [], []
+    weights = []
+    bounds = []
 
     def add(part: list[int], rest: list[int], lower: float, upper: float) -> None:
         """The mean of a part less that of the rest."""
         weight = torch.zeros(len(group), dtype=torch.float64)
-        weight[part], weight[rest] = 1 / len(part), -1 / len(rest)
+        weight[part] = 1 / len(part)
+        weight[rest] = -1 / len(rest)
         weights.append(weight)
         bounds.append((lower, upper))
 

@@ -28,7 +28,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         """Put posteriors of the same shapes, whose draws and columns may differ in number, side by side; raises
         `UnsupportedError` if not all are conditioned on draws, or of fantasies, equally often.
         """
-        batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
+        batch_shape = posteriors[0].batch_shape
+        mixtures = [p.mixture for p in posteriors]
         if len({len(mixture.levels) for mixture in mixtures}) > 1:
             raise UnsupportedError(
                 "All members of an ensemble must be conditioned on draws, or of fantasies, equally often."

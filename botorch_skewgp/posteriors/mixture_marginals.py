@@ -18,8 +18,6 @@ from torch import Tensor
 from botorch_skewgp.truncated.univariate import normal_cdf
 
 CHUNK = 2**19  # numbers held at a time in a temporary tensor, which a cache can hold
-REACH = 8.5  # standard deviations beyond which a normal distribution has no mass in double precision
-NARROW = 0.1  # share of the range of the means, below which single components bracket quantiles
 
 
 class MixtureMarginals(ABC):
@@ -108,7 +106,8 @@ class MixtureMarginals(ABC):
 
     def _map(self, fn: Callable[[Tensor], Tensor]) -> Self:
         result = copy(self)
-        result.probabilities, result.parameters = fn(self.probabilities), tuple(fn(p) for p in self.parameters)
+        result.probabilities = fn(self.probabilities)
+        result.parameters = tuple(fn(p) for p in self.parameters)
         return result
 
     def _requires_grad(self) -> bool:
@@ -120,7 +119,8 @@ class MixtureMarginals(ABC):
         x = x.expand(torch.broadcast_shapes(x.shape, self.batch_shape))
         if not x.numel():
             return x
-        flat, values = self._flat(), x.reshape(-1)
+        flat = self._flat()
+        values = x.reshape(-1)
         points = torch.arange(num_points, device=x.device).repeat(len(values) // max(num_points, 1))
         size = max(CHUNK // self.probabilities.shape[-1], 1)
         parts = zip(points.split(size), values.split(size), strict=True)
@@ -195,56 +195,61 @@ class NormalMixtureMarginals(MixtureMarginals):
         return tail, self.average(kernel.div_(scale))
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """The least and the largest of the components' quantiles; where components are narrow, around one mean."""
+        """The least and the largest of the components' quantiles."""
         means, standard_deviation = self.parameters
         least, largest = means.aminmax(dim=-1)
         narrowest, widest = standard_deviation.aminmax(dim=-1)
         z = torch.special.ndtri(level)
         low = least + torch.where(z < 0, widest, narrowest) * z
         high = largest + torch.where(z < 0, narrowest, widest) * z
-        is_narrow = (REACH * widest < NARROW * (largest - least)).expand(level.shape)
-        if not bool(is_narrow.any()):
-            return low, high
-        ordered, order = means.expand(*level.shape, means.shape[-1])[is_narrow].sort(dim=-1)
-        probabilities = self.probabilities.expand(*level.shape, means.shape[-1])[is_narrow]
-        cumulative = probabilities.gather(-1, order).cumsum(-1)
-        index = torch.searchsorted(cumulative, level[is_narrow].unsqueeze(-1)).clamp(max=ordered.shape[-1] - 1)
-        middle, reach = ordered.gather(-1, index).squeeze(-1), REACH * widest.expand(level.shape)[is_narrow]
-        low[is_narrow] = torch.maximum(low[is_narrow], middle - reach)
-        high[is_narrow] = torch.minimum(high[is_narrow], middle + reach)
         return low, high
 
 
 def search_quantiles(mixtures: MixtureMarginals, level: Tensor) -> Tensor:
     """The quantiles of `n` mixtures at one level each, `n`; not differentiable."""
-    (low, high), start = mixtures.bracket(level), mixtures.first_guess(level)
+    low, high = mixtures.bracket(level)
+    start = mixtures.first_guess(level)
     x = torch.where((start >= low) & (start <= high), start, 0.5 * low + 0.5 * high)
-    search = _Search(level, low, high, min(torch.finfo(level.dtype).eps ** 0.7, 1e-5))
-    result, todo = torch.empty_like(x), torch.arange(len(x), device=x.device)
+    search = _Search(level, low, high)
+    result = torch.empty_like(x)
+    todo = torch.arange(len(x), device=x.device)
     while len(todo):
-        x, found = search.step(x, *mixtures.tail_and_density(x, search.upper))
-        if bool(found.any()):
-            result[todo[found]] = x[found]
-            rest = ~found
-            todo, x, mixtures = todo[rest], x[rest], mixtures.at(rest)
+        tail, density = mixtures.tail_and_density(x, search.upper)
+        x, is_root = search.step(x, tail, density)
+        if bool(is_root.any()):
+            result[todo[is_root]] = x[is_root]
+            rest = ~is_root
+            todo = todo[rest]
+            x = x[rest]
+            mixtures = mixtures.at(rest)
             search.keep(rest)
     return result
 
 
 class _Search:
-    """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
+    """Bracketed searches for the points where decreasing or increasing tails reach given probabilities.
 
-    def __init__(self, level: Tensor, low: Tensor, high: Tensor, tolerance: float) -> None:
+    Args:
+        level: The levels of quantiles, of whose tails the smaller one is watched.
+        low: Lower ends of brackets.
+        high: Upper ends of brackets.
+    """
+
+    def __init__(self, level: Tensor, low: Tensor, high: Tensor) -> None:
         self.upper = level > 0.5  # whether the upper tail is the smaller one
         self.sign = torch.where(self.upper, -1.0, 1.0).to(level)  # of the slope of the smaller tail
         self.wanted = torch.where(self.upper, 1 - level, level)
-        self.log_wanted = self.wanted.log()
-        self.low, self.high, self.tolerance = low, high, tolerance
-        eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
-        self.checked_low = self.checked_high = torch.zeros_like(self.upper)
-        self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
+        self.low = low
+        self.high = high
+        self.checked_low = torch.zeros_like(self.upper)
+        self.checked_high = torch.zeros_like(self.upper)
+        limits = torch.finfo(low.dtype)
+        self.tolerance = min(limits.eps**0.7, 1e-5)
+        rounding = 4 * limits.eps * torch.maximum(low.abs(), high.abs()) + limits.tiny
+        self.growth = torch.maximum(high - low, rounding)  # of a bracket with an end on the wrong side
         infinite = torch.full_like(low, torch.inf)
-        self.last_width = self.last_but_one_width = self.last_error = self.last_but_one_error = infinite
+        self.widths = torch.stack([infinite, infinite])  # of the last two brackets
+        self.errors = torch.stack([infinite, infinite])  # of the last two logarithms of tails
 
     def keep(self, which: Tensor) -> None:
         """Keep only some of the points."""
@@ -254,29 +259,38 @@ class _Search:
 
     def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
         """Update the brackets by the values at `x`; returns the next points, and whether they are roots."""
-        error = self.sign * (tail.log() - self.log_wanted)
-        left = error < 0
-        # an end of the bracket on the wrong side of the root is moved
-        beyond_high, beyond_low = left & (x >= self.high), ~left & (x <= self.low)
-        moved = beyond_high | beyond_low
-        self.checked_low = (self.checked_low | left) & ~beyond_low
-        self.checked_high = (self.checked_high | ~left) & ~beyond_high
-        low = torch.where(beyond_low, x - self.growth, torch.where(left, x, self.low))
-        high = torch.where(beyond_high, x + self.growth, torch.where(left, self.high, x))
-        self.low, self.high, self.growth = low, high, torch.where(moved, 16 * self.growth, self.growth)
-        width, size = high - low, error.abs()
-        is_slow = (width > 0.5 * self.last_but_one_width) & (size > 0.5 * self.last_but_one_error)
-        self.last_but_one_width, self.last_width = self.last_width, width
-        self.last_but_one_error, self.last_error = self.last_error, size
-        middle = 0.5 * low + 0.5 * high
-        is_last = (middle <= low) | (middle >= high)
+        error = self.sign * (tail.log() - self.wanted.log())
+        self._update_bracket(x, error < 0)
+        is_slow = self._is_slow(error.abs())
+        middle = 0.5 * self.low + 0.5 * self.high
+        is_last = (middle <= self.low) | (middle >= self.high)  # no number is between the ends
 
+        # Newton's step for log(tail), and a little further: past the root, if it is close
         newton = x - error * tail / density
-        newton = newton + 2 * torch.finfo(x.dtype).eps * (newton - x).sign() * x.abs()  # past the root, if it is close
-        new = torch.where((newton > low) & (newton < high) & ~is_slow, newton, middle)
-        new = torch.where(is_last & ~self.checked_low, low, new)
-        new = torch.where(is_last & self.checked_low, high, new)
-        found = is_last & self.checked_low & self.checked_high
+        newton = newton + 2 * torch.finfo(x.dtype).eps * (newton - x).sign() * x.abs()
+        is_inside = (newton > self.low) & (newton < self.high)
+        new = torch.where(is_inside & ~is_slow, newton, middle)
+        new = torch.where(is_last, torch.where(self.checked_low, self.high, self.low), new)
 
+        is_step = is_last & self.checked_low & self.checked_high
         is_right = ((tail - self.wanted).abs() <= self.tolerance * self.wanted) | error.isnan()
-        return torch.where(is_right, x, new), found | is_right
+        return torch.where(is_right, x, new), is_step | is_right
+
+    def _update_bracket(self, x: Tensor, is_left: Tensor) -> None:
+        """Put `x`, left of the root or right of it, in place of an end; an end on the wrong side is moved."""
+        beyond_high = is_left & (x >= self.high)
+        beyond_low = ~is_left & (x <= self.low)
+        self.checked_low = (self.checked_low | is_left) & ~beyond_low
+        self.checked_high = (self.checked_high | ~is_left) & ~beyond_high
+        low = torch.where(beyond_low, x - self.growth, torch.where(is_left, x, self.low))
+        self.high = torch.where(beyond_high, x + self.growth, torch.where(is_left, self.high, x))
+        self.low = low
+        self.growth = torch.where(beyond_high | beyond_low, 16 * self.growth, self.growth)
+
+    def _is_slow(self, error: Tensor) -> Tensor:
+        """Whether two steps halved neither the bracket nor the error."""
+        width = self.high - self.low
+        is_slow = (width > 0.5 * self.widths[0]) & (error > 0.5 * self.errors[0])
+        self.widths = torch.stack([self.widths[1], width])
+        self.errors = torch.stack([self.errors[1], error])
+        return is_slow

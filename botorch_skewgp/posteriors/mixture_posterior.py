@@ -114,7 +114,8 @@ class MixturePosterior(Posterior):
         """The marginal quantiles, of shapes as in `cdf`, differentiable in the inputs of the posterior; see
         `MixtureMarginals.quantile`. Raises `ValueError` if a probability is outside (0, 1).
         """
-        law, upwards = self.marginals, self._weight > 0
+        law = self.marginals
+        upwards = self._weight > 0
         quantile = self._at_values(lambda level: law.quantile(level if upwards else 1 - level), value)
         return self._offset + self._weight * quantile
 

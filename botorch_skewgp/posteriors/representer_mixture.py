@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from botorch_skewgp.truncated.row_factor import mapped
 
 NUM_ORDERING_COMPONENTS = 16  # principal components of the draws, more than an order in one dimension can follow
 NUM_ORDERING_DRAWS = 256  # from which these components are estimated
@@ -16,40 +18,60 @@ NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the varianc
 
 
 @dataclass(frozen=True, eq=False)
-class RepresenterMixture:
-    """The posterior of the latent function, in terms of the kernel at `n` points `Z`."""
+class RootFactor:
+    """A root `A^T L^-T`, as its two parts.
 
-    weights: Tensor  # representer weights `a_s` of every draw, `batch_shape x n x S`
-    root: Tensor  # `R`, with `R R^T` the information of the rows, `batch_shape x n x p`
-    # normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones
+    Args:
+        L: A `p x p` lower triangular tensor.
+        weight: The tensor `A`, `p x n`.
+    """
+
+    L: Tensor
+    weight: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class RepresenterMixture:
+    """The posterior of the latent function, in terms of the kernel at `n` points `Z`: given draw `s` the mean is
+    `m(x) + k(x, Z) a_s`, and the covariance `k(x, x') - k(x, Z) R R^T k(Z, x')` is that of all draws.
+
+    Args:
+        weights: The representer weights `a_s` of all draws, `batch_shape x n x S`.
+        root: `R`, with `R R^T` the information of the rows, `batch_shape x n x p`.
+        log_weights: The normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
+        parent: The mixture given earlier data, to which this one adds later data: the covariance of its points with
+            others is then the one given the earlier data. Draws correspond one to one.
+        factor: The root in two parts, where rows have little noise. Roots are large then and lose digits in differences
+            of products, unlike solutions with `L`: by products alone the covariance of two points `1e-6` from numbers
+            without noise had the eigenvalue -1.2e-11 beside variances of 3.3e-12.
+    """
+
+    weights: Tensor
+    root: Tensor
     log_weights: Tensor | None = None
-    # mixture given earlier data, to which this one adds later data. The covariance of this mixture's points with
-    # others is then the one given the earlier data. Draws correspond one to one
     parent: RepresenterMixture | None = None
-    # `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large then and
-    # lose digits in differences of products, unlike solutions with `L`
-    factor: tuple[Tensor, Tensor] | None = None
+    factor: RootFactor | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
         """A copy on the device to which `fn` moves tensors; in the old dtype, as weights that cancel need digits."""
         device = fn(self.weights.new_empty(0)).device
-        log_weights = None if self.log_weights is None else self.log_weights.to(device)
-        parent = None if self.parent is None else self.parent.apply(fn)
-        factor = None if self.factor is None else (self.factor[0].to(device), self.factor[1].to(device))
-        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent, factor)
+        return mapped(self, lambda values: values.to(device))
 
     def times_root(self, cross: Tensor) -> Tensor:
         """The prior covariance of points with `Z` times the root, `batch_shape x e x p`."""
         if self.factor is None:
             return cross @ self.root.to(cross)
-        L, weight = (part.to(cross) for part in self.factor)
-        return torch.linalg.solve_triangular(L, weight @ cross.mT, upper=False).mT
+        white = self.factor.weight.to(cross) @ cross.mT
+        return torch.linalg.solve_triangular(self.factor.L.to(cross), white, upper=False).mT
 
-    def _factor_of(self, num_points: int, size: int) -> tuple[Tensor, Tensor]:
-        """`L` and `A` of a given size, with `root = A^T L^-T`; `L` is the identity where the root has no factor."""
-        L, weight = self.factor or (self.root.new_zeros(0, 0), self.root.mT)
-        of_rest = torch.arange(size, device=L.device) >= len(L)
-        return _padded(L, size, size) + torch.diag(of_rest.to(L)), _padded(weight, size, num_points)
+    def _padded_factor(self, num_points: int, size: int) -> RootFactor:
+        """The root in two parts of given sizes, by an identity where it has no factor."""
+        eye = torch.eye(size, dtype=self.root.dtype, device=self.root.device)
+        if self.factor is None:
+            return RootFactor(eye, _padded(self.root.mT, size, num_points))
+        p = len(self.factor.L)
+        eye[:p, :p] = self.factor.L
+        return RootFactor(eye, _padded(self.factor.weight, size, num_points))
 
     @property
     def num_draws(self) -> int:
@@ -70,7 +92,7 @@ class RepresenterMixture:
         points = deviation @ (covariance @ _principal_components(some))
         del deviation, some  # as large as the weights
         order = space_filling_order(points)
-        return RepresenterMixture(weights[order].mT, self.root, factor=self.factor)
+        return replace(self, weights=weights[order].mT)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
         """The same mixture of more draws, each of them repeated equally often, or once more and then less probable."""
@@ -82,10 +104,9 @@ class RepresenterMixture:
         log_weights = None
         if more or self.log_weights is not None:
             log_weights = (self.log_probabilities - count.to(self.weights).log()).repeat_interleave(count, dim=-1)
+        weights = self.weights.repeat_interleave(count, dim=-1)
         parent = None if self.parent is None else self.parent.repeated(num_draws)
-        return RepresenterMixture(
-            self.weights.repeat_interleave(count, dim=-1), self.root, log_weights, parent, self.factor
-        )
+        return replace(self, weights=weights, log_weights=log_weights, parent=parent)
 
     @staticmethod
     def stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
@@ -94,21 +115,23 @@ class RepresenterMixture:
         """
         num_draws = max(mixture.num_draws for mixture in mixtures)
         mixtures = [mixture.repeated(num_draws) for mixture in mixtures]
+        n = max(mixture.root.shape[-2] for mixture in mixtures)
+        p = max(mixture.root.shape[-1] for mixture in mixtures)
         parents = [mixture.parent for mixture in mixtures if mixture.parent is not None]
-        n, p = (max(size) for size in zip(*(mixture.root.shape[-2:] for mixture in mixtures), strict=True))
         factor = None
         if any(mixture.factor is not None for mixture in mixtures):
-            parts = [mixture._factor_of(n, p) for mixture in mixtures]
-            factor = torch.stack([L for L, _ in parts]), torch.stack([weight for _, weight in parts])
+            factors = [mixture._padded_factor(n, p) for mixture in mixtures]
+            L = torch.stack([part.L for part in factors])
+            factor = RootFactor(L, torch.stack([part.weight for part in factors]))
         log_weights = None
         if any(mixture.log_weights is not None for mixture in mixtures):
             log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures], dim=-2)
         return RepresenterMixture(
-            torch.stack([_padded(mixture.weights, n, num_draws) for mixture in mixtures], dim=-3),
-            torch.stack([_padded(mixture.root, n, p) for mixture in mixtures], dim=-3),
-            log_weights,
-            RepresenterMixture.stack(parents) if parents else None,
-            factor,
+            weights=torch.stack([_padded(mixture.weights, n, num_draws) for mixture in mixtures], dim=-3),
+            root=torch.stack([_padded(mixture.root, n, p) for mixture in mixtures], dim=-3),
+            log_weights=log_weights,
+            parent=RepresenterMixture.stack(parents) if parents else None,
+            factor=factor,
         )
 
     @cached_property

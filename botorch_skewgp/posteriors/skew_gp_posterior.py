@@ -64,14 +64,18 @@ class SkewGPPosterior(MixturePosterior):
         shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
         shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly a single one; broadcasting takes long
         self.batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
-        self.num_points, self._num_outputs = location.shape[-1] // num_outputs, num_outputs
+        self.num_points = location.shape[-1] // num_outputs
+        self._num_outputs = num_outputs
         self.mixture = mixture
-        self._location, self._crosses, self._prior = location, crosses, prior_covariance
+        self._location = location
+        self._crosses = crosses
+        self._prior = prior_covariance
 
     @classmethod
     def from_gaussian(cls, distribution: MultivariateNormal) -> SkewGPPosterior:
         """A Gaussian as a posterior of one component; `UnsupportedError` if several outputs are not interleaved."""
-        mean, num_outputs = distribution.mean, 1
+        mean = distribution.mean
+        num_outputs = 1
         if isinstance(distribution, MultitaskMultivariateNormal):
             if not distribution._interleaved:
                 raise UnsupportedError("Give a MultitaskMultivariateNormal with interleaved=True.")
@@ -128,7 +132,7 @@ class SkewGPPosterior(MixturePosterior):
     def gains(self) -> list[Tensor]:
         """For each level of the mixture its covariance with the points times its root, `batch_shape x e x p`."""
         return [
-            self._times(cross, level.root) if level.factor is None else level.times_root(cross).to(self._location)
+            level.times_root(cross).to(self._location)
             for cross, level in zip(self._crosses, self.mixture.levels, strict=True)
         ]
 
@@ -212,7 +216,8 @@ class SkewGPPosterior(MixturePosterior):
         may be broadcast. The normal cdf of the first column picks the draw.
         """
         self._check_base_samples(sample_shape, base_samples)
-        num, e = len(sample_shape), self._location.shape[-1]
+        num = len(sample_shape)
+        e = self._location.shape[-1]
         given = base_samples.shape[num:-1]
         if len(given) > len(self.batch_shape) or any(
             size not in (1, own) for size, own in zip(given[::-1], self.batch_shape[::-1], strict=False)
@@ -229,7 +234,8 @@ class SkewGPPosterior(MixturePosterior):
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
-        lead, mixture = normal.shape[:num_sample_dims], self.mixture
+        lead = normal.shape[:num_sample_dims]
+        mixture = self.mixture
         num_means = self.batch_shape.numel() * self._location.shape[-1] * mixture.num_draws
         num_weights = mixture.weights.shape[0] * normal.numel()  # of the draws picked
         is_equal = mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
@@ -238,7 +244,8 @@ class SkewGPPosterior(MixturePosterior):
             chosen = mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
-        which, means = mixture.pick(normal.expand(lead + self.batch_shape)), self.component_means
+        which = mixture.pick(normal.expand(lead + self.batch_shape))
+        means = self.component_means
         means = means.expand(lead + self.batch_shape + means.shape[-2:])
         index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
         return means.gather(-1, index).squeeze(-1)
@@ -256,7 +263,8 @@ class SkewGPPosterior(MixturePosterior):
         """The posterior of `offset + weight f`, of stacked values with the output fastest; `offset` is an `e'`-dim
         tensor or a number. Raises `BotorchTensorDimensionError` if the weight is not `e' x e`.
         """
-        weight, e = weight.to(self._location), self._location.shape[-1]
+        weight = weight.to(self._location)
+        e = self._location.shape[-1]
         if weight.ndim < 2 or weight.shape[-1] != e:
             raise BotorchTensorDimensionError(f"weight must be e' x {e}; got shape {tuple(weight.shape)}.")
         prior = to_linear_operator(self._prior).to_dense()
@@ -290,13 +298,15 @@ class SkewGPPosterior(MixturePosterior):
     def scaled(self, factor: Tensor, offset: float | Tensor = 0.0) -> Self:
         """The posterior of `offset + factor * f`, of all outputs, with a scalar tensor `factor`."""
         factor = factor.to(self._location)
-        location, crosses = factor * self._location + offset, [factor * cross for cross in self._crosses]
+        location = factor * self._location + offset
+        crosses = [factor * cross for cross in self._crosses]
         prior = to_linear_operator(self._prior) * factor.square()
         return type(self)(location, crosses, prior, self.mixture, self._num_outputs)
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:
         """The posterior of means over blocks of `n_w` points, by weights `n_w x 1` or `n_w x o`, normalised here."""
-        o, blocks = self._num_outputs, self.num_points // n_w
+        o = self._num_outputs
+        blocks = self.num_points // n_w
         weights = weights.to(self._location).expand(n_w, o)
         # rows (block, output), columns (block, point in block, output)
         block = torch.diag_embed(weights).transpose(0, 1).reshape(o, n_w * o)

@@ -23,7 +23,8 @@ class MappedPosterior(TransformedPosterior):
 
     def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
         super().__init__(latent, sample_transform=increasing)
-        self.latent, self.batch_shape = latent, latent.batch_shape
+        self.latent = latent
+        self.batch_shape = latent.batch_shape
 
     def quantile(self, value: Tensor | float) -> Tensor:
         """The marginal quantiles."""
@@ -49,7 +50,8 @@ class WarpedPosterior(MappedPosterior):
 
     def __init__(self, latent: SkewGPPosterior, warping: Warping, location: float = 0.0, scale: float = 1.0) -> None:
         super().__init__(latent, self._outcome)
-        self.location, self.scale = location, scale
+        self.location = location
+        self.scale = scale
         self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
 
     def _outcome(self, z: Tensor) -> Tensor:
@@ -63,12 +65,14 @@ class WarpedPosterior(MappedPosterior):
 
     def cdf(self, value: Tensor | float) -> Tensor:
         """The marginal probabilities `P(y <= value)`; values as in `SkewGPPosterior.cdf`."""
-        cdf, lowest = self.latent.marginals.cdf, self.warping.domain[0]
+        cdf = self.latent.marginals.cdf
+        lowest = self.warping.domain[0]
         return self._at(lambda y: torch.where(y < lowest, 0.0, cdf(self.warping(y))), value)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
         """The marginal probabilities `P(y > value)`, accurate where small; values as in `SkewGPPosterior.cdf`."""
-        survival, lowest = self.latent.marginals.survival, self.warping.domain[0]
+        survival = self.latent.marginals.survival
+        lowest = self.warping.domain[0]
         return self._at(lambda y: torch.where(y < lowest, 1.0, survival(self.warping(y))), value)
 
     def density(self, value: Tensor | float) -> Tensor:
@@ -85,7 +89,8 @@ class WarpedPosterior(MappedPosterior):
 
     def _expectation(self, center: Tensor | None = None) -> Tensor:
         """The means, or the mean squares around given numbers; `batch_shape x q`."""
-        means, sd = self.latent.component_means, self.latent.gaussian_variance.sqrt().unsqueeze(-1)
+        means = self.latent.component_means
+        sd = self.latent.gaussian_variance.sqrt().unsqueeze(-1)
         num = math.ceil(REACH / STEP)
         t = STEP * torch.arange(-num, num + 1, dtype=self.dtype, device=self.device)
         total = torch.zeros_like(means)
@@ -133,7 +138,8 @@ class ProbabilityPosterior(MappedPosterior):
         r"""The marginal variances of the probabilities, `batch_shape x q x o`: given a draw, `E[p^2]` is the
         probability that two noisy readings of `f(x)` are both positive, `Phi(h) - 2 T(h, a)` with Owen's function `T`.
         """
-        latent, noise = self.latent, self.noise
+        latent = self.latent
+        noise = self.noise
         variance = latent.gaussian_variance.unsqueeze(-1)
         h = latent.component_means / (variance + noise).sqrt()
         a = (noise / (noise + 2 * variance)).sqrt()

@@ -155,7 +155,8 @@ class _ToOutcome(TensorTransform):
 
 def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: Tensor) -> Tensor:
     """The weights of the columns, `sample_shape x c`, for deviations of prior paths from their mean there."""
-    sample_shape, R = deviation.shape[:-1], mixture.root
+    sample_shape = deviation.shape[:-1]
+    R = mixture.root
     which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
     representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]
     eye = torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)

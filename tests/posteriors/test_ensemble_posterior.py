@@ -9,6 +9,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPEnsemblePosterior, SkewGPPosterior
+from botorch_skewgp.posteriors.representer_mixture import RootFactor
 
 NUM_MEMBERS = 3
 
@@ -117,10 +118,11 @@ def unlike_members(batch_shape=()):
     """Of other numbers of draws, columns and rows each; one has weighted draws, one a factor in place of a root."""
     randn = normal(1)
     L, weight = torch.tensor([[2.0, 0.0], [0.5, 3.0]], dtype=torch.float64), 0.1 * randn(2, 4)
+    root = torch.linalg.solve_triangular(L, weight, upper=False).mT
     mixtures = [
         RepresenterMixture(randn(2, 5), 0.01 * randn(2, 1)),
         RepresenterMixture(randn(3, 7), 0.01 * randn(3, 3), randn(7).log_softmax(-1)),
-        RepresenterMixture(randn(4, 1), torch.linalg.solve_triangular(L, weight, upper=False).mT, factor=(L, weight)),
+        RepresenterMixture(randn(4, 1), root, factor=RootFactor(L, weight)),
     ]
     return [
         SkewGPPosterior(
