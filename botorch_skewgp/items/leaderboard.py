@@ -206,16 +206,16 @@ def win_statistics(model: Model, draws: Tensor, judge: int | str | None, levels:
     """Posterior mean and quantiles of the probability that one item wins, `(1 + len(levels)) x n x n`."""
     members: Sequence[Any] = members_of(model if judge in (None, "panel") else for_judge(model, judge), "leaderboard")
     kind, n = members[0].likelihood.kind_of_duels, draws.shape[-1]
-    step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))  # draws are thinned for many items
+    laws = [member.fitted().answer_laws(kind) for member in members]
+    step = -(-len(draws) // max(64, MAX_ENTRIES // (n**2 * len(laws[0]))))  # draws are thinned for many items
     parts, weights = [], []
-    for member, drawn in zip(members, draws.split(_shares_of_draws(len(draws), len(members))), strict=True):
+    shares = _shares_of_draws(len(draws), len(members))
+    for member, of_member, drawn in zip(members, laws, draws.split(shares), strict=True):
         drawn = drawn[::step].float()
-        reading = member.answering_likelihood.reading(kind, member.datapoints, member.outcome_scale)
-        reliability = member.judge_reliability
-        around = None if reliability is None else reliability.around_judge(judge)  # a new judge's draws are of 1
-        values, probabilities = (drawn.new_ones(1), drawn.new_ones(1)) if around is None else around
-        parts += [(reading, value * drawn) for value in values.tolist()]
-        weights.append(probabilities.to(drawn).repeat_interleave(len(drawn)))
+        for law in of_member:
+            reading = law.likelihood.reading(kind, member.datapoints, member.outcome_scale)
+            parts.append((reading, law.factor.item() * drawn))
+            weights.append(law.weight.to(drawn).expand(len(drawn)))
     weight, rows = torch.cat(weights), []
     total = weight.sum(dtype=draws.dtype)
     for first in torch.arange(n, device=draws.device).split(max(1, 2**22 // (n * len(weight)))):

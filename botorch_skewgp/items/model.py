@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from copy import deepcopy
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -204,9 +203,7 @@ def add_votes(
         new_rows = torch.cat([model.item_rows, len(X) + torch.arange(len(further) - len(bare))])
         X, rows = torch.cat([X, further[len(bare) :]]), [new_rows[place] for place in places]
     moved = [_at_rows(entry, index) for entry, index in zip(given, rows, strict=True)]
-    new = deepcopy(model)
-    new.set_train_data(X, (*model.observations, *moved), strict=False)
-    return new
+    return model.with_data(X, (*model.observations, *moved))
 
 
 def add_items(model: ItemModel, num_items: int, features: Any = None) -> ItemModel:
@@ -227,8 +224,7 @@ def add_items(model: ItemModel, num_items: int, features: Any = None) -> ItemMod
         raise InputDataError(
             f"The model's items have {old.shape[-1] - own} features; got {X.shape[-1] - own} for the new ones."
         )
-    new = deepcopy(model)
-    new.set_train_data(torch.cat([old, X]), model.observations, strict=False)
+    new = model.with_data(torch.cat([old, X]), model.observations)
     new.item_rows = torch.cat([model.item_rows, len(old) + torch.arange(num_items)])
     return new
 

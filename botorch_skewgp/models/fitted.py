@@ -19,7 +19,7 @@ from botorch_skewgp.checks import as_count, as_seed, check_class, check_flags
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.inputs.points import check_digits_of_points, check_finite
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
-from botorch_skewgp.likelihoods.predictions import averaged
+from botorch_skewgp.models.answers import AnswerLaw, answer, answer_laws
 from botorch_skewgp.models.conditioning import condition_mixture, draw_values, open_uniforms
 from botorch_skewgp.models.contradictions import check_contradictions
 from botorch_skewgp.models.inputs import (
@@ -33,6 +33,7 @@ from botorch_skewgp.models.prior_model import PriorModel
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.slips import slip_probabilities
 from botorch_skewgp.models.transforms import apply_posterior_transform
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
@@ -337,12 +338,12 @@ class Fitted:
                 f"{next(iter(choices))} is for choices; with several kinds use the likelihood of choices: "
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, ...)."
             )
-        reliability = self.model.judge_reliability
-        around = None if reliability is None else reliability.around_judge(judge_of(self.judge))
-        if around is None:
-            return self.likelihood(posterior, scale=self.scale, **choices)
-        scaled = [posterior.scaled(value) for value in around[0]]  # a new judge's reliability is around 1
-        return averaged([self.likelihood(entry, scale=self.scale, **choices) for entry in scaled], around[1])
+        judge, reliability = judge_of(self.judge), self.model.judge_reliability
+        return answer(self.likelihood, reliability, judge, posterior, scale=self.scale, **choices)
+
+    def answer_laws(self, kind: type[Observation]) -> list[AnswerLaw]:
+        """The laws that new answers of a kind, of the judge, are an average of."""
+        return answer_laws(self.likelihood.for_kind(kind), self.model.judge_reliability, judge_of(self.judge))
 
     # Conditioning
 

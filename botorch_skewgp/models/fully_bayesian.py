@@ -65,7 +65,7 @@ class FullyBayesianSkewGP(Model):
         self.models = torch.nn.ModuleList(models)
 
     @property
-    def _is_ensemble(self) -> bool:
+    def _is_ensemble(self) -> bool:  # type: ignore[override]  # BoTorch's are constants of a class
         """Whether acquisition functions average over members; over those of fantasies the outer function does."""
         return not self.members[0].batch_shape
 

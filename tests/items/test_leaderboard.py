@@ -114,6 +114,22 @@ def test_votes_to_be_won_are_slips_at_times(judge):
         assert table.iloc[i, j] == pytest.approx(win, abs=4 * 0.4 / math.sqrt(20_000))
 
 
+@pytest.mark.parametrize("judge", [None, 0, "new"])
+def test_votes_to_be_won_are_averages_over_what_is_open_of_a_width(judge):
+    """Of a new judge, and of one whose answers leave it open: as predictions are."""
+    votes = [Preference([[0, 1], [2, 1], [0, 2], [1, 2]], judge=[0, 1, 2, 0]), Tie([[1, 2], [0, 1]], judge=[1, 2])]
+    likelihood = PreferenceLikelihood(tie_width=torch.tensor([0.2, 1.0, 2.0]), learn_tie_width=True)
+    model = item_model(3, votes, likelihood=likelihood, approximation="ep")
+    prior = model.likelihood.tie_width_deviation_prior  # as a fit learns it
+    prior.scale.fill_(1.0)
+    prior.judge_variance = torch.full_like(prior.judge_variance, 0.4)
+    table = win_probabilities(model, judge=judge, num_samples=20_000)
+    for i, j in [(0, 1), (2, 0)]:
+        win, loss, _ = model.predictive(model.datapoints[[i, j]], judge).probs.tolist()
+        assert table.iloc[i, j] == pytest.approx(win, abs=4 * 0.4 / math.sqrt(20_000))
+        assert table.iloc[j, i] == pytest.approx(loss, abs=4 * 0.4 / math.sqrt(20_000))
+
+
 def test_votes_of_an_ensemble_have_the_tie_width_of_each_member():
     votes = [Preference([[0, 1], [0, 2], [1, 2]]), Tie([[1, 2]])]
     members = [item_model(3, votes, approximation="ep") for _ in range(2)]

@@ -20,6 +20,7 @@ from botorch_skewgp.items import (
     win_probabilities,
 )
 from botorch_skewgp.items.effects import item_points
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
@@ -50,6 +51,19 @@ def test_one_vote_in_closed_form():
     expected = torch.tensor([rise / 2, -rise / 2, 0.0]).double()
     assert torch.allclose(posterior.mean.squeeze(-1) - model.mean_module(model.datapoints), expected, atol=1e-8)
     assert posterior.variance[2].item() == pytest.approx(s, rel=1e-6)  # never asked about
+
+
+def test_votes_of_a_judge_who_had_not_voted_may_be_added():
+    """Where judges have widths of their own: as any other data, and by `add_items` afterwards too."""
+    votes = [Preference([[0, 1], [1, 2], [2, 0]], judge=[0, 1, 2]), Tie([[0, 2], [1, 0]], judge=[1, 2])]
+    likelihood = PreferenceLikelihood(tie_width=torch.ones(3), learn_tie_width=True)
+    model, new = item_model(3, votes, likelihood=likelihood, approximation="ep"), Preference([[0, 1]], judge=[3])
+    X = model.items_at()
+    added, other = add_votes(model, new), model.condition_on_observations(X, new)
+    torch.testing.assert_close(added.posterior(X, judge=3).mean, other.posterior(X, judge=3).mean)
+    assert add_items(added, 1).judges == {0, 1, 2, 3}
+    assert model.judges == {0, 1, 2}
+    assert len(model.likelihood.tie_width) == 3
 
 
 def test_features_that_help_and_that_do_not(generator):

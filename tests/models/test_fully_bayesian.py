@@ -143,13 +143,8 @@ def test_predictions_of_several_kinds_are_averaged():
 
 def test_draws_repeated_unequally_keep_their_probabilities():
     posterior = two_of(Preference(PAIRS))[0].posterior(NEW[0])
-    uneven = posterior.mixture.repeated(100)
-    torch.testing.assert_close(
-        uneven.probabilities[:72].view(36, 2).sum(-1),
-        torch.full((36,), 1 / 64, dtype=torch.float64),
-        rtol=1e-13,
-        atol=0,
-    )
+    uneven, share = posterior.mixture.repeated(100), torch.full((36,), 1 / 64, dtype=torch.float64)
+    torch.testing.assert_close(uneven.probabilities[:72].view(36, 2).sum(-1), share, rtol=1e-13, atol=0)
 
 
 def test_answers_of_a_judge_are_averaged_over_members():

@@ -11,6 +11,7 @@ from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.means import LinearMean
 from gradients import assert_parameter_gradient
 from judge_cases import X as FEW
 from judge_cases import model_of, own_kernel, wants
@@ -202,6 +203,21 @@ def test_signs_of_linear_tastes_hold_wherever_they_are_stated():
         model = SkewGP(X, answers, approximation="ep", **kernels)
         means.append(torch.stack([model.posterior(Q, judge=judge).mean for judge in (0, 1, "new")]))
     torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-4)
+
+
+def test_prior_slopes_of_a_judge_are_those_of_his_mean():
+    """By finite differences of the values' means, which a reliability multiplies."""
+    mean = LinearMean(2).to(X)
+    mean.weights.data.fill_(2.0)
+    answers = [
+        Preference([[0, 1], [2, 3], [4, 1]], judge=[0, 1, 0]),
+        Slope([0, 1, 0], 1, index=[0, 1, 2], judge=[0, 1, 1]),
+    ]
+    model = SkewGP(X, answers, mean_module=mean, learn_judge_reliability=True)
+    model.judge_reliability.logarithm.data.copy_(torch.tensor([0.0, -1.5]))
+    prior, steps = model.latent_prior(), 1e-5 * torch.eye(3, dtype=double)[:2]
+    ends = [prior.mean_at(prior.slope_points + side * steps[prior.layout.slope_dims]) for side in (1, -1)]
+    torch.testing.assert_close(prior.columns().mean[-3:], (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
 def test_slopes_of_judges_who_differ_may_come_later():
