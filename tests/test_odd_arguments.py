@@ -6,12 +6,15 @@ from functools import cache, partial
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelListGP, SingleTaskGP
+from botorch.models.transforms import Normalize
+from botorch.settings import validate_input_scaling
 from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP, acquisition
 from botorch_skewgp.checking import check_inducing_points, judge_summary, leave_one_out
-from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.fitting import fit_panel, fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     NumericLikelihood,
@@ -23,8 +26,25 @@ from botorch_skewgp.likelihoods import (
     VoteLikelihood,
     register_default_likelihood,
 )
-from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewPrior, default_covar_module
-from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity, number_judges
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import (
+    FullyBayesianSkewGP,
+    MomentMatchedModel,
+    SkewPrior,
+    default_covar_module,
+    default_judge_covar_module,
+)
+from botorch_skewgp.observations import (
+    Binary,
+    Censored,
+    Choice,
+    Numeric,
+    Ordinal,
+    Preference,
+    Tie,
+    Validity,
+    number_judges,
+)
 from botorch_skewgp.papers import sun_parameters, unified_skew_normal
 from botorch_skewgp.papers.dueling import DuelingThompsonSampling, DuelingUpperCredibleBound
 from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
@@ -37,6 +57,8 @@ X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_see
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 PAIRS = [[0, 1], [2, 3], [4, 1]]
 FEW = DrawSettings(num_draws=64)
+FIRST = torch.tensor([0])
+NO_WIDTH = Normalize(2, bounds=0 * UNIT)
 QUICK = {"num_restarts": 1, "raw_samples": 4}
 
 
@@ -48,6 +70,15 @@ def duels():
 @cache
 def labels():
     return SkewGP(X, Binary([1, 0, 1, 0, 1, 1]), draw_settings=FEW)
+
+
+def unscaled(*args):
+    with validate_input_scaling(False):
+        return SkewGP(*args)
+
+
+def fit(model):
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
 
 
 LIKELIHOODS = [
@@ -77,6 +108,13 @@ LIKELIHOODS = [
 MODELS = [
     ("slip", lambda: SkewGP(X, Preference(PAIRS), PreferenceLikelihood(slip=[0.1, 0.2]))),
     ("tie_width", lambda: SkewGP(X, Tie(PAIRS), PreferenceLikelihood(tie_width=[0.1, 0.2], ties_allowed=True))),
+    ("num_draws", lambda: DrawSettings(num_draws=10**9)),
+    ("X contains NaN or infinite values in rows", lambda: duels().posterior(X.index_fill(0, FIRST, math.nan))),
+    ("X contains NaN or infinite values in rows", lambda: labels().posterior(X.index_fill(0, FIRST, math.inf))),
+    ("Numeric holds numbers that are too large, up to 1e.155", lambda: unscaled(X, Numeric([1, 2, 3, 4, 5, 1e155]))),
+    ("Censored has intervals of a width below", lambda: SkewGP(X, Censored([0.0], [1e-300], index=[0]))),
+    ("Some points are too large for torch.float64", lambda: fit(unscaled(X.index_fill(0, FIRST, 1e300), Tie(PAIRS)))),
+    ("train_X, after input transforms, contains NaN", lambda: fit(SkewGP(X, Tie(PAIRS), input_transform=NO_WIDTH))),
     ("learn_inducing_points", lambda: SkewGP(X, inducing_points=3, learn_inducing_points="no")),
     ("learn_judge_reliability", lambda: SkewGP(X, learn_judge_reliability="no")),
     ("output_indices", lambda: duels().posterior(X, output_indices=0)),
@@ -125,7 +163,6 @@ QUESTIONS = [
     ),
     ("samples_per_draw", lambda: acquisition.SkewLogNoisyExpectedImprovement(duels(), X, samples_per_draw=0)),
     ("seed", lambda: acquisition.SkewBayesianActiveLearningByDisagreement(duels(), seed=0.5)),
-    ("dim", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
     ("bounds", lambda: threshold(labels(), X, 0.5, 0, "ab")),
     ("num_draws", lambda: threshold(labels(), X, 0.5, 0, (0.0, 1.0), num_draws=1.5)),
     ("level", lambda: acquisition.LevelSetInformation(labels(), "a", X)),
@@ -138,6 +175,19 @@ QUESTIONS = [
     ("sampler", lambda: DuelingUpperCredibleBound(duels(), X[0], sampler=3)),
     ("X_pending", lambda: acquisition.SkewBayesianActiveLearningByDisagreement(duels(), X_pending="a")),
     ("model", lambda: fit_skew_gp("a")),
+    ("num_draws", lambda: sample_hyperparameters(fit_skew_gp(duels()), num_draws=2.5)),
+    ("max_evaluations", lambda: sample_hyperparameters(fit_skew_gp(duels()), max_evaluations=100.5)),
+    ("tolerance", lambda: check_inducing_points(SkewGP(X, Preference(PAIRS), inducing_points=3), tolerance=math.nan)),
+    ("tolerance", lambda: check_inducing_points(SkewGP(X, Preference(PAIRS), inducing_points=3), tolerance=-1.0)),
+    ("X contains NaN", lambda: sun_parameters(duels(), X * math.nan)),
+    ("dim is about inputs 0 to 1; got 'a'", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
+    ("X must be batch_shape x 2", lambda: threshold(labels(), X[0, 0], 0.5, 0, (0.0, 1.0))),
+    ("categories is about inputs 0 to 1; got 2", lambda: default_judge_covar_module(2, categories=[2])),
+    ("categories names input 1 more than once", lambda: fit_panel(X, Preference(PAIRS), categories=[1, -1])),
+    (
+        "fixed_features is about inputs 0 to 1; got 2",
+        lambda: acquisition.next_safe(acquisition.QuantileBound(duels()), UNIT, labels(), fixed_features={2: 0.0}),
+    ),
 ]
 
 

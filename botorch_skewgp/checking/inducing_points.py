@@ -12,6 +12,7 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.checks import as_number, as_seed
 from botorch_skewgp.inputs.points import check_query
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -71,10 +72,12 @@ def check_inducing_points(
         seed: The seed of the proposals.
 
     Raises:
-        InputDataError: If the model has no inducing points, or as many as there are training points.
+        InputDataError: If the model has no inducing points, or as many as there are training points, or the tolerance
+            is negative or not finite.
         UnsupportedError: If the model is a fantasy model.
     """
     check_skew_gp(model, "check_inducing_points")
+    tolerance, seed = as_number(tolerance, "tolerance", least=0.0), as_seed(seed)
     if model.batch_shape:
         raise UnsupportedError("Fantasy models are checked by the model that they come from.")
     if model.inducing_points is None:

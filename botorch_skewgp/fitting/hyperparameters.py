@@ -14,6 +14,7 @@ import torch
 from botorch.exceptions import UnsupportedError
 from torch import Tensor
 
+from botorch_skewgp.checks import as_count
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
 from botorch_skewgp.fitting.importance import AdaptiveImportanceSampler, WeightedPoints, laplace_proposal
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
@@ -87,8 +88,8 @@ def sample_hyperparameters(
             "mll must be the objective of a SkewGP, which `fit_skew_gp(model)` returns; got an object of class "
             f"{type(mll).__name__}."
         )
-    if num_draws < 1 or max_evaluations < 1:
-        raise ValueError("num_draws and max_evaluations must be positive.")
+    num_draws = as_count(num_draws, "num_draws", least=1)
+    max_evaluations = as_count(max_evaluations, "max_evaluations", least=1)
     wanted = max(2.0 * num_draws, MIN_EFFECTIVE_SIZE)
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     mll = deepcopy(mll).train()

@@ -5,7 +5,6 @@ r"""Answers of people in a data frame in long format, as points and observations
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from botorch_skewgp.frames.columns import (
     codes,
     columns_of_one_length,
     flags,
+    is_finite,
     is_number,
     numbered,
     require,
@@ -238,7 +238,7 @@ def _points(
         if name in levels:
             found.append(codes(values, levels[name], name).double())
         else:
-            require(values, name, "finite numbers", lambda value: is_number(value) and math.isfinite(value), rows)
+            require(values, name, "finite numbers", is_finite, rows)
             found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
     return torch.stack(found, dim=-1)
 

@@ -5,6 +5,7 @@ pandas is not imported unless a table is returned.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import pairwise
 from numbers import Real
@@ -23,7 +24,7 @@ def column(frame: Any, name: str, may_be_empty: bool) -> list[Any]:
         found = frame[name]
     except KeyError:
         raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
-    except TypeError:
+    except (TypeError, IndexError):
         raise InputDataError(
             f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
         ) from None
@@ -119,6 +120,11 @@ def numbered(values: Sequence[Any], name: str) -> tuple[Tensor, tuple[Any, ...]]
 def is_number(value: Any) -> bool:
     """Whether a value is a real number or a truth value."""
     return isinstance(value, Real)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a number that floating point can hold."""
+    return is_number(value) and bool(abs(value) <= sys.float_info.max)
 
 
 def pandas() -> Any:

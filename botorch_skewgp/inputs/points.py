@@ -66,6 +66,7 @@ def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
         raise InputDataError(
             "X has double and the model single precision. Build the model from train_X.double(), or give X.float()."
         )
+    check_finite(X, "X")
     return X.double() if train_X.dtype == torch.float64 else X
 
 

@@ -24,11 +24,14 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.state import modules_below
 from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.warpings import Warping
 
 TOLERANCE = 1e-2  # of points outside the unit cube; BoTorch's
 WIDE = 3.0  # largest mean and standard deviation of numbers without a warning
+MAX_NUMBER = 1e150  # of which sums of squares do not overflow
+MIN_WIDTH = 1e-150  # of an interval
 MAX_DISTANCE = 1e13  # standard deviations, beyond which a row's spread is rounding
 
 
@@ -81,6 +84,23 @@ def check_digits_of_rows(rows: TruncatedNormal) -> None:
             f"Some intervals are {distance.max():.1g} standard deviations away from the mean given prior and numbers; "
             f"beyond {MAX_DISTANCE:.0e} no digits are left. Correct the bounds, or scale them, such as with "
             "outcome_transform=Standardize(m=1)."
+        )
+
+
+def check_digits_of_bounds(observation: Observation, rows: Rows) -> None:
+    """Raise `InputDataError` where squares of numbers overflow, or probabilities of narrow intervals underflow."""
+    name = type(observation).__name__
+    numbers = rows.lower[rows.is_equality].detach().abs()
+    if bool((numbers > MAX_NUMBER).any()):
+        raise InputDataError(
+            f"{name} holds numbers that are too large, up to {numbers.max():.3g} in units of the model: their squares "
+            "overflow. Scale them, such as with outcome_transform=Standardize(m=1)."
+        )
+    width = (rows.upper - rows.lower).detach()
+    if bool(((width > 0) & (width < MIN_WIDTH)).any()):
+        raise InputDataError(
+            f"{name} has intervals of a width below {MIN_WIDTH:g} in units of the model, whose probabilities are 0 in "
+            "floating point. Widen them, or give Numeric observations."
         )
 
 

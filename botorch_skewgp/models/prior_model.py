@@ -19,7 +19,7 @@ from gpytorch.models.gp import GP
 from torch import Tensor
 
 from botorch_skewgp.checks import check_class, check_flags, check_parts
-from botorch_skewgp.inputs.points import check_query, check_train_X
+from botorch_skewgp.inputs.points import check_digits_of_points, check_finite, check_query, check_train_X
 from botorch_skewgp.inputs.transforms import TransformedInputsMixin, num_appended_columns, transformed_dim
 from botorch_skewgp.kernels.evaluation import PlusConstantKernel
 from botorch_skewgp.kernels.items import categorical_inputs
@@ -29,6 +29,7 @@ from botorch_skewgp.models import defaults, inducing, transforms
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_batch_shapes,
+    check_digits_of_bounds,
     check_observations,
     check_skew_prior,
     count_outputs,
@@ -164,7 +165,10 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         resolved = observations if panel is None else panel.resolve(observations)
         like = torch.empty(0, dtype=torch.float64, device=X.device)
         # raises for kinds that the likelihood does not take
-        slopes = slope_columns([self.likelihood.rows(entry, like, self._outcome_scale) for entry in resolved])
+        blocks = [self.likelihood.rows(entry, like, self._outcome_scale) for entry in resolved]
+        for entry, block in zip(observations, blocks, strict=True):
+            check_digits_of_bounds(entry, block)
+        slopes = slope_columns(blocks)
         if panel is not None:
             self._start_judges(X, observations, panel.num_judges)
         self._points, self._observations = X, tuple(observations)
@@ -250,6 +254,8 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         """The Gaussian prior of all columns, before any skewness; in training mode points are transformed here."""
         if self.training:
             X = self.transform_inputs(X)
+            check_finite(X, "train_X, after input transforms,")
+            check_digits_of_points(X)
         try:  # nearly equal points have a covariance in double precision only
             return self.latent_prior(X.double()).columns()
         except RuntimeError as error:  # torch's, of a product of matrices

@@ -33,6 +33,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_normal_density
 
 SamplerName = Literal["reflective", "hamiltonian"]
+MAX_DRAWS = 1_000_000  # beyond which memory would run out
 R_HAT_LIMIT = 1.01
 STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
@@ -70,7 +71,7 @@ class DrawSettings:
     r"""How draws are made.
 
     Args:
-        num_draws: The number of draws to keep.
+        num_draws: The number of draws to keep, at most a million.
         num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
             of it. By default 4, and up to 64 where chains move side by side; see `chains_of`.
         sampler: The name of a sampler, or a class of `RowSampler`, such as `papers.LinearEllipticalSliceSampler`;
@@ -98,7 +99,7 @@ class DrawSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        as_count(self.num_draws, "num_draws", least=1)
+        as_count(self.num_draws, "num_draws", least=1, most=MAX_DRAWS)
         num_chains = FEW_CHAINS if self.num_chains is None else as_count(self.num_chains, "num_chains", least=1)
         as_count(self.max_thinning, "max_thinning", least=1)
         as_count(self.warmup, "warmup", least=0)

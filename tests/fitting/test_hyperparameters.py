@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
@@ -169,8 +169,8 @@ def test_infinite_objective(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ((objective(SkewGP(X, Binary(LABELS))), 0), ValueError, "must be positive"),
-        ((objective(SkewGP(X, Binary(LABELS))), 1, 0), ValueError, "must be positive"),
+        ((objective(SkewGP(X, Binary(LABELS))), 0), InputDataError, "num_draws must be an integer of at least 1"),
+        ((objective(SkewGP(X, Binary(LABELS))), 1, 0), InputDataError, "max_evaluations must be an integer"),
         ((SkewGP(X, Binary(LABELS)),), UnsupportedError, r"which `fit_skew_gp\(model\)` returns; got .* SkewGP"),
         ((objective(model_with(GreaterThan(1e-4), None)),), UnsupportedError, "has a prior"),
     ],

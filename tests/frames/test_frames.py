@@ -160,6 +160,7 @@ PRICES = TRIPS["price"]
         (lambda: choices(chosen=[None, 1, 0, 0, 1, 1, 0, 1, 0]), "'chosen' is empty in row 0"),
         (lambda: choices(price=[2.0, None, *PRICES[2:]]), r"'price' is empty in rows \[1\]"),
         (lambda: choices(price=[2.0, float("inf"), *PRICES[2:]]), "finite numbers; got inf in row 1"),
+        (lambda: choices(price=[10**400, *PRICES[1:]]), "finite numbers; got 1000"),
         (lambda: choices(price=[1.0]), "one length"),
         (lambda: choices(id=["bob", None, *TRIPS["id"][2:]]), r"'id' is empty in rows \[1\]"),
         (lambda: choices(attributes="price"), "attributes must be a list"),

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -55,6 +56,7 @@ def test_a_league_that_nobody_has_voted_in(votes):
 
 VOTES = [
     (lambda: read_votes([["a", "b"]]), "frame must be a data frame or a dictionary of columns; got list"),
+    (lambda: read_votes(np.array([["a", "b"]])), "frame must be a data frame or a dictionary of columns; got ndarray"),
     (lambda: read_votes({"winner": [["a"]], "loser": ["b"]}), "'winner' must hold names"),
     (lambda: read_votes({**WON, "who": ["x"]}, judge="who"), "'who' must have one length; got 2 and 1"),
     (lambda: read_votes({**WON, "end": ["tie"]}, outcome="end"), "'end' must have one length; got 2 and 1"),

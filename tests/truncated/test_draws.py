@@ -56,8 +56,8 @@ def same(a: Draws, b: Draws) -> bool:
     ("arguments", "message"),
     [
         ({"num_draws": 1022}, r"num_draws \(1022\) must be a multiple of num_chains \(4\)"),
-        ({"num_draws": 0}, "num_draws must be an integer of at least 1"),
-        ({"num_draws": -8}, "num_draws must be an integer of at least 1"),
+        ({"num_draws": 0}, "num_draws must be an integer from 1 to 1000000"),
+        ({"num_draws": 10**9}, "num_draws must be an integer from 1 to 1000000"),
         ({"num_draws": "64"}, "num_draws must be an integer"),
         ({"num_draws": 64.0}, "num_draws must be an integer"),
         ({"num_chains": 0}, "num_chains must be an integer of at least 1"),
