@@ -199,7 +199,7 @@ def _too_few(inputs: int, lengthscale: float, points: int, seed: int) -> dict[st
 def _posterior(model: SkewGP, X: Tensor) -> SkewGPPosterior:
     """The Gaussian posterior of expectation propagation."""
     rows = model.row_model(model.forward(model.train_inputs[0]))
-    return model.posterior_of_mixture(X, rows.gaussian_mixture(expectation_propagation(rows.truncated_normal)))
+    return model.fitted().posterior_of_mixture(X, rows.gaussian_mixture(expectation_propagation(rows.truncated_normal)))
 
 
 CASES = [{"inputs": inputs, "lengthscale": lengthscale, "points": 100}

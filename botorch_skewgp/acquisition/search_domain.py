@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -232,7 +233,7 @@ class SearchDomain:
         around_best = (options.get("options") or {}).get("sample_around_best")
         in_inputs = around_best or not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options)
         is_unit_cube = torch.equal(self.bounds, self.coordinates.bounds)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _frozen_model(acquisition):
             if rounds:  # line searches end at steps; the best of their ends is kept
                 warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
             try:
@@ -330,6 +331,20 @@ class SearchDomain:
             X[:, column] = fixed
         process = options.get("post_processing_func")
         return X if process is None else process(X.unsqueeze(-2)).squeeze(-2)
+
+
+@contextmanager
+def _frozen_model(acquisition: AcquisitionFunction) -> Iterator[None]:
+    """Within the block a SkewGP keeps its posterior, and is not compared with its parameters at every evaluation."""
+    model: Any = getattr(acquisition, "model", None)
+    if not hasattr(model, "frozen"):
+        yield
+        return
+    acquisition.model = model.frozen()
+    try:
+        yield
+    finally:
+        acquisition.model = model
 
 
 def _search(

@@ -17,7 +17,6 @@ from torch import Tensor
 from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.models.row_model import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.models.state import parameters_below
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -82,7 +81,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Raises:
             NotPSDError: If the first hyperparameters are infeasible, or some are NaN.
         """
-        free, known = [p for p in parameters_below(self) if p.requires_grad], self._feasible
+        free, known = [p for p in self.parameters() if p.requires_grad], self._feasible
         try:
             value = self.evaluate(function_dist, target)
         except NotPSDError:

@@ -126,6 +126,10 @@ class FullyBayesianSkewGP(Model):
             [member.fantasize(X, sampler, observation_noise, **kwargs) for member in self.members]
         )
 
+    def frozen(self) -> FullyBayesianSkewGP:
+        """The ensemble with its present posteriors, see `SkewGP.frozen`."""
+        return FullyBayesianSkewGP([member.frozen() for member in self.members])
+
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
         r"""The ensemble of one judge's utility, as `SkewGP.for_judge`; raises `UnsupportedError` for several."""
         if isinstance(judge, Sequence) and not isinstance(judge, str):

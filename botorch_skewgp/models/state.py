@@ -3,13 +3,13 @@ r"""What a model's posterior depends on, to find out whether it has changed."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
 import gpytorch
 import torch
 from torch import Tensor
-from torch.nn import Module, Parameter
+from torch.nn import Module
 
 # Attributes that hold no values: modes, hooks and bookkeeping of modules, and what lists of modules and tensors have.
 _OF_ALL_MODULES = frozenset(vars(gpytorch.Module()))
@@ -18,30 +18,33 @@ _PLAIN = (bool, int, float, complex, str, bytes, set, frozenset)
 
 @dataclass(frozen=True, eq=False)
 class ModelState:
-    r"""Copies of what a model's posterior depends on; GPyTorch's writes through `.data` change no version."""
+    r"""A copy of what a model's posterior depends on; GPyTorch's writes through `.data` change no version.
 
-    modules: list[Module]  # the modules below the model
-    attributes: list[dict[str, Any]]  # copies of the plain attributes of each of them
-    values: list[Any]  # copies of all parameters and buffers, of settings, and of data
-    names: list[frozenset[str]]  # the names of all that each module has, what is computed and kept among them
+    Args:
+        modules: The modules below the model; those of a model are shared by its models of judges.
+        contents: Copies of data, settings, parameters, buffers, and of the modules' plain attributes.
+    """
+
+    modules: list[Module]
+    contents: list[Any]
 
     @classmethod
     def of(cls, model: Module, *others: Any) -> Self:
-        """The present state."""
+        """The present state, with data and settings of the model."""
         modules = modules_below(model)
-        tensors = tensors_of([model, *modules])
-        names = [frozenset(vars(module)) for module in modules]
-        return cls(modules, [_copy(_attributes(module)) for module in modules], _copy([*others, *tensors]), names)
+        return cls(modules, _copy(_contents(model, modules, others)))
 
     def is_of(self, model: Module, *others: Any) -> bool:
         """Whether a model, or one that shares its modules, is still in this state."""
         modules = modules_below(model)
-        return (
-            len(modules) == len(self.modules)
-            and all(now is before for now, before in zip(modules, self.modules, strict=True))
-            and _is_equal([*others, *tensors_of([model, *modules])], self.values)
-            and all(map(_has_attributes, modules, self.attributes, self.names))
-        )
+        if [*map(id, modules)] != [*map(id, self.modules)]:
+            return False
+        return _is_equal(_contents(model, modules, others), self.contents)
+
+
+def _contents(model: Module, modules: list[Module], others: tuple[Any, ...]) -> list[Any]:
+    """Everything that is compared."""
+    return [*others, *tensors_of([model, *modules]), *map(_attributes, modules)]
 
 
 def modules_below(parent: Module) -> list[Module]:
@@ -56,12 +59,6 @@ def modules_below(parent: Module) -> list[Module]:
     return found
 
 
-def parameters_below(parent: Module) -> list[Parameter]:
-    """The parameters of the modules below another one, each once."""
-    entries = (entry for module in modules_below(parent) for entry in module._parameters.values() if entry is not None)
-    return list(dict.fromkeys(entries))
-
-
 def tensors_of(modules: list[Module]) -> list[Tensor]:
     """The parameters and buffers of modules, their own and not those of modules below them."""
     entries = (entry for module in modules for entry in (*module._parameters.values(), *module._buffers.values()))
@@ -70,18 +67,14 @@ def tensors_of(modules: list[Module]) -> list[Tensor]:
 
 def _attributes(module: Module) -> dict[str, Any]:
     """The plain attributes of a module, without what is computed from others and kept."""
-    names = vars(module).keys() - _OF_ALL_MODULES
-    kind = type(module)
-    kept = {name for name in names if isinstance(getattr(kind, name, None), cached_property)}
-    return {name: vars(module)[name] for name in names - kept}
+    kept = _cached_properties(type(module))  # type: ignore[arg-type]
+    return {name: value for name, value in vars(module).items() if name not in _OF_ALL_MODULES and name not in kept}
 
 
-def _has_attributes(module: Module, kept: dict[str, Any], names: frozenset[str]) -> bool:
-    """Whether a module has the attributes that were copied, and no others."""
-    present = vars(module)
-    if present.keys() != names:
-        return _is_equal(_attributes(module), kept)
-    return all(present[name] is entry or _is_equal(present[name], entry) for name, entry in kept.items())
+@cache
+def _cached_properties(kind: type) -> frozenset[str]:
+    """The names of the cached properties of a class."""
+    return frozenset(name for name in dir(kind) if isinstance(getattr(kind, name, None), cached_property))
 
 
 def _copy(value: Any) -> Any:
@@ -92,7 +85,7 @@ def _copy(value: Any) -> Any:
         return _copy(_fields(value))
     if isinstance(value, dict):
         return {name: _copy(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
         return [_copy(entry) for entry in value]
     return set(value) if isinstance(value, set) else value
 
@@ -106,7 +99,7 @@ def _is_equal(value: Any, copied: Any) -> bool:
     if isinstance(value, dict):
         if not isinstance(copied, dict) or value.keys() != copied.keys():
             return False
-        return all(_is_equal(entry, copied[name]) for name, entry in value.items())
+        return all(entry is copied[name] or _is_equal(entry, copied[name]) for name, entry in value.items())
     if isinstance(value, list | tuple):
         return isinstance(copied, list) and len(value) == len(copied) and all(map(_is_equal, value, copied))
     if is_dataclass(value):

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.exceptions.errors import UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Normalize
@@ -13,7 +14,9 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import MaternKernel, PolynomialKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.state import ModelState
 from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -291,3 +294,20 @@ def test_a_first_posterior_in_inference_mode_leaves_gradients_to_later_ones():
         later = each.posterior(at.clone().requires_grad_())
         assert torch.equal(later.mean, mean)
         (later.rsample().sum() + later.mean.sum() + later.variance.sum()).backward()
+
+
+def test_a_search_looks_for_changes_once(monkeypatch):
+    """Not at each of its evaluations; and what is found is the same."""
+    model, looks = model_of().eval(), []
+    acquisition = qLogExpectedImprovement(model, best_f=0.0, sampler=SAMPLER)
+    domain = SearchDomain.build(model, torch.stack([X.amin(0), X.amax(0)]), None, None, X)
+    is_of = ModelState.is_of
+
+    def counted(*args):
+        looks.append(args)
+        return is_of(*args)
+
+    monkeypatch.setattr(ModelState, "is_of", counted)
+    domain.optimize(acquisition, 1, num_restarts=2, raw_samples=8)
+    assert len(looks) <= 1
+    assert acquisition.model is model
