@@ -1,5 +1,5 @@
 """Model checking: leave-one-out densities, also for ArviZ (`cross_validation`), a check of `inducing_points`, and a
-table of `judges`.
+table of `judges` by the `linear_effects` of inputs on their utilities.
 """
 
 from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out, to_arviz

@@ -12,6 +12,7 @@ from botorch.models.transforms import Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
+from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import Question, SkewBayesianActiveLearningByDisagreement, next_question
 from botorch_skewgp.acquisition.information import information_about_best
@@ -473,6 +474,26 @@ def test_bad_input(model, message, changes):
 def test_number_of_points_of_a_question(kind, num_points, message):
     with pytest.raises(InputDataError, match=message):
         Question(kind, num_points)
+
+
+def test_questions_to_judges_are_the_same_with_all_points_inducing():
+    """Away from the model's points, where what judges share is not what inducing points explain."""
+    points = torch.rand(12, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    pairs = torch.arange(12).view(6, 2)
+    new = torch.tensor([[-0.6], [-0.3], [1.3], [1.6], [1.9], [2.2]], dtype=torch.double)
+    asked = []
+    for inducing_points in (None, points):
+        shared, own = rbf_kernel(4.0, 0.15), rbf_kernel(0.5, 0.15)
+        answers = Preference(pairs, judge=torch.tensor([0, 1, 2, 0, 1, 2]))
+        options = {"judge_covar_module": own, "approximation": "ep", "inducing_points": inducing_points}
+        model = SkewGP(points, answers, covar_module=shared, **options)
+        options = {"X_candidates": new, "judges": [0, 1, 2], "num_questions": 2}
+        asked.append(next_question(model, questions=[Preference], **options))
+    for exact, inducing in zip(*asked, strict=True):
+        assert exact.value > 0.1
+        assert inducing.value == pytest.approx(exact.value, rel=1e-4)
+        assert inducing.judge == exact.judge
+        assert torch.equal(inducing.X.sort(0).values, exact.X.sort(0).values)
 
 
 # Gains of small models
