@@ -17,11 +17,13 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.checking.linear_effects import categories_of
 from botorch_skewgp.checks import as_count, as_number, as_probability, as_seed, as_tensor
 from botorch_skewgp.inputs.columns import as_column
+from botorch_skewgp.inputs.transforms import logarithmic_inputs
 from botorch_skewgp.models.few_answers import warn_of_few_answers
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading
 
 MAX_ENTRIES = 2**22  # of the draws of the latent function that are made at once
@@ -44,9 +46,13 @@ def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> ty
 
 @dataclass(frozen=True, eq=False)
 class PsychometricFunction:
-    """`P(yes | f) = guess + (1 - guess - lapse) Phi(sign (f - center) / sqrt(noise))` of the latent function `f`."""
+    """`P(yes | f) = guess + (1 - guess - lapse) Phi(sign (f - center) / sqrt(noise))` of the latent function `f`.
 
-    reading: Reading  # what an answer reads, with two outcomes: 1 is a yes
+    Args:
+        reading: What an answer reads, with two outcomes: 1 is a yes.
+    """
+
+    reading: Reading
 
     @classmethod
     def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
@@ -121,6 +127,7 @@ def threshold(
     r"""Where the probability of a yes first reaches a level, going along one input from one bound to the other.
 
     The first crossing of a draw of the latent function is found between points along the input by linear interpolation.
+    Points are even, or have even logarithms where the model takes the logarithm of the input.
     A draw above the level at the first bound has its threshold before that bound, one that never reaches it beyond the
     second. Where the probability of a yes falls with the input, give the upper bound first.
 
@@ -143,30 +150,30 @@ def threshold(
 
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
-        InputDataError: If `X` is no finite floating point tensor, `dim` names no input, the probability of a yes never
-            is `level`, bounds are equal or not finite, a probability is outside (0, 1), or a number of draws or points
-            is too small.
+        InputDataError: If `dim` names no input or one that the model reads as categories, `X` is no finite floating
+            point tensor, the probability of a yes never is `level`, bounds are equal or not finite, a probability is
+            outside (0, 1), or a number of draws or points is too small.
         BotorchTensorDimensionError: If `X` has another number of columns than the model.
     """
     members = members_of(model, "threshold")
+    first = members[0]
     if not isinstance(X, Tensor) or not X.is_floating_point():
         raise InputDataError("X must be a floating point tensor.")
     level, probability = as_number(level, "level"), as_probability(probability, "probability")
     num_points, num_draws = as_count(num_points, "num_points"), as_count(num_draws, "num_draws", least=1)
     seed = as_seed(seed)
-    d = members[0].dim
-    if X.ndim == 0 or X.shape[-1] != d:
-        raise BotorchTensorDimensionError(f"X must be batch_shape x {d}; got shape {tuple(X.shape)}.")
-    dim = as_column(dim, d, "dim")
-    X = X.to(members[0].datapoints)
+    if X.ndim == 0 or X.shape[-1] != first.dim:
+        raise BotorchTensorDimensionError(f"X must be batch_shape x {first.dim}; got shape {tuple(X.shape)}.")
+    dim = as_column(dim, first.dim, "dim")
+    X = X.to(first.datapoints)
     ends = as_tensor(bounds, "bounds").to(X)
     if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):
         raise InputDataError(f"bounds must be two different finite numbers; got {ends.tolist()}.")
+    along = _along(first, dim, ends, num_points)
     functions = [PsychometricFunction.of(member, kind) for member in members]
     warn_of_few_answers(model)
-    t = torch.linspace(0, 1, num_points, dtype=X.dtype, device=X.device)
-    lines = X.reshape(-1, 1, X.shape[-1]).repeat(1, num_points, 1)
-    lines[..., dim] = ends[0] + (ends[1] - ends[0]) * t
+    lines = X.reshape(-1, 1, first.dim).repeat(1, num_points, 1)
+    lines[..., dim] = along
     if not bool(lines.isfinite().all()):
         raise InputDataError(f"X contains NaN or infinite values in other columns than {dim}.")
     draws_each = -(-num_draws // len(members))
@@ -175,16 +182,30 @@ def threshold(
     parts = [X.new_zeros(5, 0)]
     with torch.no_grad():
         for part in lines.split(max(1, MAX_ENTRIES // (draws_each * num_points))) if len(lines) else ():
-            crossings = [
-                _first_crossing(function.sign * (_draws(member, part, draws_each, seed) - function.latent_level(level)))
-                for member, function in zip(members, functions, strict=True)
-            ]
-            at = ends[0] + (ends[1] - ends[0]) * torch.cat(crossings)
+            crossings = []
+            for member, function in zip(members, functions, strict=True):
+                excess = _draws(member, part, draws_each, seed) - function.latent_level(level)
+                crossings.append(_first_crossing(function.sign * excess, along))
+            at = torch.cat(crossings)
             # an infinite neighbour must not be interpolated with
             quantiles = torch.quantile(at, levels, dim=0, interpolation="nearest")
-            low, high = (at < ends.min()).to(at).mean(0), (at > ends.max()).to(at).mean(0)
-            parts.append(torch.stack([*quantiles, low, high]))
+            below, above = (at < ends.min()).to(at).mean(0), (at > ends.max()).to(at).mean(0)
+            parts.append(torch.stack([*quantiles, below, above]))
     return Threshold(*torch.cat(parts, dim=-1).reshape(5, *X.shape[:-1]))
+
+
+def _along(model: LatentModel, position: int, ends: Tensor, num_points: int) -> Tensor:
+    """Values of an input from one end to the other, in even steps of what the model takes of it."""
+    if position in categories_of(model):
+        raise InputDataError(f"dim must be an input with an order; the model reads input {position} as categories.")
+    t = torch.linspace(0, 1, num_points, dtype=ends.dtype, device=ends.device)
+    if position not in logarithmic_inputs(input_transform_of(model), model.dim):
+        return ends[0] + (ends[1] - ends[0]) * t
+    if not bool((ends > 0).all()):
+        raise InputDataError(f"bounds of an input whose logarithm is taken must be positive; got {ends.tolist()}.")
+    values = torch.lerp(ends[0].log(), ends[1].log(), t).exp()
+    values[0], values[-1] = ends  # exactly
+    return values
 
 
 def _draws(member: LatentModel, lines: Tensor, num_draws: int, seed: int) -> Tensor:
@@ -195,17 +216,18 @@ def _draws(member: LatentModel, lines: Tensor, num_draws: int, seed: int) -> Ten
     generator = torch.Generator(lines.device).manual_seed(seed)
     shape = num_draws, 1, posterior.base_sample_shape[-1]
     base = torch.randn(shape, generator=generator, dtype=lines.dtype, device=lines.device)
-    even = (torch.arange(num_draws).to(base) + 0.5) / num_draws
-    base[:, 0, 0] = torch.special.ndtri(even)  # each draw of the rows as often as the others
+    levels = (torch.arange(num_draws).to(base) + 0.5) / num_draws
+    base[:, 0, 0] = torch.special.ndtri(levels)  # each draw of the rows as often as the others
     return posterior.rsample_from_base_samples(torch.Size([num_draws]), base).squeeze(-1)
 
 
-def _first_crossing(excess: Tensor) -> Tensor:
-    """Where between 0 and 1 functions on an even grid first reach 0; -inf if they start there, inf if they never do."""
+def _first_crossing(excess: Tensor, along: Tensor) -> Tensor:
+    """The value at which functions on a grid first reach 0; beyond its ends if they start there, or never do."""
     reached = excess >= 0
-    first = reached.long().argmax(-1, keepdim=True)
-    before = (first - 1).clamp(min=0)
-    low, high = excess.gather(-1, before), excess.gather(-1, first)
-    at = ((before + low / (low - high)) / (excess.shape[-1] - 1)).squeeze(-1)
-    at = torch.where(reached[..., 0], -torch.inf, at)
-    return torch.where(reached.any(-1), at, torch.inf)
+    after = reached.long().argmax(-1, keepdim=True)
+    before = (after - 1).clamp(min=0)
+    low, high = excess.gather(-1, before), excess.gather(-1, after)
+    at = torch.lerp(along[before], along[after], low / (low - high)).squeeze(-1)
+    beyond = torch.inf if along[0] < along[-1] else -torch.inf
+    at = torch.where(reached[..., 0], -beyond, at)
+    return torch.where(reached.any(-1), at, beyond)

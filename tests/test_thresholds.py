@@ -6,11 +6,12 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.input import ChainedInputTransform, InputPerturbation, Log10, Normalize
 from validity_cases import FallingValidityLikelihood
 
 from botorch_skewgp import SkewGP, likelihoods
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Slope, Validity
 from botorch_skewgp.thresholds import PsychometricFunction, threshold
@@ -223,6 +224,32 @@ def test_a_judge_slips_at_his_own_rate():
 
 
 X = torch.rand(3, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("upward", [True, False])
+def test_a_threshold_of_an_input_on_a_log_scale_is_that_of_its_logarithm(upward):
+    plain = labels_model(approximation="ep")
+    doses = plain.datapoints.clone()
+    doses[:, 1] = 10 ** (4 * doses[:, 1] - 4)
+    transform = ChainedInputTransform(log=Log10([1]), scaled=Normalize(2, bounds=tensor([[0.0, -4.0], [1.0, 0.0]])))
+    options = {"approximation": "ep", "input_transform": transform, "draw_settings": SETTINGS}
+    on_log_scale = skew_gp(doses, plain.observations, 4.0, 0.8, **options)
+    bounds = (0.0, 1.0) if upward else (1.0, 0.0)
+    options = {"num_draws": 256, "num_points": 65}
+    expected = threshold(plain, X, 0.6, 1, bounds, **options)
+    found = threshold(on_log_scale, X, 0.6, 1, [10 ** (4 * end - 4) for end in bounds], **options)
+    torch.testing.assert_close(found.median.log10() / 4 + 1, expected.median, rtol=0, atol=1e-3)
+    torch.testing.assert_close(found.below, expected.below)
+    with pytest.raises(InputDataError, match="must be positive"):
+        threshold(on_log_scale, X, 0.6, 1, (0.0, 1.0))
+
+
+def test_categories_have_no_threshold():
+    model = SkewGP(X.round(), Binary([1, 0, 1][: len(X)]), covar_module=ItemEffectKernel(active_dims=[1]))
+    with pytest.raises(InputDataError, match="the model reads input 1 as categories"):
+        threshold(model, X, 0.5, -1, (0.0, 1.0))
+
+
 GOOD = {"X": X, "level": 0.5, "dim": 1, "bounds": (0.0, 1.0)}
 PERTURBED = InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE))
 

@@ -9,7 +9,7 @@ that level, and effects of other inputs are those at a fixed category.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -62,14 +62,14 @@ def linear_effects(model: SkewGP, X: Tensor) -> list[Effect]:
     return effects
 
 
-def categories_of(model: SkewGP) -> list[int]:
+def categories_of(model: Any) -> list[int]:
     """The inputs that a model reads as numbers of categories, by its input transform or by its kernels."""
     transform = getattr(model, "input_transform", None)
     X = model.datapoints
     encoded = encoded_inputs(transform, X.shape[-1])
     if encoded or (transform is not None and transformed_dim(transform, X) != X.shape[-1]):
         return encoded  # kernels see other columns
-    kernels = [model.covar_module, model.judge_covar_module]
+    kernels = [getattr(model, name, None) for name in ("covar_module", "judge_covar_module")]
     by_kernel = [categorical_inputs(kernel, X.shape[-1]) for kernel in kernels if kernel is not None]
     return sorted({i for inputs in by_kernel for i in inputs})
 
