@@ -20,6 +20,7 @@ from route_problems import (
     answers_predicted,
     assert_same,
     changed,
+    compares,
     counts_of,
     is_possible,
     judges_asked,
@@ -37,9 +38,11 @@ from route_problems import (
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.likelihoods import MixedLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
-from botorch_skewgp.observations import Numeric, Observation
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 ROUNDING = 1e-7  # of sums in another order
@@ -53,6 +56,7 @@ class Route:
 
     check: Callable[[Problem], None]
     takes: Callable[[Problem], bool]
+    is_slow: bool = False
 
     @property
     def name(self) -> str:
@@ -62,11 +66,11 @@ class Route:
 ROUTES: dict[str, Route] = {}
 
 
-def route(takes: Callable[[Problem], bool] = lambda problem: True) -> Callable:
+def route(takes: Callable[[Problem], bool] = lambda problem: True, is_slow: bool = False) -> Callable:
     """Register a route."""
 
     def register(check: Callable[[Problem], None]) -> Callable[[Problem], None]:
-        ROUTES[check.__name__] = Route(check, takes)
+        ROUTES[check.__name__] = Route(check, takes, is_slow)
         return check
 
     return register
@@ -330,7 +334,7 @@ def one_of_two_that_share(problem: Problem) -> None:
     same_as_plain(problem, model)
 
 
-@route(lambda problem: not problem.has_numbers and problem.kind != "censored" and problem.beside == "alone")
+@route()
 def ensemble_of_one(problem: Problem) -> None:
     """The average of a model with itself is the model."""
     X, model = new_points(problem), model_of(problem)
@@ -549,3 +553,188 @@ def merged_and_single(problem: Problem) -> None:
         return {"objective": value} | gradients | posterior_of(model.eval(), new_points(problem), judges_asked(problem))
 
     assert_same(at(None), at("reflective"), 1e-4)
+
+
+# More data
+
+
+def more_numbers(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
+    """New points, with numbers there and their noise."""
+    values = torch.tensor([[0.4], [-0.7], [1.1]], dtype=torch.float64)
+    return new_points(problem), values, torch.full_like(values, 0.2)
+
+
+@route(
+    lambda problem: (
+        problem.kind in ("numbers", "known noise") and problem.beside == "alone" and problem.prior == "Gaussian prior"
+    )
+)
+def conditioned_in_closed_form_and_rebuilt(problem: Problem) -> None:
+    """Numbers of a batch, as look-aheads make them, are the numbers of a larger model, where there are only numbers."""
+    model, (X, Y, noise) = model_of(problem), more_numbers(problem)
+    for judge in judges_asked(problem)[:2]:
+        one = model.for_judge(judge)
+        batch = one.condition_on_observations(X.unsqueeze(0), Y.unsqueeze(0), noise.unsqueeze(0))
+        larger = one.condition_on_observations(X, Y, noise)
+        Q = new_points(problem) * 0.9 if problem.kernel != "categories" else new_points(problem)
+        expected = larger.posterior(Q)
+        posterior = batch.posterior(Q)
+        assert_same(
+            {"mean": posterior.mean[0], "covariance": posterior.covariance_matrix[0]},
+            {"mean": expected.mean, "covariance": expected.covariance_matrix},
+            1e-5,
+        )
+
+
+@route(lambda problem: problem.kind != "classes" and not problem.has_slopes)
+def fantasies_in_any_mode(problem: Problem) -> None:
+    """What a fantasy was given stays, in either mode and in copies."""
+    model, (X, Y, noise) = model_of(problem), more_numbers(problem)
+    for judge in judges_asked(problem)[:2]:
+        one = model.for_judge(judge)
+        if problem.has_numbers:
+            fantasy = one.condition_on_observations(X.unsqueeze(0), Y.unsqueeze(0), noise.unsqueeze(0))
+        elif compares(model):
+            fantasy = one.condition_on_observations(X.unsqueeze(0), torch.tensor([[[0, 1], [2, 1]]]))
+        else:
+            return
+        before = posterior_of(fantasy, X)
+        plain = posterior_of(one, X)
+        assert not torch.allclose(before["mean"], plain["mean"].expand_as(before["mean"]), atol=1e-3)
+        assert_same(posterior_of(fantasy.train(), X), before)
+        assert_same(posterior_of(fantasy.eval(), X), before)
+        assert_same(posterior_of(deepcopy(fantasy), X), before)
+        assert_same(posterior_of(pickle.loads(pickle.dumps(fantasy)), X), before)
+        assert_same(posterior_of(one, X), plain)
+
+
+@route(lambda problem: problem.kind != "classes")
+def refined_by_draws(problem: Problem) -> None:
+    """Values that are drawn from the posterior leave it as it is, on average."""
+    model, X = model_of(problem), new_points(problem)
+    finer, values = model.condition_on_draws(X[1:2], samples_per_draw=256 if problem.kind == "numbers" else 64)
+    one, other = finer.posterior(X), model.posterior(X)
+    scale = other.variance.sqrt()
+    assert ((one.mean - other.mean).abs() <= 0.2 * scale + 1e-9).all()
+    assert ((one.variance / other.variance).log().abs() <= 0.3).all()
+    assert (values.mean() - other.mean[1]).abs() <= 0.2 * scale[1]
+
+
+# Predictions
+
+
+@route(lambda problem: problem.kind != "classes")
+def predicted_by_samples(problem: Problem) -> None:
+    """The probability of an answer is the average of its probability given the latent function."""
+    model, X = model_of(problem), new_points(problem)
+    for judge in judges_asked(problem):
+        one = model.for_judge(judge)
+        likelihood, predicted = one.answering_likelihood, answers_predicted(one, X)
+        of_kinds = {part.observation_types[0].__name__: part for part in parts_of_likelihood(likelihood)}
+        for name, probabilities in predicted.items():
+            part = of_kinds.get(name)
+            varies = part is None or part.around_judge() is not None or getattr(part, "num_items", None) is not None
+            if varies or (judge == "new" and problem.judges == "reliability") or name == "Numeric":
+                continue
+            at = X if part.observation_types[0].points_per_observation == 1 and not compares(model) else X[:2]
+            probs = part(one.latent_posterior(at).rsample(torch.Size([4096])).squeeze(-1)).probs
+            average, error = probs.mean(0), probs.std(0) / 64
+            probabilities = probabilities.reshape(average.shape)
+            assert ((average - probabilities).abs() <= 5 * error + 0.01).all(), (
+                f"{name} of {judge}: {average}, {probabilities}"
+            )
+
+
+def parts_of_likelihood(likelihood: RowLikelihood) -> list[RowLikelihood]:
+    return [*likelihood.likelihoods] if isinstance(likelihood, MixedLikelihood) else [likelihood]
+
+
+@route(lambda problem: problem.kind in ("labels", "duels") and problem.beside == "alone")
+def predicted_and_ratio_of_evidences(problem: Problem) -> None:
+    """The probability of an answer is the evidence with it over that without, up to expectation propagation's error."""
+    model, X = model_of(problem), new_points(problem)
+    judge = judges_asked(problem)[1] if problem.has_judges else None
+    one = model.for_judge(judge)
+    answer = Binary([1], index=[1]) if problem.kind == "labels" else Preference([[0, 1]])
+    if problem.slips == "slips by judge":
+        answer = answer.by(judge)
+    ratio = float(one.log_predictive_probability(X, answer).exp())
+    (predicted,) = answers_predicted(one, X).values()
+    right = float(predicted.flatten()[1 if problem.kind == "labels" else 0])
+    assert abs(ratio - right) < 0.03, f"{ratio} for {right}"
+
+
+# Draws
+
+
+def moments(model: SkewGP, X: Tensor, judges: tuple) -> dict[str, Tensor]:
+    posterior = posterior_of(model, X, judges)
+    return {"mean": posterior["mean"], "sd": posterior["covariance"].diagonal(dim1=-2, dim2=-1).sqrt()}
+
+
+@route(lambda problem: problem.kind != "classes", is_slow=True)
+def draws_and_expectation_propagation(problem: Problem) -> None:
+    """Draws are of the posterior that expectation propagation approximates."""
+    model = model_of(problem, approximation=None, draw_settings=DrawSettings(num_draws=1024, seed=2))
+    X, judges = new_points(problem), judges_asked(problem)
+    one, other = moments(model, X, judges), moments(model_of(problem), X, judges)
+    other["mean"] = other["mean"].reshape(one["mean"].shape)
+    sd = other["sd"].reshape(one["mean"].shape)
+    assert ((one["mean"] - other["mean"]).abs() <= 0.35 * sd).all(), f"{one['mean']} {other['mean']} {sd}"
+    assert ((one["sd"] / other["sd"]).log().abs() <= 0.3).all(), f"{one['sd']} {other['sd']}"
+
+
+@route(lambda problem: problem.kind != "classes" and not problem.has_slopes, is_slow=True)
+def both_samplers(problem: Problem) -> None:
+    """Both samplers draw from one posterior."""
+    X, judges = new_points(problem), judges_asked(problem)
+    said = [
+        moments(
+            model_of(problem, approximation=None, draw_settings=DrawSettings(1024, sampler=name, seed=3)), X, judges
+        )
+        for name in ("reflective", "hamiltonian")
+    ]
+    sd = said[0]["sd"].reshape(said[0]["mean"].shape)
+    assert ((said[0]["mean"] - said[1]["mean"]).abs() <= 0.2 * sd).all()
+    assert ((said[0]["sd"] / said[1]["sd"]).log().abs() <= 0.2).all()
+
+
+@route(lambda problem: problem.kind != "classes")
+def copies_of_draws(problem: Problem) -> None:
+    """A copy of a model draws what the model draws, whatever was asked before."""
+    X, judges = new_points(problem), judges_asked(problem)
+    model = model_of(problem, approximation=None)
+    other = deepcopy(model)
+    before = posterior_of(model, X, judges)
+    model.posterior(X.flip(0)[:1]).rsample(torch.Size([3]))
+    assert_same(posterior_of(other, X, judges), before)
+    assert_same(posterior_of(pickle.loads(pickle.dumps(model)), X, judges), before)
+    assert_same({"slips": other.slips()}, {"slips": model.slips()})
+
+
+LEFT_OUT = {"numbers", "known noise", "labels", "grades", "grades of items", "validity", "duels", "choices", "rankings"}
+
+
+@route(
+    lambda problem: (
+        problem.kind in LEFT_OUT
+        and problem.weights == "single"
+        and problem.judges in ("no judges", "two judges")
+        and problem.slips == "no slips"
+        and problem.beside == "alone"
+        and not problem.standardises
+    ),
+    is_slow=True,
+)
+def left_out_and_refitted(problem: Problem) -> None:
+    """A leave-one-out density is that of the answer under the model of the others."""
+    model = model_of(problem, approximation=None, draw_settings=DrawSettings(num_draws=2048, seed=1))
+    entry = model.observations[0]
+    left = leave_one_out(model)
+    for i in (4, 5):
+        rest = take(entry, torch.arange(entry.num_answers) != i)
+        without = model_of(problem, observations=[rest])
+        with_it = model_of(problem, observations=[rest, take(entry, torch.tensor([i]))])
+        right = with_it.log_marginal_likelihood("ep").value - without.log_marginal_likelihood("ep").value
+        if float(left.effective_size[i]) > 100:
+            assert abs(float(left.log_predictive[i] - right)) < 0.15, f"{left.log_predictive[i]} for {right}"

@@ -30,7 +30,8 @@ NUM_JUDGES = {"no judges": 0, "one judge": 1, "two judges": 2, "some unnamed": 2
 FEATURES = {
     "kind": (
         "numbers", "known noise", "labels", "grades", "grades of items", "censored", "validity", "duels", "strengths",
-        "ties", "votes", "choices", "choices or none", "rankings", "partial rankings", "classes", "slopes", "affine",
+        "ties", "votes", "choices", "choices or none", "rankings", "partial rankings", "tied rankings", "classes",
+        "slopes", "affine",
     ),
     "judges": tuple(NUM_JUDGES),
     "slips": ("no slips", "slips", "slips by judge", "guesses"),
@@ -48,7 +49,13 @@ RARE = ("fractions",)  # powers of likelihoods are integrals by quadrature, whic
 PLAIN = {name: values[0] for name, values in FEATURES.items()}
 COUNTABLE = {*FEATURES["kind"]} - {"numbers", "known noise", "classes", "slopes", "affine"}
 WITHOUT_SLIPS = {"numbers", "known noise", "censored"}
-ORDERS = {"choices", "choices or none", "rankings", "partial rankings"}  # whose comparisons share noise
+ORDERS = {
+    "choices",
+    "choices or none",
+    "rankings",
+    "partial rankings",
+    "tied rankings",
+}  # whose comparisons share noise
 COMPARISONS = {"duels", "strengths", "ties", "votes", *ORDERS}
 SAMPLED = ("Vote", "LabelPreference")  # whose probabilities are averages over a sequence of 1,024 points
 
@@ -188,7 +195,10 @@ def answers_of(kind: str, **of_all: Any) -> Observation:
         "choices or none": lambda: kinds.ChoiceOrNone(short, flags, **of_all),
         "rankings": lambda: kinds.Ranking(short, **of_all),
         "partial rankings": lambda: kinds.Ranking(
-            triples, ranks=torch.tensor([[0, 0, 1], [0, 1, 1]]).repeat(m, 1)[:m], **of_all
+            triples, ranks=torch.tensor([[0, 0, 1], [0, 1, 1]]).repeat(m, 1)[:m], ties_allowed=False, **of_all
+        ),
+        "tied rankings": lambda: kinds.Ranking(
+            triples, ranks=torch.tensor([[0, 0, 1], [0, 1, 2], [0, 1, 1]]).repeat(m, 1)[:m], **of_all
         ),
         "classes": lambda: kinds.LabelPreference(
             torch.stack([torch.arange(m) % 3, (torch.arange(m) + 1) % 3], dim=-1), NUM_LABELS, index, **of_all
@@ -249,14 +259,15 @@ def likelihood_of(problem: Problem, as_given: dict[str, Any] | None = None) -> R
     slips, number = slips_of(problem), NUM_JUDGES[problem.judges]
     thresholds = {"threshold": 0.2, "validity": 0.3} | (as_given or {})
     duels: dict[str, Any] = {"noise": 0.6, "threshold": thresholds["threshold"]}
-    if problem.kind in ("ties", "votes"):
+    if problem.kind in ("ties", "tied rankings", "votes"):
         duels["tie_width"] = (
             torch.linspace(0.3, 0.7, number) if number > 1 and problem.judges != "some unnamed" else 0.4
         )
         duels["learn_tie_width"] = True
     labels = {key: value for key, value in slips.items() if key != "guess"}
     strengths = every_likelihood.PreferenceLikelihood(
-        **duels, num_strengths=NUM_STRENGTHS if problem.kind == "strengths" else 1, ties_allowed=problem.kind == "ties",
+        **duels, num_strengths=NUM_STRENGTHS if problem.kind == "strengths" else 1,
+        ties_allowed=problem.kind in ("ties", "tied rankings"),
         **(labels if problem.kind in COMPARISONS else {}),
     )  # fmt: skip
     if problem.kind == "strengths":
