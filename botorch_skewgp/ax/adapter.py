@@ -20,14 +20,17 @@ from ax.core.experiment import Experiment
 from ax.core.observation import ObservationData, ObservationFeatures
 from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
 from ax.core.outcome_constraint import ComparisonOp
+from ax.core.parameter import ChoiceParameter, RangeParameter
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
 from ax.core.types import TCandidateMetadata
-from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.exceptions.core import DataRequiredError, UnsupportedError, UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
+from botorch.models.model import Model
+from botorch.posteriors import Posterior
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame
@@ -241,10 +244,8 @@ class SkewGPAdapter(TorchAdapter):
         """The data and the model of the only objective, minimised or maximised."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
-        surrogate = self.generator.surrogate
-        (dataset,) = [entry for entry in surrogate.training_data if entry.outcome_names == [outcome]]
-        models = surrogate.model
-        model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
+        (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
+        model = self._models()[self.outcomes.index(outcome)]
         assert isinstance(dataset, ObservationDataset)
         assert isinstance(model, SkewGP)
         return dataset, model
@@ -262,25 +263,43 @@ class SkewGPAdapter(TorchAdapter):
             optimization_config=arguments.optimization_config,
         )
         X = self.transform_observation_features([ObservationFeatures.from_arm(arm) for arm in arms])
-        assert isinstance(self.generator, BoTorchGenerator)
-        models = self.generator.surrogate.model
-        posteriors = [model.posterior(X.unsqueeze(-2)) for model in getattr(models, "models", [models])]
+        posteriors = [model.posterior(X.unsqueeze(-2)) for model in self._models()]
         mean = torch.cat([posterior.mean.squeeze(-1) for posterior in posteriors], dim=-1)
         scores = (mean @ config.objective_weights.to(mean).mT).squeeze(-1)
         if config.outcome_constraints is not None:
-            shape = torch.Size([NUM_SAMPLES])
-            each = [get_sampler(posterior, shape, seed=number) for number, posterior in enumerate(posteriors)]
-            drawn = [sampler(posterior).squeeze(-1) for sampler, posterior in zip(each, posteriors, strict=True)]
-            A, b = (entry.to(mean) for entry in config.outcome_constraints)
-            met = torch.cat(drawn, dim=-1) @ A.mT <= b.squeeze(-1)
-            measured = self._measured(arms)
-            sums = torch.where(A != 0, A * measured.unsqueeze(-2), 0.0).sum(-1)  # NaN where a metric has no number
-            feasible, if_measured = (m.all(-1).to(mean).mean(0) for m in (met, met | (sums <= b.squeeze(-1))))
-            is_likely, is_possible = feasible >= LIKELY, (if_measured >= LIKELY) & (feasible >= POSSIBLE)
-            scores = scores if is_likely.any() else feasible
-            scores = scores.masked_fill(~(is_likely if is_likely.any() else is_possible), -math.inf)
+            A, b = config.outcome_constraints
+            feasible, if_measured = self._feasibility(posteriors, A.to(mean), b.to(mean).squeeze(-1), arms)
+            is_likely = feasible >= LIKELY
+            is_possible = (if_measured >= LIKELY) & (feasible >= POSSIBLE)
+            if is_likely.any():
+                scores = scores.masked_fill(~is_likely, -math.inf)
+            else:
+                scores = feasible.masked_fill(~is_possible, -math.inf)
         best = int(scores.argmax())
         return arms[best] if math.isfinite(scores[best]) else None
+
+    def _models(self) -> Sequence[Model]:
+        """The models of all outcomes, in their order."""
+        assert isinstance(self.generator, BoTorchGenerator)
+        model = self.generator.surrogate.model
+        return list(model.models) if isinstance(model, ModelList) else [model]
+
+    def _feasibility(
+        self, posteriors: Sequence[Posterior], A: Tensor, b: Tensor, arms: Sequence[Arm]
+    ) -> tuple[Tensor, Tensor]:
+        """The probability of each arm to meet all constraints `A y <= b`, from draws of the outcomes `y`.
+
+        The second one takes those for certain that the arm's own numbers meet.
+        """
+        draws = []
+        for number, posterior in enumerate(posteriors):
+            sampler = get_sampler(posterior, torch.Size([NUM_SAMPLES]), seed=number)
+            draws.append(sampler(posterior).squeeze(-1))
+        is_met = torch.cat(draws, dim=-1) @ A.mT <= b
+        measured = self._measured(arms).unsqueeze(-2)
+        sums = torch.where(A != 0, A * measured, 0.0).sum(-1)  # NaN where a metric has no number
+        is_met_or_measured = is_met | (sums <= b)
+        return is_met.all(-1).to(A).mean(0), is_met_or_measured.all(-1).to(A).mean(0)
 
     def _measured(self, arms: Sequence[Arm]) -> Tensor:
         """The mean number of each arm and outcome, NaN where there is none or it is a label."""
@@ -289,6 +308,22 @@ class SkewGPAdapter(TorchAdapter):
         means = means.reindex(index=[arm.name for arm in arms], columns=self.outcomes).astype(float)
         means[[name for name in self.outcomes if name in self.labels]] = math.nan
         return self._array_to_tensor(means.to_numpy(copy=True))
+
+    def _validate_gen_inputs(
+        self,
+        n: int,
+        search_space: SearchSpace | None = None,
+        optimization_config: OptimizationConfig | None = None,
+        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
+        fixed_features: ObservationFeatures | None = None,
+        model_gen_options: TConfig | None = None,
+    ) -> None:
+        """As Ax does, and refuse fixed parameters outside of the search space."""
+        super()._validate_gen_inputs(
+            n, search_space, optimization_config, pending_observations, fixed_features, model_gen_options
+        )
+        if fixed_features is not None:
+            _check_fixed(fixed_features.parameters, search_space or self._search_space)
 
     def _get_transformed_gen_args(self, *args: Any, **kwargs: Any) -> BaseGenArgs:
         config = kwargs.get("optimization_config") or self._optimization_config
@@ -321,6 +356,22 @@ class SkewGPAdapter(TorchAdapter):
         self._attempts[num_trials] += 1
         with with_rng_seed(seed), suppress_irrelevant_warnings():
             return super()._gen(*args, **kwargs)
+
+
+def _check_fixed(fixed: Mapping[str, Any], search_space: SearchSpace) -> None:
+    """Raise `UserInputError` for a fixed value that its parameter cannot have, which Ax would move to a bound."""
+    for name, value in fixed.items():
+        parameter = search_space.parameters.get(name)
+        if isinstance(parameter, RangeParameter):
+            value = value.item() if isinstance(value, np.generic) else value
+            is_allowed = value == value and parameter.validate(value)
+            allowed = f"a number of its range, {parameter.lower} to {parameter.upper}"
+        elif isinstance(parameter, ChoiceParameter):
+            is_allowed, allowed = parameter.validate(value), f"one of its values, {parameter.values}"
+        else:
+            continue
+        if not is_allowed:
+            raise UserInputError(f"The parameter {name!r} must be fixed at {allowed}; got {value!r}.")
 
 
 def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str], has_baseline: bool) -> None:

@@ -63,6 +63,34 @@ class LeaveOneOut(NamedTuple):
     standard_error: float
 
 
+class ScaleMatrices(NamedTuple):
+    """Scale matrices at points, made where values of several points are drawn; see `TransformedRegression.gains`.
+
+    Args:
+        covar_module: The kernel, of batch shape `T`.
+        inputs: The transformed points, `batch_shape x q x d`.
+        noise: The noise variances, `T x 1`; `None` for noise-free values.
+        explained: `V`, `T x n x N`, with the `N` points of the batch in a row.
+        coefficients: `W`, `T x p x N`.
+    """
+
+    covar_module: Kernel
+    inputs: Tensor
+    noise: Tensor | None
+    explained: Tensor
+    coefficients: Tensor
+
+    def __call__(self) -> Tensor:
+        """The matrices `K + noise - V^T V + W^T W`, `batch_shape x T x q x q`."""
+        shape = self.inputs.shape[:-1]
+        matrix = self.covar_module(self.inputs.unsqueeze(-3)).to_dense()
+        if self.noise is not None:
+            matrix = matrix + torch.diag_embed(self.noise.expand(-1, shape[-1]))
+        V = self.explained.unflatten(-1, shape).movedim((0, 1), (-3, -2))
+        W = self.coefficients.unflatten(-1, shape).movedim((0, 1), (-3, -2))
+        return matrix - V.mT @ V + W.mT @ W
+
+
 @dataclass(frozen=True, eq=False)
 class IntegratedProcess:
     """Outcomes at transformed points, and the parameters to integrate over."""
@@ -170,20 +198,15 @@ class IntegratedProcess:
         location = nodes.select(regression.locations(gain, basis))  # N x S
         scale = (square.mT[:, nodes.kernel] * factor).sqrt()
 
-        def matrix() -> Tensor:
-            dense = covar_module(inputs.to(nodes.u).unsqueeze(-3)).to_dense()
-            if noisy:
-                dense = dense + torch.diag_embed(quadrature.noise.expand(-1, shape[-1]))
-            known, unknown = (part.unflatten(-1, shape).movedim((0, 1), (-3, -2)) for part in (gain, rest))
-            return dense - known.mT @ known + unknown.mT @ unknown
-
+        matrices = ScaleMatrices(covar_module, inputs.to(nodes.u), quadrature.noise if noisy else None, gain, rest)
+        joint = JointScale(matrices, nodes.kernel, factor.to(dtype), prior.unflatten(-1, shape).movedim(0, -2))
         return TransformedTPosterior(
             location.unflatten(0, shape).to(dtype),
             scale.unflatten(0, shape).to(dtype),
             nodes.probabilities.to(dtype),
             regression.df,
             quadrature.warping.to(dtype),
-            JointScale(matrix, nodes.kernel, factor.to(dtype), prior.unflatten(-1, shape).movedim(0, -2)),
+            joint,
             offset=self.units.center,
             weight=self.units.scale,
         )

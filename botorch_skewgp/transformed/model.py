@@ -22,7 +22,7 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_skewgp.checks import as_count, as_number, as_seed, check_parts
+from botorch_skewgp.checks import as_count, as_number, as_seed, check_class, check_flags, check_parts
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.inputs.points import check_query, check_train_X
 from botorch_skewgp.inputs.transforms import TransformedInputsMixin, transformed_dim
@@ -155,6 +155,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         if as_number(tolerance, "tolerance", least=0.0) >= 1:
             raise InputDataError(f"tolerance must be below 1; got {tolerance!r}.")
         as_seed(seed)
+        check_flags(standardize=standardize)
         _check_no_batches(covar_module, likelihood)
         super().__init__()
         self.warping = SinhArcsinh() if warping is None else warping
@@ -213,8 +214,11 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         Makes new nodes and keeps the standardisation; `strict` is not used. Raises `InputDataError` if the new data do
         not go together, or the constructor would refuse them.
         """
-        X = self._points if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
+        X = self._points if inputs is None else inputs
+        if isinstance(X, tuple | list) and len(X) == 1:
+            (X,) = X
         y = self.train_targets if targets is None else targets
+        check_class(y, "targets", Tensor)
         check_train_X(X, warn=False)
         if X.shape[-1] != self._points.shape[-1] or y.shape != X.shape[:1]:
             raise InputDataError(
@@ -254,7 +258,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself, for its only output `[0]`; raises `UnsupportedError` for others."""
-        if list(idcs) not in ([0], [-1]):
+        if idcs not in ([0], [-1], (0,), (-1,)):
             raise UnsupportedError(f"This model has one output; got idcs={idcs}.")
         return self
 
@@ -275,7 +279,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         """
         if isinstance(observation_noise, Tensor):
             raise UnsupportedError(f"{NOISE_IS_LEARNED} give True or False.")
-        if output_indices is not None and list(output_indices) != [0]:
+        check_flags(observation_noise=observation_noise)
+        check_parts(posterior_transform=(posterior_transform, PosteriorTransform))
+        if output_indices not in (None, [0], (0,)):
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
         quadrature = self._integrate()
         inputs = self.transform_inputs(self._checked_query(X))
@@ -385,23 +391,40 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         return self._space.coordinates()
 
     def log_prior(self, u: Tensor) -> Tensor:
-        """The log prior density, `S`, of coordinates of all parameters, `S x D`, in the order of `parameter_names`."""
+        """The log prior density, `S`, of coordinates of all parameters, `S x D`, in the order of `parameter_names`.
+
+        Raises `InputDataError` if coordinates have another shape.
+        """
+        self._check_coordinates(u, "u")
         return self._space.log_prior(u)
 
     def log_posterior(self, u: Tensor) -> Tensor:
         """The log density, `S`, of the data and of coordinates as of `log_prior`; mean and scale are integrated out.
 
-        It is minus infinity where the covariance is singular or outcomes leave the warping's domain.
+        It is minus infinity where the covariance is singular or outcomes leave the warping's domain. Raises as
+        `log_prior`.
         """
+        self._check_coordinates(u, "u")
         self.eval()
         return self._process.weigh(u).log_weight
 
     def use_nodes(self, nodes: Nodes) -> None:
         """Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
 
-        A draw of the parameters' posterior has the weight one over its density, see `log_posterior`.
+        A draw of the parameters' posterior has the weight one over its density, see `log_posterior`. Raises
+        `InputDataError` if these are no nodes of the model's parameters.
         """
+        check_class(nodes, "nodes", Nodes)
+        self._check_coordinates(nodes.u, "nodes.u")
         self._nodes, self._quadrature, self._proposals = nodes, None, None
+
+    def _check_coordinates(self, u: Tensor, name: str) -> None:
+        check_class(u, name, Tensor)
+        if u.ndim != 2 or u.shape[-1] != self._space.dim():
+            raise InputDataError(
+                f"{name} must have the coordinates of {self._space.dim()} parameters, see parameter_names, in each "
+                f"row; got shape {tuple(u.shape)}."
+            )
 
     @torch.no_grad()
     def _make_nodes(self) -> Nodes:

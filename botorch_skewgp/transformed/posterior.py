@@ -247,11 +247,11 @@ class TransformedTPosterior(MixturePosterior):
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> TransformedTPosterior:
         """The posterior of `offset + weights_1 f`.
 
-        Raises `BotorchTensorDimensionError` unless the weights are a tensor of one number other than zero.
+        Raises `BotorchTensorDimensionError` unless the weights are a tensor of one finite number other than zero.
         """
-        if weights.shape != (1,) or float(weights) == 0:
-            raise BotorchTensorDimensionError(f"weights must hold one number other than zero; got {weights}.")
-        weight = float(weights)
+        weight = float(weights) if isinstance(weights, Tensor) and weights.shape == (1,) else 0.0
+        if weight == 0 or not math.isfinite(weight):
+            raise BotorchTensorDimensionError(f"weights must hold one finite number other than zero; got {weights}.")
         return TransformedTPosterior(
             self._location,
             self._scale,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.transformed.model import BayesianTransformedGP
@@ -41,12 +42,15 @@ def compare_warpings(
     The evidence depends on the priors of a warping's parameters and counts predictions from few data; the leave-one-out
     score hardly depends on priors. Where the two disagree, the data are too few to decide.
 
-    `Affine()` is no warping; other arguments are those of `BayesianTransformedGP`.
+    `Affine()` is no warping; other arguments are those of `BayesianTransformedGP`. Raises `InputDataError` without a
+    warping, and as `BayesianTransformedGP`.
 
     Example:
         >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()])
         >>> best = scores[0].model
     """
+    if not isinstance(warpings, Sequence) or not warpings:
+        raise InputDataError(f"warpings must be a list of at least one warping; got {warpings!r}.")
     models = [BayesianTransformedGP(train_X, train_Y, warping=warping, **kwargs) for warping in warpings]
     results = [model.leave_one_out() for model in models]
     best = max(results, key=lambda result: float(result.log_density.sum()))

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 from torch.nn import ModuleList
 
+from botorch_skewgp.checks import check_class
 from botorch_skewgp.warpings.base import Warping, shape_parameter
 
 
@@ -158,13 +160,17 @@ class Composition(Warping):
         warpings: The warpings, innermost first; at least one.
 
     Raises:
-        ValueError: If there is none.
+        InputDataError: If there is none, or one is no warping.
     """
 
     def __init__(self, warpings: Sequence[Warping]) -> None:
         super().__init__()
-        if not warpings:
-            raise ValueError("A Composition needs at least one warping; Affine() alone is the identity.")
+        if not isinstance(warpings, Sequence) or not warpings:
+            raise InputDataError(
+                f"warpings must be a list of at least one warping; got {warpings!r}. Affine() alone is the identity."
+            )
+        for warping in warpings:
+            check_class(warping, "An entry of warpings", Warping)
         self.warpings = ModuleList(warpings)
 
     @property

@@ -185,6 +185,7 @@ def of_labels():
     [
         (lambda: of_energies([0.2, 5.0, 10.0, 14.0, 18.0]), "0_0"),  # the only feasible arm is the slowest
         (lambda: of_energies([1.0, 5.0, 10.0, 14.0, 18.0]), "0_0"),  # at the limit
+        (lambda: of_energies([1.0, 1.5, 1.0, 9.0, 9.0]), "0_0"),  # two at the limit: the likelier one, not the faster
         (lambda: of_energies([18.0, 14.0, 10.0, 5.0, 0.2], speeds=SPEEDS[::-1]), "4_0"),
         (lambda: of_energies([0.2, 0.4, 10.0, 14.0, 18.0]), "1_0"),
         (lambda: of_energies([5.0, 8.0, 10.0, 14.0, 18.0]), None),

@@ -2,9 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 from ax.adapter.cross_validation import cross_validate
-from ax.api.configs import RangeParameterConfig
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, with_trials
 from botorch.acquisition import qUpperConfidenceBound
@@ -48,6 +49,29 @@ def test_fixed_parameters():
     trials = client.get_next_trials(max_trials=2, fixed_parameters={"y": 0.75})
     assert all(parameters["y"] == 0.75 for parameters in trials.values())
     assert all(node_of(client, index) == "SkewGP" for index in trials)
+
+
+def test_parameters_are_not_fixed_outside_of_the_search_space():
+    """A value out of range would be moved to the bound."""
+    parameters = [
+        RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1)),
+        RangeParameterConfig(name="k", parameter_type="int", bounds=(1, 8)),
+        ChoiceParameterConfig(name="c", parameter_type="str", values=["a", "b"], is_ordered=False),
+    ]
+    client = new_client(parameters=parameters)
+    for x, k, c in [(0.1, 2, "a"), (0.5, 8, "b"), (0.9, 5, "a")]:
+        client.complete_trial(client.attach_trial({"x": x, "k": k, "c": c}), {"loss": loss(x) + k})
+    for fixed, message in (
+        ({"x": 1.5}, r"'x' must be fixed at a number of its range, 0\.0 to 1\.0; got 1\.5"),
+        ({"x": math.nan}, r"'x' must be fixed at a number of its range, 0\.0 to 1\.0; got nan"),
+        ({"k": 99}, r"'k' must be fixed at a number of its range, 1 to 8; got 99"),
+        ({"k": 2.5}, r"'k' must be fixed at a number of its range, 1 to 8; got 2\.5"),
+        ({"c": "d"}, r"'c' must be fixed at one of its values, \['a', 'b'\]; got 'd'"),
+    ):
+        with pytest.raises(UserInputError, match=message):
+            client.get_next_trials(max_trials=1, fixed_parameters=fixed)
+    at_the_ends = {"x": np.float64(1.0), "k": np.int64(8), "c": "b"}
+    assert len(client.get_next_trials(max_trials=1, fixed_parameters=at_the_ends)) == 1
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from scipy import stats
 from transformed_cases import DOUBLE, FEW, TEST_X, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.transformed import BayesianTransformedGP, compare_warpings
 from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
@@ -123,6 +123,19 @@ BAD_DATA = [
     (built(num_moments=0.5), "num_moments must be an integer"),
     (built(least_effective=math.nan), "least_effective must be a finite number of at least 0"),
     (built(tolerance=1.0), "tolerance must be below 1"),
+    (built(standardize="no"), "standardize must be True or False; got 'no'"),
+    (lambda X, Y: shared("identity").posterior(X, observation_noise="no"), "observation_noise must be True or False"),
+    (lambda X, Y: shared("identity").posterior(X, posterior_transform=3), "posterior_transform must be a"),
+    (lambda X, Y: shared("identity").set_train_data(targets=[1.0]), "targets must be a"),
+    (lambda X, Y: shared("identity").set_train_data(()), "train_X must be a"),
+    (lambda X, Y: shared("identity").use_nodes(3), "nodes must be a"),
+    (lambda X, Y: shared("identity").use_nodes(Nodes.single(torch.zeros(9))), r"nodes.u must .* \(1, 9\)"),
+    (lambda X, Y: shared("identity").log_prior(torch.zeros(3)), r"u must have the coordinates .* got shape \(3,\)"),
+    (lambda X, Y: shared("identity").log_posterior([0.0]), "u must be a"),
+    (lambda X, Y: Composition([]), "at least one warping"),
+    (lambda X, Y: Composition(BoxCox()), "a list of at least one warping"),
+    (lambda X, Y: Composition([BoxCox]), "An entry of warpings must be .* the class BoxCox"),
+    (lambda X, Y: compare_warpings(X, Y, []), "a list of at least one warping"),
     # a warping without moments
     (lambda X, Y: built(warping=Arcsinh(), num_moments=1)(X, Y).posterior(X), "No parameters were found"),
     (lambda X, Y: shared("identity").condition_on_observations(X[:2], torch.ones(2, dtype=DOUBLE)), "^Y "),
@@ -134,7 +147,9 @@ NOT_SUPPORTED = [
     (built(likelihood=GaussianLikelihood(batch_shape=torch.Size([2]))), "one noise variance"),
     (lambda X, Y: shared("identity").posterior(X, output_indices=[1]), "one output"),
     (lambda X, Y: shared("identity").posterior(X, observation_noise=Y), "True or False"),
+    (lambda X, Y: shared("identity").posterior(X, output_indices=0), "one output"),
     (lambda X, Y: shared("identity").subset_output([1]), "one output"),
+    (lambda X, Y: shared("identity").subset_output(0), "one output"),
     (lambda X, Y: shared("identity").fantasize(X), "look-ahead"),
     (lambda X, Y: shared("identity").condition_on_observations(X[None], Y[None]), "batches"),
     (lambda X, Y: shared("identity").condition_on_observations(X, Y, noise=Y), "noise is that of the warped outcome"),
@@ -341,6 +356,16 @@ def test_copies(twin):
     transformed = shared("Box-Cox")
     before = transformed.posterior(TEST_X).median
     torch.testing.assert_close(twin(transformed).posterior(TEST_X).median, before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda law: pickle.loads(pickle.dumps(law))])
+def test_copies_of_posteriors_have_the_same_samples(twin, noisy, generator):
+    """Also those of several points, whose covariance is made when they are drawn."""
+    law = shared("Box-Cox").posterior(TEST_X, observation_noise=noisy)
+    base = torch.randn(4, 2 + len(TEST_X), generator=generator, dtype=DOUBLE)
+    drawn = [each.rsample_from_base_samples(torch.Size([4]), base) for each in (twin(law), law)]
+    torch.testing.assert_close(*drawn, rtol=0, atol=0)
 
 
 def test_state_dict_round_trip():

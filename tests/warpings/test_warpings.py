@@ -140,7 +140,7 @@ def test_redundant_parameters_of_the_outermost():
 def test_what_is_refused():
     with pytest.raises(InputDataError, match="scale must be positive and finite"):
         Affine().scale = -1.0
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(InputDataError, match="at least one"):
         Composition([])
 
 
