@@ -64,19 +64,19 @@ class LeaveOneOut(NamedTuple):
 
 
 class ScaleMatrices(NamedTuple):
-    """Scale matrices at points, made where values of several points are drawn; see `TransformedRegression.gains`.
+    """Scale matrices at points, made where values of several points are drawn; see `TransformedRegression.whitened`.
 
     Args:
         covar_module: The kernel, of batch shape `T`.
         inputs: The transformed points, `batch_shape x q x d`.
-        noise: The noise variances, `T x 1`; `None` for noise-free values.
+        noise: The noise variances, `T x 1`, zero for noise-free values.
         explained: `V`, `T x n x N`, with the `N` points of the batch in a row.
         coefficients: `W`, `T x p x N`.
     """
 
     covar_module: Kernel
     inputs: Tensor
-    noise: Tensor | None
+    noise: Tensor
     explained: Tensor
     coefficients: Tensor
 
@@ -84,8 +84,7 @@ class ScaleMatrices(NamedTuple):
         """The matrices `K + noise - V^T V + W^T W`, `batch_shape x T x q x q`."""
         shape = self.inputs.shape[:-1]
         matrix = self.covar_module(self.inputs.unsqueeze(-3)).to_dense()
-        if self.noise is not None:
-            matrix = matrix + torch.diag_embed(self.noise.expand(-1, shape[-1]))
+        matrix = matrix + torch.diag_embed(self.noise.expand(-1, shape[-1]))
         V = self.explained.unflatten(-1, shape).movedim((0, 1), (-3, -2))
         W = self.coefficients.unflatten(-1, shape).movedim((0, 1), (-3, -2))
         return matrix - V.mT @ V + W.mT @ W
@@ -109,8 +108,10 @@ class IntegratedProcess:
 
     def weigh(self, u: Tensor, log_weight: Tensor | float = 0.0, sign: Tensor | None = None) -> WeightedNodes:
         """Factors and weights of nodes, `S x D`, those of equal kernel parameters together; differentiable."""
-        space, num_shared = self.space, self.space.dim("covar_module", "likelihood")
-        X, y, basis = self.X.to(u), self.units.standardise(self.y).to(u), self.basis(self.X).to(u)
+        space = self.space
+        num_shared = space.dim("covar_module", "likelihood")
+        X, y = self.X.to(u), self.units.standardise(self.y).to(u)
+        basis = self.basis(X)
         if num_shared == 0:
             kernel = torch.zeros(len(u), dtype=torch.long, device=u.device)
         elif u.requires_grad or len(u) == 1:
@@ -118,25 +119,32 @@ class IntegratedProcess:
         else:
             _, kernel = torch.unique(u[:, :num_shared], dim=0, return_inverse=True)
         first = first_of(kernel)
-        order, counts = torch.argsort(kernel, stable=True), torch.bincount(kernel)
+        # the place of each node among those of its kernel
+        counts = torch.bincount(kernel)
+        start = counts.cumsum(0) - counts
+        order = torch.argsort(kernel, stable=True)
         slot = torch.empty_like(kernel)
-        slot[order] = torch.arange(len(u), device=u.device) - (counts.cumsum(0) - counts)[kernel[order]]
+        slot[order] = torch.arange(len(u), device=u.device) - start[kernel[order]]
 
-        covar_module, likelihood = space.at(u[first], "covar_module"), space.at(u[first], "likelihood")
+        covar_module = space.at(u[first], "covar_module")
+        likelihood = space.at(u[first], "likelihood")
         covariance = covar_module(X).to_dense().expand(len(first), -1, -1)
         noise = likelihood.noise.reshape(-1, 1).expand(len(first), len(X))  # bounded below, and so a jitter
         covariance = covariance + torch.diag_embed(noise)
         warping = space.at(u, "warping")
-        z, log_slope = warping(y).expand(len(u), -1), warping.log_derivative(y).expand(len(u), -1)
-        log_slope = log_slope - math.log(self.units.scale)
+        z = warping(y).expand(len(u), -1)
+        log_slope = warping.log_derivative(y).expand(len(u), -1) - math.log(self.units.scale)
         largest = torch.finfo(self.y.dtype).max ** LARGEST_POWER
-        inside = (z.abs().amax(-1) < largest) & (z.amax(-1) > z.amin(-1)) & log_slope.isfinite().all(-1)
+        is_bounded = (z.abs().amax(-1) < largest) & log_slope.isfinite().all(-1)
+        inside = is_bounded & (z.amax(-1) > z.amin(-1))
         if self.num_moments:
-            inside = inside & (self.num_moments * warping.tail_power.squeeze(-1) < len(y) - basis.shape[-1])
+            df = len(y) - basis.shape[-1]
+            inside = inside & (self.num_moments * warping.tail_power.squeeze(-1) < df)
         z = torch.where(inside.unsqueeze(-1), z, y)  # not used
-        outcomes = z.new_zeros(len(first), int(counts.max()), len(y)).index_put((kernel, slot), z).mT
-        regression = TransformedRegression.of(covariance, basis, outcomes)
-        jacobian = z.new_zeros(len(first), int(counts.max())).index_put((kernel, slot), log_slope.sum(-1))
+        table = z.new_zeros(len(first), int(counts.max()))
+        outcomes = table.unsqueeze(-1).repeat(1, 1, len(y)).index_put((kernel, slot), z)
+        jacobian = table.index_put((kernel, slot), log_slope.sum(-1))
+        regression = TransformedRegression.of(covariance, basis, outcomes.mT)
         log_likelihood = regression.log_evidence(jacobian)[kernel, slot]
         log_likelihood = torch.where(inside & ~log_likelihood.isnan(), log_likelihood, -math.inf)
         log_weight = log_likelihood + space.log_prior(u) + log_weight
@@ -185,20 +193,22 @@ class IntegratedProcess:
     def posterior(self, quadrature: Quadrature, inputs: Tensor, noisy: bool = False) -> TransformedTPosterior:
         """The posterior at transformed points, `batch_shape x q x d`."""
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
-        shape, dtype, regression = inputs.shape[:-1], inputs.dtype, nodes.regression
-        flat, train = inputs.flatten(0, -2).to(nodes.u), self.X.to(nodes.u)
+        regression, num_kernels = nodes.regression, len(nodes.of_kernels)
+        shape, dtype = inputs.shape[:-1], inputs.dtype
+        inputs = inputs.to(nodes.u)
+        flat = inputs.flatten(0, -2)
         basis = self.basis(flat)
-        cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
-        gain, rest = regression.gains(cross, basis)
-        noise = quadrature.noise if noisy else 0.0
-        prior = (covar_module(flat, diag=True) + noise).expand(len(nodes.of_kernels), -1)
-        square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
+        cross = covar_module(self.X.to(nodes.u), flat).to_dense()
+        explained, coefficients = regression.whitened(cross.expand(num_kernels, -1, -1), basis)  # V and W
+        noise = quadrature.noise if noisy else torch.zeros_like(quadrature.noise)
+        prior = (covar_module(flat, diag=True) + noise).expand(num_kernels, -1)
+        square = prior - explained.square().sum(-2) + coefficients.square().sum(-2)  # T x N
         square = square.clamp_min(MIN_VARIANCE)  # rounding, where noise is tiny
         factor = nodes.select(regression.square) / regression.df  # S
-        location = nodes.select(regression.locations(gain, basis))  # N x S
+        location = nodes.select(regression.locations(explained, basis))  # N x S
         scale = (square.mT[:, nodes.kernel] * factor).sqrt()
 
-        matrices = ScaleMatrices(covar_module, inputs.to(nodes.u), quadrature.noise if noisy else None, gain, rest)
+        matrices = ScaleMatrices(covar_module, inputs, noise, explained, coefficients)
         joint = JointScale(matrices, nodes.kernel, factor.to(dtype), prior.unflatten(-1, shape).movedim(0, -2))
         return TransformedTPosterior(
             location.unflatten(0, shape).to(dtype),
@@ -222,20 +232,22 @@ class IntegratedProcess:
             mixture, level = law.marginals, level.view(-1, 1, 1)
             quantiles = mixture.quantile(level.expand(-1, *mixture.batch_shape))
             parts = mixture.component_cdf(quantiles.unsqueeze(-1)) - level.unsqueeze(-1)
-            return float(standard_error(mixture.probabilities * parts, quadrature.nodes.kernel).max())
+            errors = standard_error(mixture.probabilities * parts, quadrature.nodes.kernel)
+            return float(errors.max())
         try:
             others = [self.posterior(self.quadrature(nodes, tolerance), probes) for nodes in given.coarser]
         except UnsupportedError:
             return math.inf
-        quantiles = law.quantile(level)
-        return max(float((other.cdf(quantiles) - level.view(-1, 1, 1, 1)).abs().max()) for other in others)
+        quantiles, level = law.quantile(level), level.view(-1, 1, 1, 1)
+        return max(float((other.cdf(quantiles) - level).abs().max()) for other in others)
 
     def leave_one_out(self, given: Nodes) -> LeaveOneOut:
         """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
         nodes = self.weigh(given.u, given.log_weight, given.sign)
         location, scale, log_weight = nodes.left_out()
         probabilities = normalised(log_weight, nodes.sign)
-        used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
+        is_used = (probabilities != 0).any(0)  # others may have scales that are infinite
+        used = is_used.nonzero().squeeze(-1)
         probabilities = probabilities[:, used]
         posterior = TransformedTPosterior(
             location[:, used].unsqueeze(-2),

@@ -119,16 +119,20 @@ class TransformedTMarginals(MixtureMarginals):
         order = 1 if center is None else 2
         spare = self.df - order * self.warping.tail_power.detach().to(location)
         growth = order * self.largest_tail_power()
-        end = min(math.acosh(math.exp(min(37.0 / float(spare.min()), FARTHEST))), MAX_LOG / growth)
+        log_cosh = min(37.0 / float(spare.min()), FARTHEST)  # at which terms are below machine precision
+        end = min(math.acosh(math.exp(log_cosh)), MAX_LOG / growth)
         num = max(80, math.ceil(end / 0.1))
         v = torch.linspace(-end, end, 2 * num + 1, dtype=location.dtype, device=location.device)
         weights = torch.exp(-self.df * torch.cosh(v).log())
         beyond = 1 / torch.expm1(spare * end / num)  # the sum of all terms after one, relative to it
         total = torch.zeros_like(location)
-        for i, (t, weight) in enumerate(zip(math.sqrt(self.df) * torch.sinh(v), weights / weights.sum(), strict=True)):
+        nodes = math.sqrt(self.df) * torch.sinh(v)
+        for i, (t, weight) in enumerate(zip(nodes, weights / weights.sum(), strict=True)):
             y = self.warping.inverse(location + scale * t)
             term = weight * (y if center is None else (y - center.unsqueeze(-1)).square())
-            total = total + (term * (1 + beyond) if i in (0, 2 * num) else term)
+            if i in (0, 2 * num):
+                term = term * (1 + beyond)
+            total = total + term
         if self._lowest is not None:  # the mass beyond the range was counted at the lower end of the domain
             end_of_domain, missing = self.warping.domain[0].to(location), self.missing()
             cut = end_of_domain if center is None else (end_of_domain - center.unsqueeze(-1)).square()

@@ -31,6 +31,7 @@ START_SPREAD = 2.0  # standard deviation of starts around the modules' own param
 TRIED_PER_START = 32  # points, the best of which is the start
 REACH = 8.0  # largest distance of a mode from the modules' own parameters, in coordinates
 FLOOR = -1e8  # the optimiser's value where the posterior density is zero
+LOWEST_MODE = 50.0  # log density below the highest mode's, beyond which modes are left out
 MAX_SPREAD = 2.0  # standard deviation of a coordinate on which the data have little information
 MIN_RATIO = -7.0  # log of the mass of a mode, relative to the largest, above which it gets nodes
 MAX_PRIOR_SPREAD = 3.0  # standard deviation of the wide proposal where the prior is flat
@@ -73,7 +74,8 @@ class Mode(NamedTuple):
     @property
     def log_mass(self) -> float:
         """The logarithm of the integral around the mode, by Laplace's approximation."""
-        return self.log_density + float(self.root.diagonal().log().sum()) + 0.5 * len(self.center) * math.log(math.tau)
+        log_root = float(self.root.diagonal().log().sum())
+        return self.log_density + log_root + 0.5 * len(self.center) * math.log(math.tau)
 
     def distance(self, u: Tensor) -> float:
         """The distance of a point, `D`, in standard deviations."""
@@ -91,9 +93,11 @@ class Proposal(NamedTuple):
         """The log density at nodes, `S x D` to `S`."""
         D, df = len(self.center), PROPOSAL_DF
         white = torch.linalg.solve_triangular(self.root, (u - self.center).mT, upper=False)
-        constant = math.lgamma(0.5 * (df + D)) - math.lgamma(0.5 * df) - 0.5 * D * math.log(math.pi * df)
+        log_gammas = math.lgamma(0.5 * (df + D)) - math.lgamma(0.5 * df)
+        constant = log_gammas - 0.5 * D * math.log(math.pi * df)
         spread = self.root.diagonal().log().sum()
-        return constant - spread - 0.5 * (df + D) * torch.log1p(white.square().sum(0) / df)
+        tail = torch.log1p(white.square().sum(0) / df)
+        return constant - spread - 0.5 * (df + D) * tail
 
     def nodes(self, num_nodes: int, seed: int) -> Tensor:
         """Quasi-random nodes, `num_nodes x D`."""
@@ -119,8 +123,9 @@ class ProposalMixture(NamedTuple):
 
     def _log_parts(self, u: Tensor) -> Tensor:
         """The log densities of the components, times their shares, `K x S`."""
-        shares = torch.tensor(self.counts, dtype=u.dtype, device=u.device) / sum(self.counts)
-        return torch.stack([component.log_density(u) for component in self.components]) + shares.log().unsqueeze(-1)
+        log_densities = torch.stack([component.log_density(u) for component in self.components])
+        shares = torch.tensor(self.counts).to(u) / sum(self.counts)
+        return log_densities + shares.log().unsqueeze(-1)
 
     def log_density(self, u: Tensor) -> Tensor:
         """The log density at nodes, `S x D` to `S`."""
@@ -128,8 +133,10 @@ class ProposalMixture(NamedTuple):
 
     def nodes(self, seed: int) -> Tensor:
         """The nodes of all components, `num_nodes x D`."""
-        parts = zip(self.components, self.counts, strict=True)
-        return torch.cat([part.nodes(count, seed + 1000 * k) for k, (part, count) in enumerate(parts)])
+        nodes = []
+        for k, (component, count) in enumerate(zip(self.components, self.counts, strict=True)):
+            nodes.append(component.nodes(count, seed + 1000 * k))
+        return torch.cat(nodes)
 
     def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
         """The mixture with centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_)."""
@@ -142,9 +149,10 @@ class ProposalMixture(NamedTuple):
         for k in kept:
             root, weight = self.components[k].root, responsibilities[k] / masses[k]
             center = weight @ u
-            covariance = (u - center).mT @ (weight.unsqueeze(-1) * (u - center))
+            deviation = u - center
+            covariance = deviation.mT @ (weight.unsqueeze(-1) * deviation)
             effective = effective_number(weight)
-            share = effective / (effective + 2 * u.shape[-1])  # few effective nodes say little about a covariance
+            share = effective / (effective + 2 * u.shape[-1])  # few effective nodes determine no covariance
             covariance = share * WIDENING**2 * covariance + (1 - share) * root @ root.mT
             components.append(Proposal(center, torch.linalg.cholesky(covariance)))
         return ProposalMixture.of(components, masses[kept], self.components[-1], sum(self.counts))
@@ -179,8 +187,9 @@ def find_modes(
             "of the warping. Check the kernel and the warping."
         )
     modes: list[Mode] = []
+    least = max(FLOOR, float(values.max()) - LOWEST_MODE)
     for i in values.argsort(descending=True).tolist():
-        if values[i] > max(FLOOR, float(values.max()) - 50) and all(mode.distance(found[i]) > 1 for mode in modes):
+        if values[i] > least and all(mode.distance(found[i]) > 1 for mode in modes):
             root = torch.linalg.cholesky(_laplace_covariance(found[i], objective))
             modes.append(Mode(found[i], root, float(values[i])))
     return modes
@@ -192,10 +201,12 @@ def _starts(objective: LogPosterior, start: Tensor, num_restarts: int, seed: int
     if num_restarts == 1:
         return start.unsqueeze(0)
     layers = num_restarts - 1
-    points = start + START_SPREAD * _sobol_normal(TRIED_PER_START * layers, len(start), seed).to(start)
+    normal = _sobol_normal(TRIED_PER_START * layers, len(start), seed).to(start)
+    points = start + START_SPREAD * normal
     points = points[(points @ along).argsort()]
     best = objective(points.unsqueeze(-2)).view(layers, -1).argmax(-1)
-    return torch.cat([start.unsqueeze(0), points.view(layers, -1, len(start))[torch.arange(layers), best]])
+    by_layer = points.view(layers, -1, len(start))
+    return torch.cat([start.unsqueeze(0), by_layer[torch.arange(layers), best]])
 
 
 def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
@@ -219,11 +230,13 @@ def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
     fall = mode.log_density - log_posterior(u.flatten(0, 1)).view(u.shape[:-1])
     # in units in which the distance is linear if the density is normal
     fall = torch.where(fall.isnan(), math.inf, fall).clamp_min(0.0).sqrt()
+    wanted = math.sqrt(FALL)
     below = torch.cat([torch.zeros_like(fall[:1]), fall[:-1]])
     before = torch.cat([torch.zeros_like(distance[:1]), distance[:-1]]).unsqueeze(-1)
-    share = ((math.sqrt(FALL) - below) / (fall - below)).nan_to_num(0.0).clamp(0.0, 1.0)
+    share = ((wanted - below) / (fall - below)).nan_to_num(0.0).clamp(0.0, 1.0)
     reached = before + share * (distance.unsqueeze(-1) - before)
-    width = torch.where(fall >= math.sqrt(FALL), reached, SECANTS[-1]).amin(0).view(2, -1).amax(0)
+    widths = torch.where(fall >= wanted, reached, SECANTS[-1]).amin(0)
+    width = widths.view(2, -1).amax(0)  # on the wider side
     return mode._replace(root=mode.root * (width / math.sqrt(2 * FALL)).clamp_min(1.0))
 
 
@@ -231,8 +244,11 @@ def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
     """A proposal of the prior's own center and size, by one Newton step in each coordinate from a start, `D`."""
     step = 1e-2 * torch.eye(len(start), dtype=start.dtype, device=start.device)
     above, below = log_prior(start + step), log_prior(start - step)
-    slope, bend = (above - below) / 2e-2, (above + below - 2 * log_prior(start.unsqueeze(0))) / 1e-4
-    is_curved = bend.isfinite() & slope.isfinite() & (bend < -(MAX_PRIOR_SPREAD**-2))
+    middle = log_prior(start.unsqueeze(0))
+    slope = (above - below) / 2e-2
+    bend = (above + below - 2 * middle) / 1e-4
+    is_finite = bend.isfinite() & slope.isfinite()
+    is_curved = is_finite & (bend < -(MAX_PRIOR_SPREAD**-2))
     spread = torch.where(is_curved, (-bend).clamp_min(MAX_PRIOR_SPREAD**-2).rsqrt(), MAX_PRIOR_SPREAD)
     shift = torch.where(is_curved, slope * spread.square(), 0.0)
     return Proposal(start + shift.clamp(-REACH, REACH), spread.diag())
@@ -255,18 +271,20 @@ def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
 def _grid(mode: Mode, level: int) -> Nodes:
     grid, weights = (x.to(mode.center) for x in sparse_grid(len(mode.center), level))
     t = student_t.quantile(torch.special.ndtr(grid), PROPOSAL_DF)
-    unit = math.sqrt(1 - 2 / PROPOSAL_DF)  # of a variable of unit variance
-    log_density = student_t.log_density(t, PROPOSAL_DF).sum(-1) - (unit * mode.root.diagonal()).log().sum()
-    return Nodes(mode.center + unit * t @ mode.root.mT, weights.abs().log() - log_density, weights.sign())
+    root = math.sqrt(1 - 2 / PROPOSAL_DF) * mode.root  # of a t variable of Laplace's covariance
+    log_density = student_t.log_density(t, PROPOSAL_DF).sum(-1) - root.diagonal().log().sum()
+    return Nodes(mode.center + t @ root.mT, weights.abs().log() - log_density, weights.sign())
 
 
 @functools.cache
 def normal_rule(level: int) -> tuple[Tensor, Tensor]:
     """The least nested rule for the standard normal exact up to degree `2 level - 1`: 1, 3 or 9 nodes, and weights."""
+    count = 1 if level == 1 else 3 if level <= 3 else 9
     nodes = [0.0, *(sign * x for x in POSITIVE_NODES for sign in (1, -1))]
-    x = torch.tensor(nodes[: 1 if level == 1 else 3 if level <= 3 else 9], dtype=torch.float64)
-    moments = [0.0 if k % 2 else float(math.prod(range(1, k, 2))) for k in range(len(x))]
-    return x, torch.linalg.solve(x.pow(torch.arange(len(x)).unsqueeze(-1)), x.new_tensor(moments))
+    x = torch.tensor(nodes[:count], dtype=torch.float64)
+    moments = [0.0 if k % 2 else float(math.prod(range(1, k, 2))) for k in range(count)]
+    powers = x.pow(torch.arange(count).unsqueeze(-1))
+    return x, torch.linalg.solve(powers, x.new_tensor(moments))
 
 
 def sparse_grid(dim: int, level: int, rule: Rule = normal_rule) -> tuple[Tensor, Tensor]:
@@ -314,8 +332,11 @@ def sobol_nodes(
         new = log_targets(rounds[-1])
         values.append(new.view(len(new), -1))
         u = torch.cat(rounds)
-        parts = zip(rounds, mixtures, strict=True)
-        log_density = torch.stack([math.log(len(r)) + mixture.log_density(u) for r, mixture in parts]).logsumexp(0)
+        # the balance heuristic: the density of all rounds' nodes together
+        of_rounds = []
+        for nodes, mixture in zip(rounds, mixtures, strict=True):
+            of_rounds.append(math.log(len(nodes)) + mixture.log_density(u))
+        log_density = torch.stack(of_rounds).logsumexp(0)
         weights = torch.softmax(torch.cat(values) - log_density.unsqueeze(-1), dim=0)
         effective = float(1 / weights.square().sum(0).max())
         if i + 1 >= NUM_ROUNDS and effective >= min(least_effective, num_nodes / 4):

@@ -251,7 +251,7 @@ class TransformedTPosterior(MixturePosterior):
         """
         weight = float(weights) if isinstance(weights, Tensor) and weights.shape == (1,) else 0.0
         if weight == 0 or not math.isfinite(weight):
-            raise BotorchTensorDimensionError(f"weights must hold one finite number other than zero; got {weights}.")
+            raise BotorchTensorDimensionError(f"weights must hold one number other than zero; got {weights}.")
         return TransformedTPosterior(
             self._location,
             self._scale,

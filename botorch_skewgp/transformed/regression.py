@@ -41,11 +41,10 @@ class TransformedRegression(NamedTuple):
         if not bool(is_valid.all()):
             eye = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
             root = torch.linalg.cholesky(torch.where(is_valid[:, None, None], covariance, eye))
+        both = torch.cat([basis.expand(len(root), -1, -1), outcomes], dim=-1)
         p = basis.shape[-1]
-        white = torch.linalg.solve_triangular(
-            root, torch.cat([basis.expand(len(root), -1, -1), outcomes], dim=-1), upper=False
-        )
-        basis, outcomes = white[..., :p], white[..., p:]
+        whitened = torch.linalg.solve_triangular(root, both, upper=False)
+        basis, outcomes = whitened[..., :p], whitened[..., p:]
         basis_root = torch.linalg.cholesky(basis.mT @ basis)
         coefficients = torch.cholesky_solve(basis.mT @ outcomes, basis_root)
         residual = outcomes - basis @ coefficients
@@ -58,29 +57,30 @@ class TransformedRegression(NamedTuple):
 
     def log_determinants(self) -> Tensor:
         """`log |K| + log |A|`, `T`."""
-        roots = (self.root, self.basis_root)
-        return 2 * sum((root.diagonal(dim1=-2, dim2=-1).log().sum(-1) for root in roots), torch.zeros(()))
+        of_covariance = self.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        of_basis = self.basis_root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return 2 * (of_covariance + of_basis)
 
     def log_evidence(self, log_jacobian: Tensor) -> Tensor:
         """The log density of the outcomes, `T x J`, of log Jacobians, `T x J` ([DeOliveira1997btg]_, equation (11))."""
-        n, p, df = *self.basis.shape[-2:], self.df
+        n, df = self.basis.shape[-2], self.df
         constant = math.lgamma(0.5 * df) - 0.5 * df * math.log(math.pi)
         determinants = self.log_determinants().unsqueeze(-1)
-        value = constant - 0.5 * determinants - 0.5 * df * self.square.log() + (1 - p / n) * log_jacobian
+        value = constant - 0.5 * determinants - 0.5 * df * self.square.log() + df / n * log_jacobian
         return torch.where(self.is_valid.unsqueeze(-1), value, -math.inf)
 
-    def gains(self, cross: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
+    def whitened(self, cross: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
         """Covariances of data and points, `T x n x N`, whitened: `V = L^-1 k`, and the root `W` of `h^T A^-1 h`.
 
         With `h = m - M^T K^-1 k`, `T x p x N`, a covariance is the prior's minus `V^T V` plus `W^T W`.
         """
-        gain = torch.linalg.solve_triangular(self.root, cross, upper=False)
-        rest = basis.mT - self.basis.mT @ gain
-        return gain, torch.linalg.solve_triangular(self.basis_root, rest, upper=False)
+        V = torch.linalg.solve_triangular(self.root, cross, upper=False)
+        h = basis.mT - self.basis.mT @ V
+        return V, torch.linalg.solve_triangular(self.basis_root, h, upper=False)
 
-    def locations(self, gain: Tensor, basis: Tensor) -> Tensor:
-        """The means of the warped outcomes at points, `T x N x J`."""
-        return gain.mT @ self.residual + basis @ self.coefficients
+    def locations(self, whitened: Tensor, basis: Tensor) -> Tensor:
+        """The means of the warped outcomes at points, `T x N x J`, of `V` and the basis there."""
+        return whitened.mT @ self.residual + basis @ self.coefficients
 
     def projections(self) -> Tensor:
         """`P`, `T x n x n`, with `P^T P = Q = K^-1 - K^-1 M A^-1 M^T K^-1` and `P z = r`."""
@@ -133,20 +133,24 @@ class WeightedNodes(NamedTuple):
         if df < 1:
             raise UnsupportedError(f"Leaving one of {n} points out leaves none for the scale; add points.")
         projections = regression.projections()
-        diagonal = projections.square().sum(-2).mT[:, self.kernel]  # n x S
+        diagonal = projections.square().sum(-2).mT[:, self.kernel]  # Q_ii, n x S
         shrink = self.select(projections.mT @ regression.residual) / diagonal
         total = self.select(regression.square)
         square = total - shrink.square() * diagonal
+        # where digits cancel, from the residuals of z with its prediction in place of z_i
         i, s = (square < CANCELLING * total).nonzero(as_tuple=True)
-        residual = regression.residual.movedim(-1, -2)[self.kernel[s], self.slot[s]]
-        without = residual - shrink[i, s, None] * projections[self.kernel[s], :, i]  # z with its prediction for z_i
+        kernel = self.kernel[s]
+        residual = regression.residual.movedim(-1, -2)[kernel, self.slot[s]]
+        without = residual - shrink[i, s, None] * projections[kernel, :, i]
         square[i, s] = without.square().sum(-1)
         determinants = regression.log_determinants()[self.kernel] + diagonal.log()
         jacobian = self.log_slope.sum(-1) - self.log_slope.mT
         log_likelihood = -0.5 * determinants - 0.5 * df * square.log() + df / (n - 1) * jacobian
-        log_weight = torch.where(self.log_weight == -math.inf, -math.inf, self.log_weight - self.log_likelihood)
+        has_weight = self.log_weight != -math.inf
+        log_weight = torch.where(has_weight, self.log_weight - self.log_likelihood, -math.inf)
         log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
-        return self.warped.mT - shrink, (square / (diagonal * df)).sqrt(), log_weight
+        location, scale = self.warped.mT - shrink, (square / (diagonal * df)).sqrt()
+        return location, scale, log_weight
 
     def keep(self, nodes: Tensor) -> WeightedNodes:
         """Some of the nodes, with the factors of their kernels only."""

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
+from scipy import special
 from torch import Tensor
 
 Slope = Callable[[Tensor, Tensor], Tensor]  # of a function, from the argument and the value
@@ -21,7 +23,8 @@ STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
 
 def log_density(t: Tensor, df: float) -> Tensor:
     """The logarithm of the density."""
-    constant = math.lgamma(0.5 * (df + 1)) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df)
+    log_beta = math.lgamma(0.5 * (df + 1)) - math.lgamma(0.5 * df)
+    constant = log_beta - 0.5 * math.log(math.pi * df)
     return constant - 0.5 * (df + 1) * _log1p_square(t, df)
 
 
@@ -61,8 +64,10 @@ def log_excess(t: Tensor, df: float) -> Tensor:
         size = t.double().abs()
         unit = size.clamp_min(1.0)  # the square of t may overflow
         log_f = log_density(size, df)
-        terms = (df / unit + size / unit * size) / (df - 1) - size / unit * (_log_tail(size, df) - log_f).exp()
-        value = torch.where(size == math.inf, -math.inf, log_f + unit.log() + terms.log())
+        tail = (_log_tail(size, df) - log_f).exp()  # P(T > t) / f(t)
+        terms = (df / unit + size / unit * size) / (df - 1) - size / unit * tail
+        log_value = log_f + unit.log() + terms.log()
+        value = torch.where(size == math.inf, -math.inf, log_value)
         return torch.where(t < 0, torch.log(value.exp() + size), value).to(t)
 
     return _WithSlope.apply(t, value, lambda t, value: -(log_cdf(-t, df) - value).exp())
@@ -70,26 +75,10 @@ def log_excess(t: Tensor, df: float) -> Tensor:
 
 def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
     """The chi-square number at the level of a standard normal number, a base sample; not differentiable."""
-    with torch.no_grad():
-        half = torch.as_tensor(0.5 * df).to(normal)
-        upper = normal > 0
-        tail = torch.special.log_ndtr(-normal.abs())  # of the smaller side
-        # Wilson and Hilferty's approximation, then Newton's method in logarithms
-        cube = 1 - 2 / (9 * df) + normal * math.sqrt(2 / (9 * df))
-        small = (torch.special.log_ndtr(normal) + torch.lgamma(half + 1)) / half  # the leading term at 0
-        log_x = torch.where(cube > 0.3, cube.clamp_min(0.3).pow(3).mul(0.5 * df).log(), small)
-        for _ in range(60):
-            x = log_x.exp()
-            density = half * log_x - x - torch.lgamma(half)  # of log x
-            below, above = torch.special.gammainc(half, x), torch.special.gammaincc(half, x)
-            log_tail = torch.where(upper, above, below).log()
-            log_tail = torch.where(log_tail.isfinite(), log_tail, density)
-            error = torch.where(upper, tail - log_tail, log_tail - tail)
-            step = error * (log_tail - density).exp()
-            log_x = log_x - step.clamp(-1, 1)
-            if bool((step.abs() <= 1e-14 * (1 + log_x.abs())).all()):
-                break
-        return 2 * log_x.exp()
+    z = normal.detach().cpu().numpy()
+    lower = special.gammaincinv(0.5 * df, special.ndtr(z))
+    upper = special.gammainccinv(0.5 * df, special.ndtr(-z))  # keeps digits where the level is near one
+    return torch.as_tensor(2 * np.where(z > 0, upper, lower)).to(normal)
 
 
 def _log1p_square(t: Tensor, df: float) -> Tensor:
@@ -108,11 +97,19 @@ def _table(df: float) -> Tensor:
     s = torch.arange(math.ceil(end / STEP) + 1, dtype=torch.float64) * STEP
     t = math.sqrt(df) * torch.expm1(s.square() / df).sqrt()
     log_tail = _log_tail_by_quadrature(t, df)
-    stretch = torch.where(s > 0, s * (1 + t.square() / df) / t, 1.0)  # the derivative of t in s
-    slope = -(log_density(t, df) - log_tail).exp() * stretch
-    bend = torch.where(s > 0, 1 / s - stretch / t, 0.0) - (df - 1) / df * s - slope
-    value, d, b = log_tail + 0.5 * s.square(), STEP * (slope + s), STEP**2 * (slope * bend + 1)
-    rise, d0, d1, b0, b1 = value.diff(), d[:-1], d[1:], b[:-1], b[1:]
+    # h(s) = log P(T > t(s)): with dt/ds = s (1 + t^2 / df) / t and the hazard f / P, h' = -f / P dt/ds, and h'' / h'
+    # is the derivative of log |h'|
+    dt = torch.where(s > 0, s * (1 + t.square() / df) / t, 1.0)
+    slope = -(log_density(t, df) - log_tail).exp() * dt
+    change = torch.where(s > 0, 1 / s - dt / t, 0.0)
+    relative_bend = change - (df - 1) / df * s - slope
+    # of h + s^2 / 2, in units of the step
+    value = log_tail + 0.5 * s.square()
+    d = STEP * (slope + s)
+    b = STEP**2 * (slope * relative_bend + 1)
+    # Hermite's quintic polynomial
+    rise = value.diff()
+    d0, d1, b0, b1 = d[:-1], d[1:], b[:-1], b[1:]
     third = 10 * rise - 6 * d0 - 4 * d1 - 1.5 * b0 + 0.5 * b1
     fourth = -15 * rise + 8 * d0 + 7 * d1 + 1.5 * b0 - b1
     fifth = 6 * rise - 3 * d0 - 3 * d1 - 0.5 * b0 + 0.5 * b1
@@ -171,12 +168,18 @@ def _solve_quantile(tail: Tensor, df: float) -> Tensor:
     for _ in range(50):
         square = s.square()
         log_tail = _log_tail_of_score(s, df)
-        t = torch.exp(0.5 * square / df) * (-df * torch.expm1(-square / df)).sqrt()
+        t = _from_score(s, df)
         stretch = torch.where(s > 0, s / torch.where(s > 0, t, 1.0), 1.0)
-        slope = torch.exp(constant - 0.5 * (df - 1) / df * square - log_tail) * stretch
+        log_hazard = constant - 0.5 * (df - 1) / df * square - log_tail
+        slope = log_hazard.exp() * stretch
         step = (log_tail - wanted) / slope
         s = (s + step).clamp_min(0.0)
         if bool((step.abs() <= 1e-15 * (1 + s)).all()):
             break
-    value = torch.exp(0.5 * s.square() / df) * (-df * torch.expm1(-s.square() / df)).sqrt()
-    return torch.where(infinite, math.inf, value).to(tail)
+    return torch.where(infinite, math.inf, _from_score(s, df)).to(tail)
+
+
+def _from_score(s: Tensor, df: float) -> Tensor:
+    """The `t >= 0` with `s^2 = df log(1 + t^2 / df)`, without overflow of its square."""
+    square = s.square() / df
+    return torch.exp(0.5 * square) * (-df * torch.expm1(-square)).sqrt()

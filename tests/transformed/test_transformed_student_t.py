@@ -82,9 +82,9 @@ def test_derivatives(function, df):
 @DEGREES
 def test_chi_square_quantiles(df):
     normal = torch.linspace(-8, 8, 41, dtype=DOUBLE)
-    level = special.ndtr(-np.abs(normal.numpy()))
-    expected = np.where(normal < 0, stats.chi2.ppf(level, df), stats.chi2.isf(level, df))
-    np.testing.assert_allclose(student_t.chi_square_quantile(normal, df).numpy(), expected, rtol=1e-8)
+    found, half = 0.5 * student_t.chi_square_quantile(normal, df), torch.tensor(0.5 * df, dtype=DOUBLE)
+    tail = torch.where(normal < 0, torch.special.gammainc(half, found), torch.special.gammaincc(half, found))
+    torch.testing.assert_close(tail.log(), torch.special.log_ndtr(-normal.abs()), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 48])
