@@ -18,6 +18,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.models.model import Model, ModelList
+from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -57,11 +58,8 @@ class SkewGPAcquisition(Acquisition):
         options: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        wants_utility = n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY))
-        self._asks_for_pair = wants_utility and all(
-            isinstance(dataset, ObservationDataset) and all(kind.points_per_observation > 1 for kind in dataset.kinds)
-            for dataset in surrogate.training_data
-        )
+        by_utility = n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY))
+        self._asks_for_pair = by_utility and all(map(_has_comparisons_alone, surrogate.training_data))
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
         super().__init__(surrogate=surrogate, botorch_acqf_class=botorch_acqf_class, n=n, options=options, **kwargs)
@@ -88,7 +86,7 @@ class SkewGPAcquisition(Acquisition):
             if weighted is not None:
                 return weighted
         no_best = (
-            f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial "
+            f"{botorch_acqf_class.__name__} asks for the best number seen, which is known only where every trial "
             "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
             "acquisition that asks for the points seen."
         )
@@ -113,15 +111,17 @@ class SkewGPAcquisition(Acquisition):
             return None
         if len(used) != 1 or models[used[0]].is_probability:
             return None
+        X = self.X_observed
         terms: list[AcquisitionFunction] = []
+        log_probability = X.new_zeros(len(X))  # of meeting all constraints
         for coefficients, bound in zip(*(self._outcome_constraints or ((), ())), strict=True):
             term = _log_probability_of_constraint(models, coefficients, float(bound))
             if term is None:
                 return None
             terms.append(term)
-        X = self.X_observed
-        with torch.no_grad():
-            likely = sum((term(X.unsqueeze(1)) for term in terms), X.new_zeros(len(X))) > math.log(LIKELY)
+            with torch.no_grad():
+                log_probability = log_probability + term(X.unsqueeze(1))
+        likely = log_probability > math.log(LIKELY)
         if not likely.any():
             return None
         seed = int(torch.randint(2**31, ()))
@@ -183,6 +183,11 @@ class SkewGPAcquisition(Acquisition):
         return found, values, torch.ones(n, dtype=self.dtype)
 
 
+def _has_comparisons_alone(dataset: SupervisedDataset) -> bool:
+    """Whether all observations compare points."""
+    return isinstance(dataset, ObservationDataset) and all(kind.points_per_observation > 1 for kind in dataset.kinds)
+
+
 def _log_probability_of_constraint(
     models: Sequence[AxSkewGP], coefficients: Tensor, bound: float
 ) -> SkewLogProbabilityOfImprovement | None:
@@ -202,13 +207,15 @@ def _log_probability_of_constraint(
 
 def _factors(digest: SearchSpaceDigest, like: Tensor) -> tuple[Factor, ...]:
     """The parameters with a list of values; an unordered choice has the one-hot columns of Ax's `OneHot`."""
-    groups: dict[str, list[int]] = {}
+    factors = []
+    for column in (*digest.ordinal_features, *digest.categorical_features):
+        values = like.new_tensor(digest.discrete_choices[column]).unsqueeze(-1)
+        factors.append(Factor([column], values, column in digest.categorical_features))
+    one_hot: dict[str, list[int]] = {}  # the columns of each parameter
     for column, name in enumerate(digest.feature_names):
         parameter, infix, _ = name.rpartition(OH_PARAM_INFIX)
         if infix:
-            groups.setdefault(parameter, []).append(column)
-    listed = [
-        Factor([i], like.new_tensor(digest.discrete_choices[i]).unsqueeze(-1), i in digest.categorical_features)
-        for i in (*digest.ordinal_features, *digest.categorical_features)
-    ]
-    return *listed, *(Factor(columns, torch.eye(len(columns)).to(like), True) for columns in groups.values())
+            one_hot.setdefault(parameter, []).append(column)
+    for columns in one_hot.values():
+        factors.append(Factor(columns, torch.eye(len(columns)).to(like), True))
+    return tuple(factors)

@@ -30,14 +30,14 @@ def recorded_comparisons(experiment: Experiment) -> list[records.Judgement]:
 
 
 def recorded(experiment: Experiment) -> records.Records:
-    """What people said of an experiment; entries that cannot be read are left out with a warning."""
+    """What people reported in an experiment; entries that cannot be read are left out with a warning."""
     found = _read(experiment)
     records.warn_of(found.unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
     return found
 
 
 def _read(experiment: Experiment) -> records.Records:
-    """What people said: judgements of arms, and bounds, the last ones of each trial, arm and metric."""
+    """What people reported: judgements of arms, and bounds, the last ones of each trial, arm and metric."""
     reports = [[entry] for entry in _entries(experiment, COMPARISONS)]
     judgements, unreadable = records.read_judgements(reports, experiment.arms_by_name, _objectives(experiment))
     bounds: dict[Any, tuple[float, float]] = {}
@@ -45,9 +45,9 @@ def _read(experiment: Experiment) -> records.Records:
         entry: dict[str, Any] = value if isinstance(value, dict) else {}
         index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
         trial = experiment.trials.get(index) if type(index) is int else None
-        told = records.as_bounds(entry.get("lower"), entry.get("upper"))
-        if trial and told and metric in list(experiment.metrics) and arm in [known.name for known in trial.arms]:
-            bounds[index, arm, metric] = told
+        ends = records.as_bounds(entry.get("lower"), entry.get("upper"))
+        if trial and ends and metric in list(experiment.metrics) and arm in [known.name for known in trial.arms]:
+            bounds[index, arm, metric] = ends
         else:
             unreadable.append(records.Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
     return records.Records(judgements, bounds, unreadable)
@@ -121,19 +121,21 @@ def attach_choice(
     _attach(client, records.judged(winner, losers, or_none=or_none, judge=judge))
 
 
-def _attach(client: Client, told: records.Judgement) -> None:
+def _attach(client: Client, judgement: records.Judgement) -> None:
     """Store a judgement of some trials or arms."""
     experiment = experiment_of(client)
     check_one_objective(experiment)
     names: dict[str, int | str] = {}
-    for entry in (*told.better, *told.worse):
+    for entry in (*judgement.better, *judgement.worse):
         name = _arm_name(experiment, entry)
         if name in names:
             raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
         names[name] = entry
     with user_input_errors():
-        records.check_judge(told.judge)
-    _record(client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), records.as_value(told.of(list(names)))])
+        records.check_judge(judgement.judge)
+    _record(
+        client, experiment, COMPARISONS, [*_list(experiment, COMPARISONS), records.as_value(judgement.of(list(names)))]
+    )
 
 
 def attach_censored(
@@ -190,7 +192,7 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
     """
     experiment = experiment_of(client)
     pair = {_arm_name(experiment, entry) for entry in (first, second)}
-    left = records.left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda told: told.without(pair))
+    left = records.left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda judgement: judgement.without(pair))
     if not left:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
     _record(client, experiment, COMPARISONS, left[COMPARISONS])

@@ -74,34 +74,34 @@ def with_every_trial(
     """
     _check_numbers(experiment)
     data = with_final_numbers(experiment, experiment_data)
-    told: Rows = data.observation_data.to_dict("index")
+    rows: Rows = data.observation_data.to_dict("index")
     bounded = {key[:2] for key in records.bounds if key[2] in objectives}
     failed = [] if validity is None else [key for key in _failed_arms(experiment) if key not in bounded]
     for key in failed:
-        told.setdefault(key, {})
+        rows.setdefault(key, {})
     for key in _compared_arms(experiment, records.judgements):
-        row = told.setdefault(key, {})
-        told[key] = {(part, name): math.nan for name in objectives for part in ("mean", "sem")} | row
+        row = rows.setdefault(key, {})
+        rows[key] = {(part, name): math.nan for name in objectives for part in ("mean", "sem")} | row
     for index, arm, name in records.bounds:
-        told.setdefault((index, arm), {}).update({("mean", name): math.nan, ("sem", name): math.nan})
-    failed += _without_too_large(experiment, told, objectives)
-    _check_labels(told, labels)
-    columns = dict.fromkeys([*data.observation_data.columns, *(name for row in told.values() for name in row)])
+        rows.setdefault((index, arm), {}).update({("mean", name): math.nan, ("sem", name): math.nan})
+    failed += _without_too_large(experiment, rows, objectives)
+    _check_labels(rows, labels)
+    columns = dict.fromkeys([*data.observation_data.columns, *(name for row in rows.values() for name in row)])
     if validity is not None and (failed or ("mean", validity) in columns):
         columns |= {("mean", validity): None, ("sem", validity): None}
-        for key, row in told.items():
+        for key, row in rows.items():
             works = key in bounded or any(_is_number(row.get(("mean", name))) for name in objectives)
             if not _is_number(row.get(("mean", validity))):
                 row["mean", validity] = 0.0 if key in failed else 1.0 if works else math.nan
             row["sem", validity] = math.nan
-    if not told:
+    if not rows:
         return data
     arms = data.arm_data.to_dict("index")
-    for key in told:
+    for key in rows:
         arms.setdefault(key, {**experiment.arms_by_name[key[1]].parameters, "metadata": {}})
-    keys = sorted(told, key=lambda key: key[0])
+    keys = sorted(rows, key=lambda key: key[0])
     index = MultiIndex.from_tuples(keys, names=["trial_index", "arm_name"])
-    values = [[told[key].get(name, math.nan) for name in columns] for key in keys]
+    values = [[rows[key].get(name, math.nan) for name in columns] for key in keys]
     return ExperimentData(
         arm_data=DataFrame([arms[key] for key in keys], index=index),
         observation_data=DataFrame(values, index=index, columns=MultiIndex.from_tuples(columns)),
@@ -123,10 +123,10 @@ def with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) 
     return ExperimentData(arm_data=final.arm_data.reindex(observed.index), observation_data=observed)
 
 
-def _without_too_large(experiment: Experiment, told: Rows, objectives: Sequence[str]) -> list[ArmOfTrial]:
+def _without_too_large(experiment: Experiment, rows: Rows, objectives: Sequence[str]) -> list[ArmOfTrial]:
     """Leave out, in place, numbers whose square is infinite; returns the arms with such an objective."""
     found = []
-    for key, row in told.items():
+    for key, row in rows.items():
         for name in [name for (part, name), value in row.items() if part == "mean" and abs(value) > LARGEST]:
             reason = "counts as a failure" if name in objectives else "is too large to learn from"
             title = f"{name!r} of trial {key[0]} of {title_of(experiment)}"
@@ -140,12 +140,13 @@ def _without_too_large(experiment: Experiment, told: Rows, objectives: Sequence[
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
     """The arms that failed: not those of pairs that nobody answered, or whose numbers could not be fetched."""
     unfetched = {f"{NOT_FETCHED} {name}" for name in experiment.metrics}
-    return [
-        (trial.index, arm.name)
-        for trial in experiment.trials.values()
-        if trial.status not in INVALID or not (is_pair(trial) or trial.status_reason in unfetched)
-        for arm in (trial.arms if trial.status in INVALID else trial.abandoned_arms)
-    ]
+    failed: list[ArmOfTrial] = []
+    for trial in experiment.trials.values():
+        if trial.status not in INVALID:
+            failed += [(trial.index, arm.name) for arm in trial.abandoned_arms]
+        elif not (is_pair(trial) or trial.status_reason in unfetched):
+            failed += [(trial.index, arm.name) for arm in trial.arms]
+    return failed
 
 
 def _compared_arms(experiment: Experiment, comparisons: Sequence[Judgement]) -> list[ArmOfTrial]:
@@ -160,28 +161,30 @@ def _compared_arms(experiment: Experiment, comparisons: Sequence[Judgement]) -> 
 def _check_numbers(experiment: Experiment) -> None:
     data = experiment.lookup_data().df
     # beyond LARGEST a variance overflows
-    wrong = data[data["mean"].isna() | (data["sem"] < 0) | (data["sem"] > LARGEST)] if len(data) else data
-    for _, row in wrong.iterrows():
+    if not len(data):
+        return
+    has_wrong_error = (data["sem"] < 0) | (data["sem"] > LARGEST)
+    for _, row in data[data["mean"].isna() | has_wrong_error].iterrows():
         index, name = row["trial_index"], row["metric_name"]
         status = experiment.trials[index].status
         if status in INVALID:
             continue
-        what = f"{row['mean']} for {name!r}"
-        if not math.isnan(row["mean"]):
+        if math.isnan(row["mean"]):
+            what = f"{row['mean']} for {name!r}"
+        else:
             what = f"the standard error {row['sem']} for {name!r}, which must be finite, or left out, and not negative"
-        failed = (
-            f"call client.mark_trial_failed({index})"
-            if status.is_running
-            else f"say that it failed by client.attach_data({index}, {{{name!r}: math.inf}}), of an objective"
-        )
+        if status.is_running:
+            failed = f"call client.mark_trial_failed({index})"
+        else:
+            failed = f"say that it failed by client.attach_data({index}, {{{name!r}: math.inf}}), of an objective"
         raise UserInputError(
             f"Trial {index} reports {what}. Attach the right number by client.attach_data({index}, {{{name!r}: ...}}), "
             f"or {failed}; the model learns from failures."
         )
 
 
-def _check_labels(told: Rows, labels: Sequence[str]) -> None:
-    for name, ((trial, _), row) in itertools.product(labels, told.items()):
+def _check_labels(rows: Rows, labels: Sequence[str]) -> None:
+    for name, ((trial, _), row) in itertools.product(labels, rows.items()):
         value = row.get(("mean", name))
         if _is_number(value) and value not in (0, 1):
             raise UserInputError(
@@ -192,13 +195,15 @@ def _check_labels(told: Rows, labels: Sequence[str]) -> None:
 def known_arms(experiment: Experiment) -> list[str]:
     """The names of arms that were compared and did not fail, or have a number or a bound of each objective."""
     config, records, data = experiment.optimization_config, recorded(experiment), experiment.lookup_data().df
-    wanted = set() if config is None else set(config.objective.metric_names)
-    compared = {name for entry in records.judgements for name in entry.items}
+    objectives = set() if config is None else set(config.objective.metric_names)
+    compared = {name for judgement in records.judgements for name in judgement.items}
+    failed_trials = [trial for trial in experiment.trials.values() if trial.status in INVALID]
+    failed = {arm.name for trial in failed_trials for arm in trial.arms}
     data = data[data["mean"].abs() <= LARGEST]
-    told = zip(data["trial_index"], data["arm_name"], data["metric_name"], strict=True)
-    known = {*records.bounds, *(key for key in told if experiment.trials[key[0]].status not in INVALID)}
-    measured = {arm for index, arm, _ in known if all((index, arm, name) in known for name in wanted)}
-    failed = {arm.name for trial in experiment.trials.values() if trial.status in INVALID for arm in trial.arms}
+    data = data[~data["trial_index"].isin([trial.index for trial in failed_trials])]
+    numbers = zip(data["trial_index"], data["arm_name"], data["metric_name"], strict=True)
+    known = {*records.bounds, *numbers}
+    measured = {arm for index, arm, _ in known if all((index, arm, name) in known for name in objectives)}
     return [name for name in experiment.arms_by_name if name in measured or name in compared - failed]
 
 

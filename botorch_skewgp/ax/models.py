@@ -39,11 +39,11 @@ class AxSkewGP(SkewGP):
         """
         if not isinstance(training_data, ObservationDataset):
             return super().construct_inputs(training_data)
-        told = training_data.observations
+        observations = training_data.observations
         factories: dict[type[Observation], Factory] = {Binary: lambda *_: ProbitLikelihood(noise=VALIDITY_NOISE)}
         return {
             "train_X": training_data.X,
-            "observations": [entry.reversed() for entry in told] if training_data.minimize else told,
+            "observations": [entry.reversed() for entry in observations] if training_data.minimize else observations,
             "likelihood": default_likelihood((), training_data.kinds, factories),
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -62,28 +63,31 @@ def observed(
 def compared(judgements: Sequence[Judgement], X: Tensor) -> Tensor:
     """Whether each row of points, `n x d`, was compared, `n`."""
     mask = torch.zeros(len(X), dtype=torch.bool, device=X.device)
-    mask[sorted({row for entry in judgements for row in entry.items})] = True
+    mask[sorted({row for judgement in judgements for row in judgement.items})] = True
     return mask
 
 
 def _of_judgements(judgements: Sequence[Judgement], point: Tensor) -> list[Observation]:
+    """One observation for all judgements of a kind, those of the worst and those with a judge for themselves."""
+    groups: dict[tuple[type[Observation], bool, bool], list[Judgement]] = defaultdict(list)
+    for judgement in judgements:
+        is_of_pair = judgement.kind in (Preference, Tie)
+        if is_of_pair and len(point[list(judgement.items)].unique()) == 1:
+            continue  # a comparison of a point with itself is independent of the function
+        groups[judgement.kind, judgement.names_worst, judgement.judge is not None].append(judgement)
     observations: list[Observation] = []
-    kinds = itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True))
-    for kind, worst, named in kinds:
-        told = [
-            entry
-            for entry in judgements
-            if (entry.kind, entry.names_worst, entry.judge is not None) == (kind, worst, named)
-            # a point compared with itself tells nothing of the function
-            and (kind in (Choice, ChoiceOrNone) or len(point[list(entry.items)].unique()) > 1)
-        ]
-        if not told:
+    for key in itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True)):
+        if key not in groups:
             continue
-        items = pad_sequence([point[list(entry.items)] for entry in told], True, -1)
-        judge = torch.tensor([entry.judge for entry in told], device=point.device) if named else None
-        none = torch.tensor([not entry.better for entry in told], device=point.device)
-        made = ChoiceOrNone(items, none, judge=judge) if kind is ChoiceOrNone else kind(items, judge=judge)
-        observations.append(made.reversed() if worst else made)
+        (kind, names_worst, has_judge), group = key, groups[key]
+        items = pad_sequence([point[list(judgement.items)] for judgement in group], True, -1)
+        judge = torch.tensor([judgement.judge for judgement in group], device=point.device) if has_judge else None
+        if kind is ChoiceOrNone:
+            none = torch.tensor([not judgement.better for judgement in group], device=point.device)
+            observation: Observation = ChoiceOrNone(items, none, judge=judge)
+        else:
+            observation = kind(items, judge=judge)
+        observations.append(observation.reversed() if names_worst else observation)
     return observations
 
 
@@ -101,14 +105,22 @@ def _points(X: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
 
 def text_of(X: Tensor, observations: Iterable[Observation], *others: Any) -> str:
     """All values of data, and others, as text, in which NaN equals itself."""
-    told = [(type(entry), field.name, getattr(entry, field.name)) for entry in observations for field in fields(entry)]
-    return repr([part.tolist() if isinstance(part, Tensor) else part for part in (X, *sum(told, ()), *others)])
+    parts: list[Any] = [X]
+    for observation in observations:
+        for field in fields(observation):
+            parts += [type(observation), field.name, getattr(observation, field.name)]
+    parts += others
+    return repr([part.tolist() if isinstance(part, Tensor) else part for part in parts])
 
 
 def as_rows(judgements: Iterable[Judgement], rows: Mapping[Any, int]) -> tuple[Judgement, ...]:
     """Judgements of rows, as far as their trials or arms have one; judges are numbered in the order of their names."""
     judgements = list(judgements)
-    names = sorted({entry.judge for entry in judgements} - {None}, key=str)
-    number = {None: None} | {name: i for i, name in enumerate(names)}
-    found = [entry.among(rows) for entry in judgements]
-    return tuple(replace(entry, judge=number[entry.judge]) for entry in found if entry is not None)
+    names = sorted({judgement.judge for judgement in judgements} - {None}, key=str)
+    of_rows = []
+    for judgement in judgements:
+        among_rows = judgement.among(rows)
+        if among_rows is not None:
+            judge = None if judgement.judge is None else names.index(judgement.judge)
+            of_rows.append(replace(among_rows, judge=judge))
+    return tuple(of_rows)

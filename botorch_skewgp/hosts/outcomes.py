@@ -40,13 +40,13 @@ class PowerTransform(NamedTuple):
         return self.sign * np.maximum(self.sign * numbers, self.floor)
 
     def transform(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The map that tells numbers beyond the floor apart."""
+        """The map, increasing beyond the floor too."""
         return self.sign * yeojohnson(self.sign * numbers / self.scale - self.mean / self.scale, self.power)
 
     def bounds(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The maps of lower and of upper bounds: a bad one beyond the floor says nothing, and stays beyond it."""
+        """The maps of lower and of upper bounds: a bad one beyond the floor is no constraint, and stays beyond it."""
         return (self.transform(lower), self(upper)) if self.sign > 0 else (self(lower), self.transform(upper))
 
     def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

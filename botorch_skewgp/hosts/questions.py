@@ -20,22 +20,27 @@ def as_prices(costs: object, may_be_asked: Callable[[Any], bool], wanted: str, n
     """Positive prices by what may be asked; raises `InputDataError`, which says what is wanted, or names the price."""
     if not isinstance(costs, Mapping) or not costs or not all(map(may_be_asked, costs)):
         raise InputDataError(f"costs must be a price for each of {wanted}; got {costs!r}.")
-    prices = {asked: as_number(given, f"The price of {named.format(asked)}") for asked, given in costs.items()}
-    for asked, price in prices.items():
-        if price <= 0:
-            raise InputDataError(
-                f"The price of {named.format(asked)} must be a positive, finite number; got {costs[asked]!r}."
-            )
+    prices = {}
+    for key, cost in costs.items():
+        name = f"The price of {named.format(key)}"
+        prices[key] = as_number(cost, name)
+        if prices[key] <= 0:
+            raise InputDataError(f"{name} must be a positive, finite number; got {cost!r}.")
     return prices
 
 
 def choose_question(
-    model: SkewGP, asked: Mapping[Any, Question], prices: Mapping[Any, float], pool: Tensor, transform: PowerTransform
+    model: SkewGP,
+    questions: Mapping[Any, Question],
+    prices: Mapping[Any, float],
+    pool: Tensor,
+    transform: PowerTransform,
 ) -> tuple[Any, float]:
     """The key of the question about points of a pool, `n x d`, with the most information about the best one for its
     price, and the expected rise of that one's mean, by a model of large values that are good, on a transform's scale.
     """
-    questions = list(asked.values())
-    found = next_question(model, None, questions, [prices[key] for key in asked], X_candidates=pool)
+    costs = [prices[key] for key in questions]
+    chosen = next_question(model, None, list(questions.values()), costs, X_candidates=pool)
     best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
-    return list(asked)[questions.index(found.question)], transform.rise(best, found.value)
+    key = next(key for key, question in questions.items() if question == chosen.question)
+    return key, transform.rise(best, chosen.value)

@@ -1,4 +1,4 @@
-"""What people say of trials, as experiments store it, where anyone may write: unreadable entries are left out."""
+"""Judgements and reports of people, as experiments store them: anyone may write, and unreadable ones are left out."""
 
 from __future__ import annotations
 
@@ -68,13 +68,15 @@ class Judgement:
         return replace(self, better=tuple(items[:count]), worse=tuple(items[count:]))
 
     def among(self, names: Mapping[Any, Any]) -> Judgement | None:
-        """What it says of trials or arms with other names, some of which may be missing; `None` if nothing."""
-        better, worse = (tuple(names[item] for item in side if item in names) for side in (self.better, self.worse))
-        tells = bool(better or (worse and not self.better)) if self.or_none else bool(better and worse)
-        return replace(self, better=better, worse=worse) if tells else None
+        """The judgement of trials or arms with other names, some of which may be missing; `None` if nothing."""
+        better = tuple(names[item] for item in self.better if item in names)
+        worse = tuple(names[item] for item in self.worse if item in names)
+        if not (better and worse) and not (self.or_none and (better or (worse and not self.better))):
+            return None
+        return replace(self, better=better, worse=worse)
 
     def without(self, pair: set[Any]) -> Judgement | None:
-        """What it says but of two trials or arms against each other; `None` if nothing."""
+        """The judgement without that of two trials or arms against each other; `None` if nothing."""
         first = self.items[0]
         if not self.better or first not in pair or not pair <= set(self.items):
             return self
@@ -90,7 +92,15 @@ class Unreadable(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What people said, by trials: numbers and bounds, and which are unusable; and the entries that are left out."""
+    """What people reported.
+
+    Args:
+        judgements: Their judgements.
+        bounds: Lower and upper bounds, by trial.
+        unreadable: The entries that are left out.
+        numbers: Numbers, by trial.
+        unusable: The trials that do not work.
+    """
 
     judgements: list[Judgement]
     bounds: dict[Any, tuple[float, float]]
@@ -103,17 +113,20 @@ def read_judgements(
     reports: Iterable[Sequence[tuple[str, Any]]], known: Container[Any], objectives: Sequence[str]
 ) -> tuple[list[Judgement], list[Unreadable]]:
     """Judgements of known trials or arms, of a single objective, in reports of entries by key, and other entries."""
-    found: list[Judgement] = []
+    judgements: list[Judgement] = []
     unreadable: list[Unreadable] = []
     for report in reports:
-        told = [(key, value, read_judgement(value, known)) for key, value in report]
-        unreadable += [Unreadable(key, value, UNREADABLE) for key, value, entry in told if entry is None]
-        if len(objectives) > 1:
-            reason = f"is no use. {SEVERAL_OBJECTIVES}"
-            unreadable += [Unreadable(key, value, reason) for key, value, entry in told if entry is not None]
-        else:
-            found += _joined([entry for _, _, entry in told if entry is not None])
-    return found, unreadable
+        of_report = []
+        for key, value in report:
+            judgement = read_judgement(value, known)
+            if judgement is None:
+                unreadable.append(Unreadable(key, value, UNREADABLE))
+            elif len(objectives) > 1:
+                unreadable.append(Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}"))
+            else:
+                of_report.append(judgement)
+        judgements += _joined(of_report)
+    return judgements, unreadable
 
 
 def read_judgement(value: Any, known: Container[Any]) -> Judgement | None:
@@ -142,14 +155,19 @@ def _read(value: Any) -> Judgement | None:
 
 def left_of(lists: Mapping[str, list[Any]], change: Callable[[Judgement], Judgement | None]) -> dict[str, list[Any]]:
     """What is left of lists of entries whose judgements are changed, `None` for nothing: of those lists that change."""
-
-    def left(value: Any) -> list[Any]:
-        judgement = _read(value)
-        rest = judgement and change(judgement)
-        return [value] if rest == judgement else [as_value(rest)] if rest else []
-
-    after = {key: [rest for value in entries for rest in left(value)] for key, entries in lists.items()}
-    return {key: rest for key, rest in after.items() if rest != lists[key]}
+    changed = {}
+    for key, entries in lists.items():
+        left = []
+        for value in entries:
+            judgement = _read(value)
+            rest = judgement and change(judgement)
+            if rest == judgement:
+                left.append(value)
+            elif rest is not None:
+                left.append(as_value(rest))
+        if left != entries:
+            changed[key] = left
+    return changed
 
 
 def judged(
@@ -162,18 +180,25 @@ def judged(
 
 def as_value(judgement: Judgement) -> dict[str, Any]:
     """The entry of a judgement of the best or of none."""
-    said = {"tie": judgement.tie, "or_none": judgement.or_none, "judge": judgement.judge}
-    return {"winner": next(iter(judgement.better), None), "losers": list(judgement.worse), **said}
+    return {
+        "winner": next(iter(judgement.better), None),
+        "losers": list(judgement.worse),
+        "tie": judgement.tie,
+        "or_none": judgement.or_none,
+        "judge": judgement.judge,
+    }
 
 
-def _joined(told: list[Judgement]) -> list[Judgement]:
+def _joined(judgements: list[Judgement]) -> list[Judgement]:
     """Judgements reported at once: comparisons with one trial in common are one choice, of the best or the worst."""
-    better = tuple(dict.fromkeys(item for entry in told for item in entry.better))
-    worse = tuple(dict.fromkeys(item for entry in told for item in entry.worse))
-    are_pairs = all(entry.kind is Preference for entry in told) and len({entry.judge for entry in told}) == 1
-    if len(told) < 2 or not are_pairs or sorted((len(better), len(worse))) != [1, len(told)]:
-        return told
-    return [Judgement(better, worse, judge=told[0].judge)]
+    judges = {judgement.judge for judgement in judgements}
+    if len(judgements) < 2 or len(judges) > 1 or any(judgement.kind is not Preference for judgement in judgements):
+        return judgements
+    better = tuple(dict.fromkeys(judgement.better[0] for judgement in judgements))
+    worse = tuple(dict.fromkeys(judgement.worse[0] for judgement in judgements))
+    if sorted((len(better), len(worse))) != [1, len(judgements)]:
+        return judgements
+    return [Judgement(better, worse, judge=judges.pop())]
 
 
 def check_choice(best: Any, others: Any, or_none: Any, named: str) -> None:
@@ -224,19 +249,24 @@ def as_finite(value: Any) -> float | None:
 
 def as_bounds(lower: Any, upper: Any) -> tuple[float, float] | None:
     """Stored bounds, of which one may be `None`; `None` unless one is finite, and the lower below the upper."""
-    low, high = -math.inf if lower is None else as_number(lower), math.inf if upper is None else as_number(upper)
-    if low is None or high is None or not low < high or (math.isinf(low) and math.isinf(high)):
+    low = -math.inf if lower is None else as_number(lower)
+    high = math.inf if upper is None else as_number(upper)
+    if low is None or high is None or not low < high:
+        return None
+    if math.isinf(low) and math.isinf(high):
         return None
     return low, high
 
 
 def checked_bounds(lower: Any, upper: Any) -> dict[str, float]:
-    """The bounds that are told, by their names; raises `InputDataError` as `as_bounds` returns `None`."""
-    given = (("lower", lower), ("upper", upper))
-    told = {name: checks.as_number(value, name) for name, value in given if value is not None}
-    if as_bounds(told.get("lower"), told.get("upper")) is None:
+    """The given bounds, by their names; raises `InputDataError` as `as_bounds` returns `None`."""
+    bounds = {}
+    for name, value in (("lower", lower), ("upper", upper)):
+        if value is not None:
+            bounds[name] = checks.as_number(value, name)
+    if as_bounds(bounds.get("lower"), bounds.get("upper")) is None:
         raise InputDataError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
-    return told
+    return bounds
 
 
 def warn_of(unreadable: Iterable[Unreadable], advice: str) -> None:

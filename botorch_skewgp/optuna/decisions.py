@@ -126,8 +126,8 @@ def _on_page(study: Study) -> list[int]:
     attrs = internals.system_attrs_of(study)  # before the trials, which then have those compared
     trials = study.get_trials(deepcopy=False)
     reports = [pairs for pairs in internals.preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
-    told = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
-    gone = internals.skipped_in(attrs, trials).union(*(entry.losers for entry in told if entry))
+    judgements = [read_judgement(pair, range(len(trials))) for pairs in reports for pair in pairs]
+    gone = internals.skipped_in(attrs, trials).union(*(entry.losers for entry in judgements if entry))
     left = [trial.number for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.RUNNING)]
     return [number for number in left if number not in gone]
 

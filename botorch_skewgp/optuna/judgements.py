@@ -79,22 +79,22 @@ def report_choice(
     _report(study, records.judged(best, others, or_none=or_none, judge=judge))
 
 
-def _report(study: Any, told: records.Judgement) -> None:
+def _report(study: Any, judgement: records.Judgement) -> None:
     """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
     study = internals.study_of(study)
     check_single_objective(study)
-    told = told.of(_numbers(study, *told.better, *told.worse))
-    records.check_judge(told.judge)
+    judgement = judgement.of(_numbers(study, *judgement.better, *judgement.worse))
+    records.check_judge(judgement.judge)
     trials = study.get_trials(deepcopy=False)
-    on_page = told.judge is None and bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
-    if on_page and not (told.tie or told.or_none):
+    on_page = judgement.judge is None and bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
+    if on_page and not (judgement.tie or judgement.or_none):
         from optuna_dashboard.preferential import PreferentialStudy
 
-        best, *others = (trials[number] for number in told.items)
+        best, *others = (trials[number] for number in judgement.items)
         PreferentialStudy(study).report_preference(best, others)
         return
-    study.set_user_attr(f"{JUDGEMENT}{uuid.uuid4()}", records.as_value(told))
-    for number in told.losers if on_page else ():  # the dashboard knows no "all are bad"
+    study.set_user_attr(f"{JUDGEMENT}{uuid.uuid4()}", records.as_value(judgement))
+    for number in judgement.losers if on_page else ():  # the dashboard knows no "all are bad"
         internals.skip_trial(study, trials[number])
 
 
@@ -180,10 +180,11 @@ def report_censored(
         UnsupportedError: If the study has several objectives.
     """
     study, number, sign = _checked(study, trial, direction)
-    told = records.checked_bounds(lower, upper)
-    low, high = (told.get(name) for name in ("lower", "upper"))
-    turned = [None if bound is None else -bound for bound in (high, low)]
-    study.set_user_attr(f"{BOUNDS}{number}", [low, high] if sign > 0 else turned)
+    bounds = records.checked_bounds(lower, upper)
+    ends = [bounds.get("lower"), bounds.get("upper")]
+    if sign < 0:
+        ends = [None if end is None else -end for end in reversed(ends)]
+    study.set_user_attr(f"{BOUNDS}{number}", ends)
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
@@ -199,7 +200,7 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
     """
     study = internals.study_of(study)
     pair = [_as_number(entry) for entry in (first, second)]
-    if not _keep(study, lambda told: told.without(set(pair))):
+    if not _keep(study, lambda judgement: judgement.without(set(pair))):
         raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
 
 
@@ -219,7 +220,7 @@ def withdraw_reports(study: Any, trial: AnyTrial) -> None:
     number = _as_number(trial)
     keys = [key for prefix in (NUMBER, BOUNDS, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
     others = {i: i for i in range(len(study.get_trials(deepcopy=False))) if i != number}
-    changed = _keep(study, lambda told: told if told.better else told.among(others))
+    changed = _keep(study, lambda judgement: judgement if judgement.better else judgement.among(others))
     if not changed and not any(study.user_attrs[key] is not None for key in keys):
         raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
     for key in keys:
@@ -247,11 +248,13 @@ def withdraw_unreadable(study: Any) -> None:
 
 def _lists(study: Study) -> dict[str, list[Any]]:
     """The entries of judgements, by the keys of attributes: the dashboard's, of the study, then those of users."""
-    pairs = internals.preferences_in(internals.system_attrs_of(study)).items()
-    told = ((key, value) for key, value in study.user_attrs.items() if key.startswith(JUDGEMENT) and value is not None)
-    return {key: list(value) if isinstance(value, list | tuple) else [value] for key, value in pairs} | {
-        key: [value] for key, value in told
-    }
+    lists = {}
+    for key, value in internals.preferences_in(internals.system_attrs_of(study)).items():
+        lists[key] = list(value) if isinstance(value, list | tuple) else [value]
+    for key, value in study.user_attrs.items():
+        if key.startswith(JUDGEMENT) and value is not None:
+            lists[key] = [value]
+    return lists
 
 
 def _keep(study: Study, change: Callable[[records.Judgement], records.Judgement | None]) -> bool:
@@ -266,34 +269,40 @@ def _keep(study: Study, change: Callable[[records.Judgement], records.Judgement 
 
 
 def read_records(study: Study) -> records.Records:
-    """What people said of a study's trials, by number; numbers and bounds are of the larger-is-better kind."""
+    """What people reported of a study's trials, by number; numbers and bounds are of the larger-is-better kind."""
     lists, user_attrs = _lists(study), study.user_attrs  # before the trials, which then have those compared
-    known = range(len(study.get_trials(deepcopy=False)))
-    reports = [[(key, entry) for entry in entries] for key, entries in lists.items()]
-    judgements, unreadable = records.read_judgements(reports, known, _objectives(study))
-    found: dict[str, dict[int, Any]] = {prefix: {} for prefix in _READ}
-    for key, value in user_attrs.items():
+    trials = range(len(study.get_trials(deepcopy=False)))
+    reports = [[(key, value) for value in values] for key, values in lists.items()]
+    judgements, unreadable = records.read_judgements(reports, trials, _objectives(study))
+    values: dict[str, dict[int, Any]] = {prefix: {} for prefix in _READ}
+    for key, stored in user_attrs.items():
         prefix = next((prefix for prefix in _READ if key.startswith(prefix)), None)
-        if prefix is None or value is None:
+        if prefix is None or stored is None:
             continue
-        name, (read, wanted) = key.removeprefix(prefix), _READ[prefix]
-        if not (name.isdecimal() and len(name) < 16 and int(name) in known):
-            unreadable.append(records.Unreadable(key, value, "is about no trial of the study"))
-        elif (told := read(value)) is None:
-            unreadable.append(records.Unreadable(key, value, f"is not {wanted}"))
+        read, wanted = _READ[prefix]
+        name, value = key.removeprefix(prefix), read(stored)
+        if not (name.isdecimal() and len(name) < 16 and int(name) in trials):
+            unreadable.append(records.Unreadable(key, stored, "is about no trial of the study"))
+        elif value is None:
+            unreadable.append(records.Unreadable(key, stored, f"is not {wanted}"))
         else:
-            found[prefix][int(name)] = told
-    unusable = frozenset(number for number, is_unusable in found[UNUSABLE].items() if is_unusable)
-    return records.Records(judgements, found[BOUNDS], unreadable, found[NUMBER], unusable)
+            values[prefix][int(name)] = value
+    unusable = frozenset(number for number, is_unusable in values[UNUSABLE].items() if is_unusable)
+    return records.Records(judgements, values[BOUNDS], unreadable, values[NUMBER], unusable)
 
 
-_READ: dict[str, tuple[Callable[[Any], Any], str]] = {
-    UNUSABLE: (lambda value: value if isinstance(value, bool) else None, "true or false"),
+def _as_flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _as_bounds(value: Any) -> tuple[float, float] | None:
+    return records.as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None
+
+
+_READ: dict[str, tuple[Callable[[Any], Any], str]] = {  # how to read an attribute, and what it must be
+    UNUSABLE: (_as_flag, "true or false"),
     NUMBER: (records.as_finite, "a finite number"),
-    BOUNDS: (
-        lambda value: records.as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None,
-        "a lower and an upper bound",
-    ),
+    BOUNDS: (_as_bounds, "a lower and an upper bound"),
 }
 
 

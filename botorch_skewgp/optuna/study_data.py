@@ -260,7 +260,7 @@ def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Reco
 
 
 def _constraints(trial: FrozenTrial, unreadable: list[Unreadable]) -> dict[str, float]:
-    """A trial's constraints by name; those that are no numbers, or whose size says nothing, are listed."""
+    """A trial's constraints by name; those that are no numbers, or whose size is too large, are listed."""
     found = {}
     for name, value in internals.constraints_in(trial.system_attrs).items():
         number = as_number(value)

@@ -59,23 +59,26 @@ class Fits:
         self, space: SearchSpace, functions: Mapping[str, Observed], stored: Sequence[StoredFit] = ()
     ) -> dict[str, tuple[SkewGP, StoredFit]]:
         """The model of each function, and what to store of its fit; models of other data are dropped."""
-        found, used = {}, dict[str, SkewGP]()
+        models, used = {}, dict[str, SkewGP]()
         with self._lock:
             for function, known in functions.items():
-                data = _digest(space, known)
-                same = [entry for entry in stored if entry.data == data]
-                ended = [entry for entry in stored if entry.function == function and entry.has_ended]
-                given = next(reversed(same or ended), None)
-                size = len(known.X) if given is None else given.num_points
-                is_kept = bool(same) or (given is not None and size <= len(known.X) < GROWTH * size)
-                model = used[data] = (self._kept | used).get(data) or fitted_model(
-                    known, space, start=given and given.values, is_kept=is_kept, seed=self._seed
-                )
+                data, num_points = _digest(space, known), len(known.X)
+                of_same_data = [fit for fit in stored if fit.data == data]
+                of_function = [fit for fit in stored if fit.function == function and fit.has_ended]
+                last = next(reversed(of_same_data or of_function), None)
+                start, size = (None, num_points) if last is None else (last.values, last.num_points)
+                has_grown = not size <= num_points < GROWTH * size
+                is_kept = bool(of_same_data) or (last is not None and not has_grown)
+                model = self._kept.get(data) or used.get(data)
+                if model is None:
+                    model = fitted_model(known, space, start=start, is_kept=is_kept, seed=self._seed)
+                used[data] = model
                 values = parameters_to_vector(model.parameters()).tolist()
-                is_given = is_kept and given is not None and values == given.values
-                found[function] = model, StoredFit(function, data, values, size if is_given else len(known.X))
+                if not (is_kept and values == start):
+                    size = num_points
+                models[function] = model, StoredFit(function, data, values, size)
             self._kept = used
-        return found
+        return models
 
 
 def fitted_model(
@@ -91,6 +94,7 @@ def fitted_model(
     Of failures and successes, of which a search wants probabilities, the posterior is that of expectation propagation;
     of failures alone this is too broad to tell tried points from others.
     """
+    is_validity = all(isinstance(entry, Validity) and entry.valid.any() for entry in known.observations)
     model = SkewGP(
         known.X,
         known.observations,
@@ -98,7 +102,7 @@ def fitted_model(
         covar_module=covar_module(space, known.observations),
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
-        approximation="ep" if all(isinstance(e, Validity) and e.valid.any() for e in known.observations) else None,
+        approximation="ep" if is_validity else None,
     )
     own = parameters_to_vector(model.parameters())
     is_given = start is not None and len(start) == len(own)
@@ -115,9 +119,9 @@ def fitted_model(
 
 
 def _digest(space: SearchSpace, known: Observed) -> str:
-    """A text that tells data and search space from all others."""
-    told = text_of(known.X, known.observations, list(space.distributions.items()))
-    return hashlib.sha256(told.encode()).hexdigest()
+    """A text that differs for other data and search spaces."""
+    text = text_of(known.X, known.observations, list(space.distributions.items()))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class StudyModel:
@@ -126,14 +130,17 @@ class StudyModel:
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
         self.data, self.space = data, space
         objectives = {f"objective {j}": data.observed(j) for j in range(data.numbers.shape[-1])}
-        validity = {"validity": observed(data.X, data.valid, Validity)} if bool((data.valid == 0).any()) else {}
         constraints = {f"constraint {k}": observed(data.X, numbers) for k, numbers in enumerate(data.constraints.mT)}
-        known = (objectives if all(objectives.values()) else {}) | validity | constraints
-        made = fits.models(space, {name: told for name, told in known.items() if told is not None}, data.fits)
-        self.fits = [fit for _, fit in made.values()]
-        self.objectives, self.validity, self.constraints = (
-            [made[name][0] for name in each if name in made] for each in (objectives, validity, constraints)
-        )
+        functions = dict(objectives) if all(objectives.values()) else {}
+        if bool((data.valid == 0).any()):
+            functions["validity"] = observed(data.X, data.valid, Validity)
+        functions |= constraints
+        known = {name: each for name, each in functions.items() if each is not None}
+        models = fits.models(space, known, data.fits)
+        self.fits = [fit for _, fit in models.values()]
+        self.objectives = [models[name][0] for name in objectives if name in models]
+        self.validity = [models[name][0] for name in ("validity",) if name in models]
+        self.constraints = [models[name][0] for name in constraints if name in models]
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
         """What the next point maximises: the log expected improvement over the best of the points that met all
@@ -145,7 +152,7 @@ class StudyModel:
         if self.objectives and len(baseline):
             terms.append(self._improvement(baseline, X_pending, seed))
         for validity in self.validity:
-            if not terms and len(X_pending):  # nothing else tells these from other points: they are taken to fail
+            if not terms and len(X_pending):  # nothing else keeps new points away from these: they are taken to fail
                 failures = Validity(torch.zeros(len(X_pending), dtype=torch.bool))
                 validity = validity.condition_on_observations(X_pending, failures)
             terms.append(LogProbabilityOfValidity(validity))
@@ -175,7 +182,7 @@ class StudyModel:
 
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
     """The default kernel of the observations, times one of the categories, between whose functions the correlation is
-    one half at the mode of the prior: what is learned in one says something of another.
+    one half at the mode of the prior: what is learned in one is informative of another.
     """
     if all(entry.tells_validity for entry in observations):
         observations = []  # searches that weigh by what fails end higher with the prior of labels

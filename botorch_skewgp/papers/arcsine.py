@@ -9,10 +9,6 @@ import math
 from typing import Any
 
 import torch
-from botorch.sampling.pathwise.features.generators import GenKernelFeatures
-from botorch.sampling.pathwise.features.maps import KernelFeatureMap
-from botorch.sampling.pathwise.utils import FeatureSelector, TensorTransform
-from botorch.utils.sampling import draw_sobol_normal_samples
 from gpytorch.constraints import Interval, Positive
 from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
@@ -69,44 +65,17 @@ class ArcsineKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariances of `batch_shape x n x d` and `batch_shape x m x d` points; of pairs of them if `diag`."""
-        bias, root = self.bias_variance, self.weight_variance.sqrt()
+        root, bias = self.weight_variance.sqrt(), self.bias_variance.squeeze(-1)
         x1, x2 = x1 * root, x2 * root
-        first, second = (2 * (bias.squeeze(-1) + x.square().sum(-1)) for x in (x1, x2))
+        first = 2 * (bias + x1.square().sum(-1))
+        second = 2 * (bias + x2.square().sum(-1))
         if diag:
-            product = 2 * (bias.squeeze(-1) + (x1 * x2).sum(-1))
+            product = 2 * (bias + (x1 * x2).sum(-1))
         else:
-            product = 2 * (bias + x1 @ x2.mT)
+            product = 2 * (bias.unsqueeze(-1) + x1 @ x2.mT)
             first, second = first.unsqueeze(-1), second.unsqueeze(-2)
         # arcsin(c / sqrt((1 + a) (1 + b))) without its cancellation near one; a b - c^2 is negative by rounding only,
         # then raised to zero by a constant: a clamp would lose second derivatives where points coincide
         excess = first * second - product.square()
         rest = 1 + first + second + excess + (-excess.detach()).clamp(min=0)
         return 2 / math.pi * torch.atan2(product, rest.sqrt())
-
-
-class _ErrorFunctions(TensorTransform):
-    """Hidden units, each with the same share of the output."""
-
-    def forward(self, values: Tensor, **kwargs: Any) -> Tensor:
-        return torch.special.erf(values) / math.sqrt(values.shape[-1])
-
-
-@GenKernelFeatures.register(ArcsineKernel)
-def _gen_kernel_features_arcsine(kernel: ArcsineKernel, *, num_inputs: int, num_outputs: int) -> KernelFeatureMap:
-    """Hidden units with random weights, whose products have the kernel as their mean."""
-    input_transform = None
-    if kernel.active_dims is not None:
-        num_inputs = len(kernel.active_dims)
-        input_transform = FeatureSelector(indices=kernel.active_dims)
-    weights, biases = kernel.weight_variance, kernel.bias_variance
-    shape = (*kernel.batch_shape, num_outputs, num_inputs + 1)
-    normals = draw_sobol_normal_samples(
-        n=kernel.batch_shape.numel() * num_outputs, d=num_inputs + 1, device=weights.device, dtype=weights.dtype
-    ).reshape(shape)
-    return KernelFeatureMap(
-        kernel=kernel,
-        weight=normals[..., 1:] * weights.sqrt(),
-        bias=(normals[..., :1] * biases.sqrt()).mT,
-        input_transform=input_transform,
-        output_transform=_ErrorFunctions(),
-    )

@@ -48,7 +48,8 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     def _partition(self, num_rows: int) -> list[Tensor]:
         """Disjoint batches of `0, ..., num_rows - 1`: one `b x k` tensor of indices for each batch size `k`."""
         num_batches = math.ceil(num_rows / self.batch_size)
-        order = torch.randperm(num_rows, generator=torch.Generator().manual_seed(self.seed))
+        generator = torch.Generator().manual_seed(self.seed)
+        order = torch.randperm(num_rows, generator=generator)
         size, num_larger = divmod(num_rows, max(num_batches, 1))
         larger, smaller = order.tensor_split([num_larger * (size + 1)])
         groups = [larger.view(num_larger, size + 1), smaller.view(num_batches - num_larger, size)]

@@ -81,7 +81,7 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
 def _forbidden_arcs(x: Tensor, v: Tensor, wall: Tensor) -> tuple[Tensor, Tensor]:
     """Start and end in [0, 2 pi] of the arc where `x cos(theta) + v sin(theta) > wall`; both zero if there is none."""
     # With t = tan(theta / 2) the wall is met where (wall + x) t^2 - 2 v t + (wall - x) = 0. The root near zero is
-    # written without the difference of large numbers, so that walls that nearly touch are told apart.
+    # written without the difference of large numbers, so that walls that nearly touch differ.
     gap, sum_ = wall - x, wall + x
     discriminant = v.square() - gap * sum_
     reaches = discriminant > 0

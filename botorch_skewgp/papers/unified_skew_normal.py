@@ -47,18 +47,17 @@ def sun_parameters(model: SkewGP, X: Tensor) -> UnifiedSkewNormalParameters:
         >>> location, scale, skewness, truncation, latent_covariance = sun_parameters(model, X)
     """
     location, scale, cross, rows = _joint_normal(model, X)
-    has_lower, has_upper = rows.lower.isfinite(), rows.upper.isfinite()
-    sign = torch.cat([location.new_ones(int(has_lower.sum())), -location.new_ones(int(has_upper.sum()))])
-    which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
-    order = which.argsort(stable=True)
-    sign, which = sign[order], which[order]
-    bound = torch.where(sign > 0, rows.lower[which], rows.upper[which])
+    # one latent dimension for each finite bound, that below before that above
+    bounds = torch.stack([rows.lower, rows.upper], dim=-1)
+    which, is_upper = bounds.isfinite().nonzero(as_tuple=True)
+    sign = torch.where(is_upper == 1, -1.0, 1.0).to(location)
+    latent_covariance = rows.prior.covariance[which][:, which]
     return UnifiedSkewNormalParameters(
         location,
         scale,
         skewness=sign * cross[:, which] / scale.diagonal().sqrt().unsqueeze(-1),
-        truncation=sign * (rows.mean[which] - bound),
-        latent_covariance=sign.unsqueeze(-1) * rows.prior.covariance[which][:, which] * sign,
+        truncation=sign * (rows.mean[which] - bounds[which, is_upper]),
+        latent_covariance=sign.unsqueeze(-1) * latent_covariance * sign,
     )
 
 
@@ -75,11 +74,11 @@ def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
         raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
     # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
     far = 30 * covariance.diagonal().sqrt()
-    lowest = torch.where(upper.isfinite(), torch.minimum(mean, upper), mean) - far
-    highest = torch.where(lower.isfinite(), torch.maximum(mean, lower), mean) + far
-    bounds = torch.stack(
-        [torch.where(lower.isfinite(), lower, lowest), torch.where(upper.isfinite(), upper, highest)], dim=-1
-    )
+    lowest = torch.minimum(mean, upper) - far
+    highest = torch.maximum(mean, lower) + far
+    lower = torch.where(lower.isfinite(), lower, lowest)
+    upper = torch.where(upper.isfinite(), upper, highest)
+    bounds = torch.stack([lower, upper], dim=-1)
     truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=covariance, bounds=bounds)
     return UnifiedSkewNormal(truncated, MultivariateNormal(location, scale), cross.mT)
 
@@ -102,12 +101,16 @@ def _joint_normal(model: SkewGP, X: Tensor) -> tuple[Tensor, Tensor, Tensor, Tru
     mean = torch.cat([prior.mean_at(points), rows.mean(row_model.mean)])
     with_rows = rows.times(cross.mT).mT
     of_values = torch.cat([prior.covariance_at(points).to_dense(), with_rows], dim=-1)
-    covariance = torch.cat([of_values, torch.cat([with_rows.mT, row_covariance], dim=-1)])
-    free, seen = torch.cat([numbers.new_ones(e), ~numbers]), torch.cat([numbers.new_zeros(e), numbers])
-    L = cholesky_with_noise(covariance[seen][:, seen] - torch.diag(rows.noise[numbers]), rows.noise[numbers])
-    gain = torch.cholesky_solve(covariance[seen][:, free], L).mT
-    mean = mean[free] + gain @ (rows.lower[numbers] - mean[seen])
-    covariance = covariance[free][:, free] - gain @ covariance[seen][:, free]
+    of_rows = torch.cat([with_rows.mT, row_covariance], dim=-1)
+    covariance = torch.cat([of_values, of_rows])
+    # given the numbers, Gaussian conditioning of the values and the interval rows
+    free = torch.cat([numbers.new_ones(e), ~numbers])
+    noise = rows.noise[numbers]
+    L = cholesky_with_noise(covariance[~free][:, ~free] - torch.diag(noise), noise)
+    cross_covariance = covariance[~free][:, free]
+    weights = torch.cholesky_solve(cross_covariance, L).mT
+    mean = mean[free] + weights @ (rows.lower[numbers] - mean[~free])
+    covariance = covariance[free][:, free] - weights @ cross_covariance
     lower, upper = rows.lower[~numbers], rows.upper[~numbers]
-    of_rows = TruncatedNormal(mean[e:], DensePrior(covariance[e:, e:]), lower, upper, torch.zeros_like(lower))
-    return mean[:e], covariance[:e, :e], covariance[:e, e:], of_rows
+    interval_rows = TruncatedNormal(mean[e:], DensePrior(covariance[e:, e:]), lower, upper, torch.zeros_like(lower))
+    return mean[:e], covariance[:e, :e], covariance[:e, e:], interval_rows

@@ -187,6 +187,6 @@ def _draw_kernel_feature_paths(
         )
     except NotImplementedError as error:  # from BoTorch's dispatcher
         raise UnsupportedError(
-            "There are no random features for a kernel of this model (there are for RBF, Matern and arcsine kernels, "
+            "There are no random features for a kernel of this model (there are for RBF and Matern kernels, "
             "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error

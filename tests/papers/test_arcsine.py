@@ -5,9 +5,7 @@ import pickle
 
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from botorch.fit import fit_gpytorch_mll
-from botorch.sampling.pathwise.features.generators import gen_kernel_features
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import ScaleKernel
 from gpytorch.priors import LogNormalPrior
@@ -17,9 +15,8 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import slope_covariance
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Binary, Numeric
+from botorch_skewgp.observations import Binary
 from botorch_skewgp.papers import ArcsineKernel
-from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
 DOUBLE = torch.float64
 
@@ -106,16 +103,6 @@ def test_slopes(generator):
     torch.testing.assert_close(K, expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("active_dims", [None, (0, 2)])
-def test_features_have_the_kernel_as_their_mean(active_dims, generator):
-    torch.manual_seed(3)
-    entry = ScaleKernel(kernel() if active_dims is None else kernel((0.3, 0.7), active_dims=active_dims)).double()
-    entry.outputscale = 1.7
-    X, num_features = points(generator, 5), 2**14
-    features = gen_kernel_features(entry, num_inputs=3, num_outputs=num_features)(X)
-    torch.testing.assert_close(features @ features.mT, entry(X).to_dense(), rtol=0, atol=5 / num_features**0.5)
-
-
 def test_pseudo_points_are_divided_by_the_standard_deviation():
     """`f(u)` given `f(u) / sd(u) > 0` is half-normal: its mean is `sd(u) sqrt(2 / pi)`, wherever `u` is."""
     pseudo = torch.tensor([[0.2], [1.0]], dtype=DOUBLE)
@@ -146,14 +133,6 @@ def test_is_fitted_with_priors_and_constraints(generator):
     weights = entry.weight_variance.flatten()
     assert weights[0] > 2 * weights[1]  # the label hangs on the first input
     assert (weights > 1e-3).all()
-
-
-def test_kernels_without_features_are_named():
-    model = SkewGP(
-        torch.rand(3, 1, dtype=DOUBLE), Numeric(torch.zeros(3)), covar_module=kernel((1.0,)) + kernel((1.0,))
-    )
-    with pytest.raises(UnsupportedError, match="arcsine"):
-        SkewGPSamplePath.draw(model, torch.Size([1]))
 
 
 def test_priors_are_kept_by_pickling_and_set():

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from scipy import special, stats
+from scipy import stats
 
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.truncated.univariate import gauss_rule
