@@ -19,6 +19,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.parameters import register_named_prior
+from botorch_skewgp.rows import first_of_equal
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
 # random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.
@@ -154,8 +155,6 @@ def in_circumstances(
     alone = torch.cat([X, neutral.to(X).expand(len(X), -1)], dim=-1)
     asked = torch.cat([X[torch.cat(list(items))], columns.to(X)], dim=-1).flatten(0, 1)
     every = torch.cat([alone, asked])
-    distinct, which = every.unique(dim=0, return_inverse=True)
-    first = torch.full((len(distinct),), len(every)).scatter_reduce(0, which, torch.arange(len(every)), "amin")
-    order = first.argsort()  # of first occurrence, so that items by themselves come first
-    rows = order.argsort()[which[len(alone) :]].view(-1, 2)
-    return every[first[order]], list(rows.split([len(part) for part in items]))
+    first, which = first_of_equal(every).unique(return_inverse=True)  # items by themselves come first
+    rows = which[len(alone) :].view(-1, 2)
+    return every[first], list(rows.split([len(part) for part in items]))

@@ -29,7 +29,7 @@ from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
 from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
+from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows, first_of_equal
 from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
@@ -75,11 +75,9 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
 @torch.no_grad()
 def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
     """BoTorch's greedy variance reduction ([Burt2020convergence]_) among at most `MAX_CANDIDATES` points, `n x d`."""
-    _, first = transformed.unique(dim=0, return_inverse=True)
-    place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
-    distinct = place.scatter_reduce(0, first, torch.arange(len(first), device=first.device), "amin").sort().values
+    distinct = first_of_equal(transformed).unique()
     size = min(len(distinct), max(MAX_CANDIDATES, num_points))
-    spaced = torch.linspace(0, len(distinct) - 1, size, dtype=torch.float64, device=first.device).round().long()
+    spaced = torch.linspace(0, len(distinct) - 1, size, dtype=torch.float64, device=distinct.device).round().long()
     which = distinct[spaced]
     candidates = transformed[which].double()
     found = GreedyVarianceReduction().allocate_inducing_points(

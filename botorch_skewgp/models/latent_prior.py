@@ -11,13 +11,15 @@ from gpytorch import settings
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
-from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
+from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.kernels.evaluation import covariance_between
 from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.rows import ColumnLayout
+
+MANY_POINTS = 512  # beyond which a covariance is computed when it is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +42,29 @@ class ResidualColumns:
 
 @dataclass(frozen=True, eq=False)
 class LatentPrior:
-    """Means and covariances of the latent function's columns. Points are those after input transforms."""
+    """Means and covariances of the latent function's columns. Points are those after input transforms.
 
-    mean_module: Mean  # with a batch dimension for outputs or none
-    covar_module: Kernel  # with a batch dimension for outputs or none; outputs are independent
-    points: Tensor  # of value columns, `n x d`: the training points or inducing points
-    pseudo_points: Tensor | None  # of a skew prior, `s x d`
-    layout: ColumnLayout  # of the columns
-    slope_points: Tensor  # of slopes, `c x d`, one for each; of what judges share if points are inducing points
-    training_points: Tensor  # the same as `points`, unless these are inducing points
-    by_judge: bool = False  # whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`
-    residuals: ResidualColumns | None = None  # further columns
+    Args:
+        mean_module: The mean, with a batch dimension for outputs or none.
+        covar_module: The kernel, with a batch dimension for outputs or none; outputs are independent.
+        points: The points of value columns, `n x d`: the training points or inducing points.
+        pseudo_points: The points of a skew prior, `s x d`, if there is one.
+        layout: The order of the columns.
+        slope_points: The points of slopes, `c x d`; with inducing points slopes are of what judges share.
+        training_points: The same as `points`, unless these are inducing points.
+        by_judge: Whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`.
+        residuals: Further columns, of judges' rows given inducing points.
+    """
+
+    mean_module: Mean
+    covar_module: Kernel
+    points: Tensor
+    pseudo_points: Tensor | None
+    layout: ColumnLayout
+    slope_points: Tensor
+    training_points: Tensor
+    by_judge: bool = False
+    residuals: ResidualColumns | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -81,12 +95,8 @@ class LatentPrior:
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
         """The covariance of values at `q` and `q'` points, `batch_shape x (q o) x (q' o)`, output fastest."""
         if self.num_outputs == 1:
-            if Z is None and X.shape[-2] > self.points.shape[-2]:
-                # lazy: it is large, and often only its diagonal is used
-                return covariance_between(self.covar_module, X, Z)
-            if Z is None and X.shape[-2] == 1:  # a variance, for which no distances are needed
-                return DenseLinearOperator(self.covar_module(X, diag=True).unsqueeze(-1))
-            with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
+            is_large = Z is None and X.shape[-2] > MANY_POINTS  # then it stays lazy, as often its diagonal is enough
+            with settings.lazily_evaluate_kernels(is_large):
                 return covariance_between(self.covar_module, X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
         is_batched = bool(self.covar_module.batch_shape)

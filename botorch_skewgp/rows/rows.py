@@ -28,28 +28,44 @@ class Rows:
     """`A f + bias + v`, with `f` the latent function at `n` points, observed in `(lower, upper]`, or as a number if
     `lower == upper`. The weight matrix `A` is stored by the few columns of each row, a point and the quantity there.
     The noise `v` has covariance `diag(noise) + noise_root noise_root^T`, the latter within blocks of rows only.
+
+    What `index` counts changes on its way from an observation to the rows of a model, each time in a new object:
+    rows of `train_X`; with several judges pairs of a point and a judge (`Panel.resolve`); columns, which tell values
+    from slopes (`ColumnLayout.resolve`); the first of equal columns (`ColumnLayout.first_equal`).
+
+    Args:
+        index: The points that each row touches, `m x k`, see above.
+        coefficient: Their weights, `m x k`.
+        bias: Shifts, `m`.
+        lower: Lower bounds, `m`; `-inf` allowed.
+        upper: Upper bounds, `m`; `inf` allowed.
+        noise: Variances of noise that is independent between rows, `m`.
+        noise_root: A root of the covariance of noise that rows of a block share, `m x p`.
+        reads: The quantity at each point, `m x k`: the output, or the code of a slope. `None` for values of the first
+            output, or where `index` counts columns.
+        count: The number of equal rows with independent noise that each row stands for, or a power of what it tells,
+            `m`; one each if `None`.
+        block: The block of each row, for instance its judgement, `m`; one block if `None`.
+        heights: Probabilities of slips; no slips if `None`.
+        origin: The numbers of the parameters that a row's bounds, noise and heights come from, as of its judge or item,
+            `m x j`. Rows with other ones are never merged, though the parameters may be equal at present. One for all
+            if `None`.
+        judge: The code of each row's judge, `m`, see `botorch_skewgp.models.panel`; 0 for none, as for `None`.
     """
 
-    index: Tensor  # `m x k`: the points that each row touches
-    coefficient: Tensor  # `m x k`: their weights
-    bias: Tensor  # `m`
-    lower: Tensor  # `m`, lower bounds, `-inf` allowed
-    upper: Tensor  # `m`, upper bounds, `inf` allowed
-    noise: Tensor  # `m`, variances of noise that is independent between rows
-    noise_root: Tensor | None = None  # `m x p` root of the covariance of noise that rows of a block share, or `None`
-    # `m x k`: the quantity at each point, see above; `None` for the value of
-    # the first output everywhere, or if `index` holds positions of columns
+    index: Tensor
+    coefficient: Tensor
+    bias: Tensor
+    lower: Tensor
+    upper: Tensor
+    noise: Tensor
+    noise_root: Tensor | None = None
     reads: Tensor | None = None
-    # `m`: the number of equal rows with independent noise that a row stands for, or a power of what
-    # it tells; one each if `None`
     count: Tensor | None = None
-    # `m`: the block of each row, for instance its judgement; one block if `None`
     block: Tensor | None = None
-    heights: Heights | None = None  # probabilities of slips; no slips if `None`
-    # `m x j`: the numbers of the parameters that a row's bounds, noise and heights come from, as of its judge or item.
-    # Rows with other ones are never merged, though the parameters may be equal at present. One for all if `None`
+    heights: Heights | None = None
     origin: Tensor | None = None
-    judge: Tensor | None = None  # `m`: the code of each row's judge, see `models.panel`; 0 for none, as for `None`
+    judge: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -130,12 +146,10 @@ class Rows:
             if not bool((part == part[:1]).all()):
                 values, place = part.unique(return_inverse=True)
                 label = (label * len(values) + place).unique(return_inverse=True)[1]
-        order = torch.arange(self.num_rows, device=label.device)
-        first = torch.full((int(label.max()) + 1,), self.num_rows, device=label.device)
-        first = first.scatter_reduce(0, label, order, "amin").sort().values
+        first, group = first_of_equal(label.unsqueeze(-1)).unique(return_inverse=True)
         if len(first) == self.num_rows:
             return self
-        rows, count = self.select(first), label.bincount(self.count)[label[first]].to(self.noise)
+        rows, count = self.select(first), group.bincount(self.count).to(self.noise)
         return replace(rows, count=torch.where(rows.noise > 0, count, torch.ones_like(count)))
 
     @staticmethod
