@@ -208,6 +208,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         width = self._of_judges("tie_width", rows.bias, judge)
         ends = (bound.to(width) for bound in (lower, upper))
         low, high = (torch.where(end.isfinite(), end.nan_to_num(posinf=0.0) * width, end) for end in ends)
+        rows = rows.of_parameters(judge if self.tie_width.numel() > 1 else None)
         return replace(rows, lower=low, upper=high)
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:

@@ -131,8 +131,9 @@ class MixtureMarginals(ABC):
         shape = self.batch_shape
 
         def flatten(t: Tensor) -> Tensor:
-            is_shared = t.shape[:-1].numel() == 1
-            return t.flatten() if is_shared else t.expand(*shape, t.shape[-1]).reshape(-1, t.shape[-1])
+            if t.shape[:-1].numel() == 1:
+                return t.flatten()
+            return t.expand(*shape, t.shape[-1]).flatten(0, -2)
 
         return self._map(flatten)
 

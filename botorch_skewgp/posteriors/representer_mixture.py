@@ -203,7 +203,8 @@ def space_filling_order(points: Tensor) -> Tensor:
         widest = (squares - sums.square() / size).argmax(-1)
         along = points[order, widest[group]]
         low, high = along.aminmax()
-        order = order[(group + (along - low) / (2 * (high - low)).clamp(min=torch.finfo(along.dtype).tiny)).argsort()]
+        range_ = (high - low).clamp(min=torch.finfo(along.dtype).tiny)
+        order = order[(group + 0.5 * (along - low) / range_).argsort()]
     return order
 
 

@@ -61,8 +61,11 @@ class SkewGPPosterior(MixturePosterior):
         num_outputs: int = 1,
     ) -> None:
         crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
-        shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
-        shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly a single one; broadcasting takes long
+        shapes = {location.shape[:-1]}
+        for cross, level in zip(crosses, mixture.levels, strict=True):
+            shapes |= {cross.shape[:-2], level.weights.shape[:-2]}
+        shapes.discard(torch.Size([]))
+        # mostly a single one; broadcasting takes long
         self.batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
         self.num_points = location.shape[-1] // num_outputs
         self._num_outputs = num_outputs
@@ -123,10 +126,10 @@ class SkewGPPosterior(MixturePosterior):
     @cached_property
     def component_means(self) -> Tensor:
         """The mean of every mixture component, `batch_shape x e x S`."""
-        terms = (
-            self._times(cross, level.weights) for cross, level in zip(self._crosses, self.mixture.levels, strict=True)
-        )
-        return sum(terms, self._location.unsqueeze(-1))
+        means = self._location.unsqueeze(-1)
+        for cross, level in zip(self._crosses, self.mixture.levels, strict=True):
+            means = means + self._times(cross, level.weights)
+        return means
 
     @cached_property
     def gains(self) -> list[Tensor]:
@@ -218,13 +221,13 @@ class SkewGPPosterior(MixturePosterior):
         self._check_base_samples(sample_shape, base_samples)
         num = len(sample_shape)
         e = self._location.shape[-1]
-        given = base_samples.shape[num:-1]
-        if len(given) > len(self.batch_shape) or any(
-            size not in (1, own) for size, own in zip(given[::-1], self.batch_shape[::-1], strict=False)
-        ):
+        try:
+            base_samples[..., 0].expand(sample_shape + self.batch_shape)
+        except RuntimeError:
+            given = tuple(base_samples.shape[num:-1])
             raise RuntimeError(
-                f"base_samples of batch shape {tuple(given)} cannot be broadcast to {tuple(self.batch_shape)}."
-            )
+                f"base_samples of batch shape {given} cannot be broadcast to {tuple(self.batch_shape)}."
+            ) from None
         base_samples = without_repetition(base_samples.to(self._location), num)
         normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num:-1], e)
         deviation = self._times(self._gaussian_root, normal.movedim(0, -1)).movedim(-1, 0)
@@ -325,7 +328,8 @@ class SkewGPPosterior(MixturePosterior):
         except RuntimeError:
             raise InputDataError(f"noise must broadcast to shape {tuple(shape)}; got {tuple(noise.shape)}.") from None
         prior = to_linear_operator(self._prior)
-        prior = prior if noise.ndim < prior.ndim else prior.expand(*noise.shape, noise.shape[-1])  # as of fantasies
+        if noise.ndim >= prior.ndim:  # as of fantasies
+            prior = prior.expand(*noise.shape, noise.shape[-1])
         prior = prior.add_diagonal(noise)
         return type(self)(self._location, self._crosses, prior, self.mixture, self._num_outputs)
 
