@@ -160,7 +160,9 @@ class Vote(Duel):
 
     @property
     def duels(self) -> Tensor:
-        """Pairs with a winner, winner first."""
+        """The pairs of votes for one of the two items, `p x 2` integers with the winner first; pairs of other votes are
+        `ties`, also those of two bad or two good items.
+        """
         winner_first = torch.where((self._codes == SECOND).unsqueeze(-1), self.pairs.flip(-1), self.pairs)
         return winner_first[self._codes < TIE]
 

@@ -43,7 +43,7 @@ class Numeric(Observation):
 
     @property
     def numbers(self) -> Tensor:
-        """The values."""
+        """The values, `m`, in units of the outcome: `Standardize` learns from these alone where there are any."""
         return self.values
 
     def marks(self) -> tuple[Mark, ...]:

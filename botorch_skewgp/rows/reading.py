@@ -20,16 +20,25 @@ from botorch_skewgp.truncated.univariate import hermite, log_interval_probabilit
 
 @dataclass(frozen=True, eq=False)
 class FantasyRows:
-    """A batch of rows over the few points of a fantasy; see `botorch_skewgp.rows.rows.Rows`."""
+    """A batch of rows over the few points of a fantasy: `m` functionals of the values at its `n'` points, with noise,
+    in intervals. See `botorch_skewgp.rows.rows.Rows`, whose rows may be of any points.
 
-    weight: Tensor  # `batch_shape x m x n'`
-    lower: Tensor  # `batch_shape x m`
-    upper: Tensor  # `batch_shape x m`; equal to `lower` in all rows for numbers
-    noise_covariance: Tensor  # `batch_shape x m x m`
-    # probability of the answers as slips, `batch_shape x m` if each row is an answer, `batch_shape x 1` if all rows
-    # are one; `None` without slips
+    Args:
+        weight: A `batch_shape x m x n'` tensor of weights.
+        lower: A `batch_shape x m` tensor of lower ends.
+        upper: A `batch_shape x m` tensor of upper ends; equal to `lower` in all rows for numbers.
+        noise_covariance: A `batch_shape x m x m` tensor.
+        slip: The probability of the answers as slips, `batch_shape x m` if each row is an answer, `batch_shape x 1` if
+            all rows are one; `None` without slips.
+        attention: The probability of an answer that is neither a slip nor a guess.
+    """
+
+    weight: Tensor
+    lower: Tensor
+    upper: Tensor
+    noise_covariance: Tensor
     slip: Tensor | None = None
-    attention: Tensor | float = 1.0  # probability of answers that are neither slips nor guesses
+    attention: Tensor | float = 1.0
 
     @classmethod
     def at_points(cls, lower: Tensor, upper: Tensor, noise: Tensor) -> FantasyRows:
@@ -179,7 +188,15 @@ class Reading:
     def rows_between(
         self, index: Tensor, lower: Tensor, upper: Tensor, noise: Tensor | None = None, reads: Tensor | None = None
     ) -> Rows:
-        """The rows of single readings in given intervals, `m`, with equal bounds for numbers, and given variances."""
+        """The rows of `m` single readings in given intervals.
+
+        Args:
+            index: An `m x k` integer tensor: the points of the items.
+            lower: An `m`-dim tensor of lower ends, in units of the latent function.
+            upper: An `m`-dim tensor of upper ends; those of numbers are equal to the lower ones.
+            noise: The noise variances, which broadcast to `m`; those of the reading if `None`.
+            reads: An `m x k` integer tensor: what is read at the points, see `Rows`; values if `None`.
+        """
         m, device = index.shape[0], self.weight.device
         return Rows(
             index=index.to(device),

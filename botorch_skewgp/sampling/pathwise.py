@@ -51,7 +51,15 @@ class SkewGPSamplePath(MatheronPath):
     """
 
     def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
-        """The values at `x`, computed in double precision, in the dtype of `x`."""
+        """The values of each path at `x`, in units of the outcome; computed in double precision.
+
+        Args:
+            x: A `batch_shape x q x d` tensor of points, whose batch dimensions are broadcast against `sample_shape`.
+            kwargs: Those of BoTorch's `SamplePath`; none are known.
+
+        Returns:
+            A `batch_shape x q` tensor, of the dtype of `x`.
+        """
         return cast(Tensor, super().forward(x.double(), **kwargs)).to(x)
 
     @classmethod
