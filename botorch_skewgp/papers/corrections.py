@@ -54,7 +54,8 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))
     for rows in torch.arange(m, device=scale.device).split(max(MAX_ENTRIES // max(m, 1), 1)):
-        ratio = covariance_rows(rows) / (variance[..., rows].unsqueeze(-1) * variance.unsqueeze(-2))
+        products = variance[..., rows].unsqueeze(-1) * variance.unsqueeze(-2)
+        ratio = covariance_rows(rows) / products  # S_ij / (S_ii S_jj)
         of_itself = (..., torch.arange(len(rows), device=rows.device), rows)
         if distribution.count is None:
             ratio[of_itself] = 0
@@ -91,10 +92,12 @@ def _cumulants(factor: RowFactor, mean: Tensor, variance: Tensor) -> tuple[Tenso
     _, m, v = interval_moments(*bounds)
     p = factor.attention(mean, variance)
     # moments about zero of the mixture with a standard normal, then its cumulants
-    first, second = p * m, p * (v + m.square()) + (1 - p)
-    cubed = p * (third + 3 * v * m + m.pow(3))
-    quartic = fourth + 4 * third * m + 3 * v.square() + 6 * v * m.square() + m.pow(4)
-    quartic = p * quartic + 3 * (1 - p)
-    skew = cubed - 3 * first * second + 2 * first.pow(3)
-    central = quartic - 4 * first * cubed + 6 * first.square() * second - 3 * first.pow(4)
-    return skew, central - 3 * (second - first.square()).square()
+    inside_4 = fourth + 4 * third * m + 3 * v.square() + 6 * v * m.square() + m.pow(4)
+    moment_1 = p * m
+    moment_2 = p * (v + m.square()) + (1 - p)
+    moment_3 = p * (third + 3 * v * m + m.pow(3))
+    moment_4 = p * inside_4 + 3 * (1 - p)
+    variance = moment_2 - moment_1.square()
+    central_3 = moment_3 - 3 * moment_1 * moment_2 + 2 * moment_1.pow(3)
+    central_4 = moment_4 - 4 * moment_1 * moment_3 + 6 * moment_1.square() * moment_2 - 3 * moment_1.pow(4)
+    return central_3, central_4 - 3 * variance.square()

@@ -44,7 +44,8 @@ class LinearEllipticalSliceSampler(RowSampler):
         """Move every chain once; one ellipse for every chain, which is what the info counts."""
         position = state.position
         noisy_prior = self.distribution.noisy_prior
-        direction = noisy_prior.colour(standard_normal((len(position), noisy_prior.num_normals), position, generator))
+        normal = standard_normal((len(position), noisy_prior.num_normals), position, generator)
+        direction = noisy_prior.colour(normal)
         theta = free_angle(position, direction, self._lower, self._upper, generator=generator).unsqueeze(-1)
         position = position * theta.cos() + direction * theta.sin()
         # Rounding only: the angle is free, but it may be so close to a wall that the last digit crosses it.
@@ -57,11 +58,10 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
     # no arc beyond a bound contains the angle zero, as positions are inside: sorted by their starts, with the running
     # maximum of their ends, arcs give the free intervals ([Wu2024fast]_, section 3)
     below, above = lower.isfinite(), upper.isfinite()
-    starts, ends = _forbidden_arcs(
-        torch.cat([x[:, above], -x[:, below]], dim=-1),
-        torch.cat([v[:, above], -v[:, below]], dim=-1),
-        torch.cat([upper[above], -lower[below]], dim=-1),
-    )
+    positions = torch.cat([x[:, above], -x[:, below]], dim=-1)
+    directions = torch.cat([v[:, above], -v[:, below]], dim=-1)
+    walls = torch.cat([upper[above], -lower[below]], dim=-1)
+    starts, ends = _forbidden_arcs(positions, directions, walls)
     starts, order = starts.sort(dim=-1)
     reached = ends.gather(-1, order).cummax(dim=-1).values
     left = torch.nn.functional.pad(reached, (1, 0), value=0.0)

@@ -113,9 +113,10 @@ def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tenso
         a, b = (frozen.lower - conditional_mean) / scale, (frozen.upper - conditional_mean) / scale
         log_probability, moment, variance = interval_moments(a, b)
         to_mean = (moment / scale).mean(0)
-        at_lower, at_upper = (
-            torch.exp(log_normal_density(bound) - log_probability).div(scale).mean(0) for bound in (a, b)
-        )
+        # the densities p_i at the bounds
+        at_lower = torch.exp(log_normal_density(a) - log_probability).div(scale).mean(0)
+        at_upper = torch.exp(log_normal_density(b) - log_probability).div(scale).mean(0)
+        # d log N(u; mean, Gamma) / d Gamma = 1/2 (Lambda (u - mean) (u - mean)^T Lambda - Lambda)
         gradient = (rows - conditional_mean) / scale.square()  # Lambda (u - mean)
         precision = torch.cholesky_inverse(frozen.gamma_cholesky)
         outer = gradient.mT @ gradient / rows.shape[0]
