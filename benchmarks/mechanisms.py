@@ -107,7 +107,7 @@ class Mechanism(NamedTuple):
 def _unchosen(sampler: hamiltonian.HamiltonianSampler, num_chains: int, generator: torch.Generator) -> SamplerState:
     """Starts half from the Gaussian and half from the prior, whatever their density."""
     w, _ = sampler.propose(num_chains, generator)
-    factor = sampler._approximation.factor  # noqa: SLF001
+    factor = sampler._approximation.product  # noqa: SLF001
     w[:, ::2] = torch.linalg.solve_triangular(factor.latent_root, w[:, ::2] - factor.latent_mean[:, None], upper=True)
     return sampler.init(w.mT)
 
@@ -129,7 +129,7 @@ MECHANISMS = (
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
     Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",
         "1,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 1000))),
-    Mechanism("the stretch of their Gaussian", hamiltonian.HamiltonianSampler, "_fit_stretch", lambda *_: False,
+    Mechanism("the stretch of their Gaussian", hamiltonian.HamiltonianSampler, "_fit_preconditioner", lambda *_: False,
         "10,000 equal answers, prior variance 25, first posterior", lambda: _first_posterior(_equal(10_000, 25.0))),
     Mechanism("starts chosen from a pool", hamiltonian.HamiltonianSampler, "_first", _unchosen,
         "300 duels of 40 items with slips, first posterior", lambda: _first_posterior(_items(

@@ -62,15 +62,15 @@ def _by_expectation_propagation(distribution: TruncatedNormal) -> Tensor:
     approximation.warn_of_competition()
     mean, variance = approximation.cavity
     slips = 1 - factor.attention(mean, variance)
-    if distribution.count is None or distribution.copies is None:
+    if distribution.count is None or distribution.num_factors is None:
         return slips
     # of one of the factors to a power, under its cavity times that power
     nodes, log_weights = hermite(slips, NUM_NODES)
     h = mean + variance.sqrt() * nodes.unsqueeze(-1)
-    log_powers = distribution.count / distribution.copies * factor.log_likelihood(h)
+    log_powers = distribution.count / distribution.num_factors * factor.log_likelihood(h)
     weights = (log_weights.unsqueeze(-1) + log_powers).softmax(-2)
     weighted = (weights * _slips_given(factor, h)).sum(-2)
-    return torch.where(distribution.count == distribution.copies, slips, weighted)
+    return torch.where(distribution.count == distribution.num_factors, slips, weighted)
 
 
 def _by_values(distribution: TruncatedNormal, draws: Draws, drawn: TruncatedNormal) -> Tensor:

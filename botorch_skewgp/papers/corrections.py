@@ -49,7 +49,7 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     scale = distribution.factor.scale(cavity_variance)
     share = cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
-    covariance_rows = approximation.factor.covariance_rows
+    covariance_rows = approximation.product.covariance_rows
     m = distribution.num_rows
     total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))
@@ -63,7 +63,7 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
             power = ratio.pow(order)
             if distribution.count is not None:  # pairs of different rows, of which one row stands for many
                 power[of_itself] *= 1 - 1 / distribution.count[..., rows]
-            cumulant = distribution.times_count(cumulant)
+            cumulant = distribution.times_factors(cumulant)
             term = (power @ cumulant.unsqueeze(-1)).squeeze(-1) * cumulant[..., rows]
             total = total + 0.5 * term.sum(-1) / factorial
     value = approximation.log_normalizer

@@ -99,7 +99,7 @@ class _Chains:
         if self._generator is None or self._generator.device != distribution.mean.device:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
         sampler = ReflectiveEllipticalSliceSampler(distribution)
-        state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep.factor))
+        state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep.product))
         if self.warmup > 0:
             state, _, _ = sampler.run(state, self.warmup, self._generator)
         _, positions, _ = sampler.run(state, self.num_steps, self._generator)

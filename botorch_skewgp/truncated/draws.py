@@ -246,7 +246,7 @@ def draw(
         sampler = hamiltonian = HamiltonianSampler(distribution, approximation)
         state = hamiltonian.start(num_chains, generator)
     else:
-        start = feasible_start(distribution, num_chains, generator, approximation.factor)
+        start = feasible_start(distribution, num_chains, generator, approximation.product)
         del approximation  # its factors are as large as the covariance
         sampler = kind(distribution)
         state = sampler.init(start)
@@ -290,7 +290,7 @@ def _replaced_by_sites(
 ) -> tuple[ExpectationPropagation, Tensor]:
     """Sites at the fixed point, and which rows they replace; contradictions, whose sites have any size, are named."""
     replaced = gaussian_rows(approximation)
-    require_feasible(distribution, approximation.factor)
+    require_feasible(distribution, approximation.product)
     approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
     is_fixed = bool((approximation.residual <= FIXED).all())
     return approximation, replaced & gaussian_rows(approximation) & is_fixed

@@ -59,9 +59,9 @@ def bridge_log_normalizer(
         # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
         left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
         return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
-    root = approximation.factor.latent_root
+    root = approximation.product.latent_root
     noise = standard_normal((4 * draws.num_draws, len(root)), root, generator)
-    latent = approximation.factor.latent_mean + noise @ root.mT
+    latent = approximation.product.latent_mean + noise @ root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
     log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains)
@@ -71,7 +71,7 @@ def bridge_log_normalizer(
 def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagation, h: Tensor) -> Tensor:
     """Log of likelihood over sites at values of `h`, `k x m`; `-inf` beyond a noise-free row's bounds."""
     tau, nu = approximation.sites
-    return distribution.times_count(distribution.factor.log_likelihood(h) + 0.5 * tau * h.square() - nu * h).sum(-1)
+    return distribution.times_factors(distribution.factor.log_likelihood(h) + 0.5 * tau * h.square() - nu * h).sum(-1)
 
 
 def _size(values: Tensor, num_chains: int) -> Tensor:

@@ -56,10 +56,10 @@ class SiteConditioned:
     def __init__(self, distribution: TruncatedNormal, approximation: ExpectationPropagation, which: Tensor) -> None:
         self.distribution, self.which = distribution, which
         sites = Sites(*(torch.where(which, entry, 0.0) for entry in approximation.sites))
-        factor = distribution.prior.wide.given(distribution.mean, sites, sites)
-        assert factor is not None
-        prior = LowRankPrior(distribution.prior.times(factor.latent_root.mT).mT)
-        self.given = replace(distribution, mean=factor.moments.mean, prior=prior)
+        product = distribution.prior.wide.given(distribution.mean, sites, sites)
+        assert product is not None
+        prior = LowRankPrior(distribution.prior.times(product.latent_root.mT).mT)
+        self.given = replace(distribution, mean=product.moments.mean, prior=prior)
         self.rest = self.given.select(~which)
 
     def complete(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -1,4 +1,9 @@
-r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts, their noise and their bounds."""
+r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts, their noise and their bounds.
+
+A row has a likelihood factor, `f_i(h_i) = P(lower < u_i <= upper | h_i)`. A row of `count` `c` stands for `c` equal
+answers, or for one of weight `c`: its part of the likelihood is `f_i^c`. Expectation propagation writes it as a product
+of `k = ceil(c)` equal factors `f_i^p` (`num_factors`), of the power `p = c / k`, at most 1, each with its own site.
+"""
 
 from __future__ import annotations
 
@@ -87,22 +92,22 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """What each row tells, which is that it lies between its bounds, or probably does."""
+        """The likelihood factor of each row, to the power `count / num_factors` where some are weights."""
         factor = RowFactor(self.lower, self.upper, self.noise)
         if self.heights is not None:
             factor = StepFactor(self.lower, self.upper, self.noise, self.heights)
-        if self.count is None or self.copies is None or torch.equal(self.count, self.copies):
+        if self.count is None or self.num_factors is None or torch.equal(self.count, self.num_factors):
             return factor
-        return PoweredFactor(factor, self.count / self.copies)
+        return PoweredFactor(factor, self.count / self.num_factors)
 
     @cached_property
-    def copies(self) -> Tensor | None:
-        """The whole number of equal factors of a row, whose product is the power `count` of what the row tells."""
+    def num_factors(self) -> Tensor | None:
+        """The whole number of equal factors of a row."""
         return None if self.count is None else self.count.ceil()
 
-    def times_count(self, values: Tensor) -> Tensor:
+    def times_factors(self, values: Tensor) -> Tensor:
         """Values of rows times the number of their factors, `batch_shape x m` or broadcast with it."""
-        return values if self.copies is None else values * self.copies
+        return values if self.num_factors is None else values * self.num_factors
 
     @cached_property
     def noisy_prior(self) -> NoisyPrior:

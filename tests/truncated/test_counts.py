@@ -43,7 +43,7 @@ def test_expectation_propagation_is_that_of_all_rows(generator):
     every = expectation_propagation(expanded(distribution_of(*values)))
     assert every.distribution.num_rows == COUNT.sum()
     assert counted.log_normalizer.item() == pytest.approx(every.log_normalizer.item(), abs=1e-7)
-    assert torch.allclose(counted.factor.latent_mean, every.factor.latent_mean, atol=1e-7)
+    assert torch.allclose(counted.product.latent_mean, every.product.latent_mean, atol=1e-7)
     assert torch.allclose(counted.base, every.base, atol=1e-6)
     gradients = [torch.autograd.grad(entry.log_normalizer, values) for entry in (counted, every)]
     for mine, theirs in zip(*gradients, strict=True):

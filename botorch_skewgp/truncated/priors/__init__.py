@@ -3,7 +3,7 @@ that weigh a few rows of a matrix (`weighted`), low rank plus block diagonal (`b
 """
 
 from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior
-from botorch_skewgp.truncated.priors.low_rank import DensePrior, Factor, LowRankPrior, Map, Moments, Sites
+from botorch_skewgp.truncated.priors.low_rank import DensePrior, LowRankPrior, Map, Moments, SiteProduct, Sites
 from botorch_skewgp.truncated.priors.noisy import NoisyPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior, keeps_digits
 
@@ -11,11 +11,11 @@ __all__ = [
     "Blocks",
     "BorderedPrior",
     "DensePrior",
-    "Factor",
     "LowRankPrior",
     "Map",
     "Moments",
     "NoisyPrior",
+    "SiteProduct",
     "Sites",
     "WeightedPrior",
     "keeps_digits",

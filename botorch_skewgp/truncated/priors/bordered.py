@@ -18,7 +18,14 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Moments, Sites, inverse_of_transpose
+from botorch_skewgp.truncated.priors.low_rank import (
+    LowRankPrior,
+    Map,
+    Moments,
+    SiteProduct,
+    Sites,
+    inverse_of_transpose,
+)
 
 
 class BorderedPrior(LowRankPrior):
@@ -89,7 +96,7 @@ class BorderedPrior(LowRankPrior):
             latent.index_add_(-1, column % self.rank, rows * weight)
         return latent
 
-    def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
+    def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedSiteProduct | None:
         U, blocks = self.matrix, self.blocks
         T = total.precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
@@ -120,7 +127,7 @@ class BorderedPrior(LowRankPrior):
         offset = total.shift - total.precision * mean
         shift = _times(blocks, halves, weight, cholesky, offset.unsqueeze(-2)).squeeze(-2)
         moments = Moments.with_cavity(mean + shift, variance, sites)
-        return BorderedFactor(self, mean, total, moments, cholesky, halves, weight, log_det)
+        return BorderedSiteProduct(self, mean, total, moments, cholesky, halves, weight, log_det)
 
 
 def _times(blocks: Blocks, halves: list[Tensor], weight: Tensor, cholesky: Tensor, values: Tensor) -> Tensor:
@@ -165,7 +172,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class BorderedFactor(Factor):
+class BorderedSiteProduct(SiteProduct):
     """A bordered prior times sites; `cholesky` is the factor of `A`, the precision of the shared coordinates."""
 
     prior: BorderedPrior

@@ -190,13 +190,13 @@ class LowRankPrior:
 
         return with_slope(value, self.matrix, slope)
 
-    def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
+    def given(self, mean: Tensor, sites: Sites, total: Sites) -> SiteProduct | None:
         """The product with the `total` sites of all rows that each row stands for, and cavities without one of `sites`;
         `None` where rounding leaves no positive definite matrix.
         """
         is_single = total.precision is sites.precision
         if self.rank >= self.num_rows and is_single and bool((sites.precision >= 0).all()):
-            return SquareFactor.of(self, mean, sites)
+            return SquareSiteProduct.of(self, mean, sites)
         cholesky = self.cholesky_of_precision(total.precision)
         if cholesky is None:
             return None
@@ -204,7 +204,7 @@ class LowRankPrior:
         latent = torch.cholesky_solve(self.transposed_times(offset).mT, cholesky).mT
         variance = self.variances_given(cholesky)
         moments = Moments.with_cavity(mean + self.times(latent).squeeze(-2), variance, sites)
-        return Factor(self, mean, total, moments, cholesky)
+        return SiteProduct(self, mean, total, moments, cholesky)
 
     def minimal_root(self) -> Tensor:
         """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
@@ -267,7 +267,7 @@ class DensePrior(LowRankPrior):
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class SiteProduct:
     """The product of a prior and sites; of precisions `1 / noise` and shifts `u / noise`, the law of `h` given `u`."""
 
     prior: LowRankPrior  # prior of `h - mean`
@@ -328,11 +328,11 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class SquareFactor(Factor):
+class SquareSiteProduct(SiteProduct):
     """The product by rows; `cholesky` is the factor of `B = I + S C S`, `S` the roots of the sites' precisions."""
 
     @classmethod
-    def of(cls, prior: LowRankPrior, prior_mean: Tensor, sites: Sites) -> SquareFactor | None:
+    def of(cls, prior: LowRankPrior, prior_mean: Tensor, sites: Sites) -> SquareSiteProduct | None:
         """The product with one site for each row, of precisions that are not negative ([Rasmussen2006]_, 3.6.3)."""
         tau, C = sites.precision, prior.covariance
         S = tau.sqrt()

@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_with_noise,
     cholesky_with_relative_jitter,
 )
-from botorch_skewgp.truncated.priors.low_rank import Factor, LowRankPrior, Map, Sites
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, Map, SiteProduct, Sites
 from botorch_skewgp.truncated.row_factor import standard_normal
 
 MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
@@ -45,14 +45,14 @@ class NoisyPrior:
         return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * (self.prior.variances + self.noise))
 
     @cached_property
-    def given_rows(self) -> Factor:
+    def given_rows(self) -> SiteProduct:
         """The latent coordinates given rows of zero residual, noise at least the jitter; raises `NanError` for NaN."""
         none = torch.zeros_like(self.noise)
         sites = Sites(1 / self._min_noise, none)
-        factor = (self.prior if self._is_enough else self.prior.wide).given(none, sites, sites)
-        if factor is None:
+        product = (self.prior if self._is_enough else self.prior.wide).given(none, sites, sites)
+        if product is None:
             raise NanError("The covariance of the rows contains NaN or infinite values.")
-        return factor
+        return product
 
     @property
     def _is_enough(self) -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.truncated.derivatives import with_slope
-from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.priors import SiteProduct, Sites
 from botorch_skewgp.truncated.propagation.site_slopes import log_integral_of_site, with_slope_of_sites
 from botorch_skewgp.truncated.propagation.steps import Steps, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -49,7 +49,7 @@ class ExpectationPropagation:
 
     distribution: TruncatedNormal
     sites: Sites  # sites at the fixed point; of a row that stands for several, the site of one
-    factor: Factor  # product of prior and sites
+    product: SiteProduct  # product of prior and sites
     residual: Tensor  # `batch_shape` largest change of a site in units of its row's marginal
     num_iterations: int  # number of sweeps made
     converged: bool  # whether the residual is below the tolerance for the whole batch
@@ -58,41 +58,41 @@ class ExpectationPropagation:
     @property
     def mean(self) -> Tensor:
         """The `batch_shape x m` approximate means of `h` given the rows."""
-        return self.factor.moments.mean
+        return self.product.moments.mean
 
     @property
     def variance(self) -> Tensor:
         """The `batch_shape x m` approximate variances of `h` given the rows."""
-        return self.factor.moments.variance
+        return self.product.moments.variance
 
     @property
     def cavity(self) -> tuple[Tensor, Tensor]:
         """The `batch_shape x m` means and variances of `h_i` given all other rows."""
-        return self.factor.moments.cavity
+        return self.product.moments.cavity
 
     @cached_property
     def base(self) -> Tensor:
         """Logarithm of the integral of prior times sites, of shape `batch_shape`."""
-        sites, reference = self.factor.sites, self.factor.moments.reference
+        sites, reference = self.product.sites, self.product.moments.reference
         return self._base_at_reference + (sites.shift * reference - 0.5 * sites.precision * reference.square()).sum(-1)
 
     @cached_property
     def _base_at_reference(self) -> Tensor:
         """`base`, where every site is divided by its value at its reference."""
-        factor, moments = self.factor, self.factor.moments
-        products = self._reference_shift * (factor.prior_mean - moments.reference) + factor.offset * moments.deviation
-        return 0.5 * products.sum(-1) - factor.log_det
+        product, moments = self.product, self.product.moments
+        products = self._reference_shift * (product.prior_mean - moments.reference) + product.offset * moments.deviation
+        return 0.5 * products.sum(-1) - product.log_det
 
     @cached_property
     def _reference_shift(self) -> Tensor:
         """The linear terms of the sites as functions of `h - reference`."""
-        reference = self.factor.moments.reference
-        return torch.where(reference == 0, self.factor.sites.shift, 0.0)
+        reference = self.product.moments.reference
+        return torch.where(reference == 0, self.product.sites.shift, 0.0)
 
     @property
     def mean_slope(self) -> Tensor:
         """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
-        return self._reference_shift - self.factor.sites.precision * self.factor.moments.deviation
+        return self._reference_shift - self.product.sites.precision * self.product.moments.deviation
 
     def warn_of_competition(self) -> None:
         """Warn where a row given its answer has two humps, attentive and slip, which a Gaussian cannot represent."""
@@ -120,31 +120,31 @@ class ExpectationPropagation:
         """EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`; differentiable once, with sites
         and cavities held, in which it is stationary at the fixed point [Seeger2005]_.
         """
-        distribution, moments = self.distribution, self.factor.moments
+        distribution, moments = self.distribution, self.product.moments
         nu = torch.where(moments.reference == 0, self.sites.shift, 0.0)
         log_site = log_integral_of_site(self.sites.precision, nu, moments.cavity_deviation, moments.cavity_variance)
         log_factor = distribution.factor.log_probability(*self.cavity)
-        value = distribution.times_count(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
+        value = distribution.times_factors(log_factor - log_site).sum(-1) + self._base_at_reference.detach()
         if not torch.is_grad_enabled():
             return value
         # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
         g = self.mean_slope.detach()
-        value = self.factor.with_slope(value, g)
+        value = self.product.with_slope(value, g)
         value = with_slope(value, distribution.mean, lambda: g)
-        return with_slope_of_sites(value, distribution, self.factor, self.sites) if self.non_negative else value
+        return with_slope_of_sites(value, distribution, self.product, self.sites) if self.non_negative else value
 
 
 def _residual(
-    distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, informative: Tensor | None
+    distribution: TruncatedNormal, product: SiteProduct, old: Sites, new: Sites, informative: Tensor | None
 ) -> Tensor:
     """The largest change of a site, times its row's count, in units of the row's marginal; `batch_shape`."""
-    moments = factor.moments
+    moments = product.moments
     # rounding may make the variance of rows that are all noise negative
     variance = moments.variance if informative is None else moments.variance.clamp(min=0) * informative
     precision, shift = new.precision - old.precision, new.shift - old.shift
     # the shift's change at the marginal's mean, where the site acts
     shift = (shift - precision * moments.mean).abs() * variance.sqrt()
-    change = distribution.times_count(torch.maximum(precision.abs() * variance, shift))
+    change = distribution.times_factors(torch.maximum(precision.abs() * variance, shift))
     return change.amax(-1) if change.shape[-1] else change.sum(-1)
 
 
@@ -164,11 +164,11 @@ def expectation_propagation(
         if non_negative:
             sites = _start(distribution, initial_sites)[0]
         else:
-            sites, factor, residual, sweeps, converged = _sweep(distribution, initial_sites, tolerance, informative)
+            sites, product, residual, sweeps, converged = _sweep(distribution, initial_sites, tolerance, informative)
             non_negative = not converged and distribution.heights is not None
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
-            sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
+            sites, product, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
             sweeps += further
             converged = bool((residual <= max(tolerance, LEFT_BY_SLIPS)).all())
         if warn and not converged:
@@ -179,22 +179,22 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return ExpectationPropagation(distribution, sites, factor, residual, sweeps, converged, non_negative)
+    return ExpectationPropagation(distribution, sites, product, residual, sweeps, converged, non_negative)
 
 
-def _start(distribution: TruncatedNormal, initial_sites: Sites | None) -> tuple[Sites, Factor]:
+def _start(distribution: TruncatedNormal, initial_sites: Sites | None) -> tuple[Sites, SiteProduct]:
     """The first sites and their product with the prior: those given, or none where the prior does not admit them."""
     none = torch.zeros_like(distribution.mean)
     sites = Sites(none, none)
     if initial_sites is not None:
         given = Sites(*(entry.to(none) for entry in initial_sites))
-        factor = multiply_sites(distribution, given)
-        if factor is not None:
-            return given, factor
-    factor = multiply_sites(distribution, sites)
-    if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
+        product = multiply_sites(distribution, given)
+        if product is not None:
+            return given, product
+    product = multiply_sites(distribution, sites)
+    if product is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
         raise NanError("The covariance of the rows contains NaN or infinite values.")
-    return sites, factor
+    return sites, product
 
 
 def _informative(distribution: TruncatedNormal) -> Tensor | None:
@@ -205,21 +205,21 @@ def _informative(distribution: TruncatedNormal) -> Tensor | None:
 
 def _sweep(
     distribution: TruncatedNormal, initial_sites: Sites | None, tolerance: float, informative: Tensor | None
-) -> tuple[Sites, Factor, Tensor, int, bool]:
+) -> tuple[Sites, SiteProduct, Tensor, int, bool]:
     """Sweeps to the fixed point, or to where they end: sites, their product with the prior, the residual, the number of
     sweeps, and whether the residual is below the tolerance, or rounding.
     """
-    factor: Factor | None
-    sites, factor = _start(distribution, initial_sites)
+    product: SiteProduct | None
+    sites, product = _start(distribution, initial_sites)
     patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
     steps = Steps(distribution)
     best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
     progress, last_progress, sweeps = least, 0, 0
     while True:
-        assert factor is not None
+        assert product is not None
         sweeps += 1
-        target = next_sites(distribution, factor, sites)
-        residual = _residual(distribution, factor, sites, target, informative)
+        target = next_sites(distribution, product, sites)
+        residual = _residual(distribution, product, sites, target, informative)
         better = residual < least
         if bool(better.any()):
             column = better.unsqueeze(-1)
@@ -228,54 +228,54 @@ def _sweep(
             if bool((least < 0.5 * progress).any()):
                 last_progress, progress = sweeps, torch.minimum(least, progress)
         if bool((residual <= tolerance).all()):
-            return sites, factor, residual, sweeps, True
+            return sites, product, residual, sweeps, True
         if sweeps >= MAX_SWEEPS or sweeps - last_progress > patience:
             break
-        ahead = steps(sites, target, residual, factor.moments.variance)
-        factor = None  # its matrices are as large as those to come
+        ahead = steps(sites, target, residual, product.moments.variance)
+        product = None  # its matrices are as large as those to come
         moved = _move(distribution, sites, ahead)
         if moved is None:
             break
-        sites, factor = moved
-    factor = multiply_sites(distribution, best)
-    assert factor is not None
+        sites, product = moved
+    product = multiply_sites(distribution, best)
+    assert product is not None
     is_rounding = bool((least <= max(tolerance, ROUNDING)).all()) and sweeps < MAX_SWEEPS
-    return best, factor, least, sweeps, is_rounding
+    return best, product, least, sweeps, is_rounding
 
 
 @torch.no_grad()
 def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
     """The Gaussian approximation with sites that are known; raises `NanError` if the covariance does not admit them."""
-    factor = multiply_sites(distribution, sites)
-    if factor is None:
+    product = multiply_sites(distribution, sites)
+    if product is None:
         raise NanError("The covariance of the rows does not admit these sites.")
-    return ExpectationPropagation(distribution, sites, factor, torch.zeros_like(factor.log_det), 0, converged=True)
+    return ExpectationPropagation(distribution, sites, product, torch.zeros_like(product.log_det), 0, converged=True)
 
 
-def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, Factor] | None:
+def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, SiteProduct] | None:
     """New sites, or part of the way to them, halved until their product with the prior is a distribution."""
     for _ in range(30):
-        factor = multiply_sites(distribution, new)
-        if factor is not None:
-            return new, factor
+        product = multiply_sites(distribution, new)
+        if product is not None:
+            return new, product
         new = Sites(*(0.5 * (a + b) for a, b in zip(old, new, strict=True)))
     return None
 
 
 def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, informative: Tensor | None
-) -> tuple[Sites, Factor, Tensor, int]:
+) -> tuple[Sites, SiteProduct, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps."""
     least = distribution.mean.new_full(distribution.batch_shape, torch.inf)
     sweeps, last, step = 0, torch.zeros_like(least), torch.full_like(least, LONGEST_STEP_WITHOUT).unsqueeze(-1)
     while True:
-        factor = multiply_sites(distribution, sites)
-        if factor is None:
+        product = multiply_sites(distribution, sites)
+        if product is None:
             raise NanError("The covariance of the rows contains NaN or infinite values.")
-        target = next_sites(distribution, factor, sites, non_negative=True)
-        residual = _residual(distribution, factor, sites, target, informative)
+        target = next_sites(distribution, product, sites, non_negative=True)
+        residual = _residual(distribution, product, sites, target, informative)
         if sweeps >= MAX_SWEEPS or bool((residual <= tolerance).all()):
-            return sites, factor, residual, sweeps
+            return sites, product, residual, sweeps
         fell = residual < FELL * least
         stuck = ~fell & (sweeps - last >= PATIENCE_WITHOUT)
         longer, shorter = (1.2 * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)

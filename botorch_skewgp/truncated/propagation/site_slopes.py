@@ -14,38 +14,38 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import with_slope
-from botorch_skewgp.truncated.priors import Factor, Moments, Sites
+from botorch_skewgp.truncated.priors import Moments, SiteProduct, Sites
 from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held
 
 
-def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
+def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, product: SiteProduct, sites: Sites) -> Tensor:
     """A log evidence, with its derivatives at constant sites, with those through sites that are not negative too."""
     m = distribution.num_rows
     if not 0 < m <= MAX_ROWS:
         return value
     fixed = distribution.map(Tensor.detach)
-    mean, variance = factor.moments.mean.detach(), factor.moments.variance.detach()
+    mean, variance = product.moments.mean.detach(), product.moments.variance.detach()
     with torch.no_grad():
-        covariance = factor.covariance_rows(torch.arange(m, device=mean.device))
+        covariance = product.covariance_rows(torch.arange(m, device=mean.device))
         squares = covariance.square()
     inputs = [tensor.detach().requires_grad_() for tensor in (mean, variance, *sites)]
     terms, target = _terms(fixed, *inputs)
     explicit = torch.autograd.grad(terms.sum(), inputs, retain_graph=True)
     local = _local_derivatives(distribution, inputs, target)
     with torch.no_grad():
-        count = distribution.times_count(torch.ones_like(mean)).unsqueeze(-1)
+        count = distribution.times_factors(torch.ones_like(mean)).unsqueeze(-1)
         # what moves mean and variance of the rows moves the sites, by `d mean = V (d nu - mean d tau)` and the like
         response = covariance @ local[0]
         by_precision = local[2] - count * (mean.unsqueeze(-1) * response + squares @ local[1])
         by_shift = local[3] + count * response
         response = _times(covariance, explicit[0])
-        of_precision = explicit[2] - distribution.times_count(
+        of_precision = explicit[2] - distribution.times_factors(
             mean * response + _times(squares, explicit[1]) + 0.5 * (variance + mean.square())
         )
-        of_shift = explicit[3] + distribution.times_count(response + mean)
+        of_shift = explicit[3] + distribution.times_factors(response + mean)
         system = torch.eye(2 * m).to(mean) - torch.cat([by_precision, by_shift], dim=-2)
         multipliers = torch.linalg.solve(system, torch.cat([of_precision, of_shift], dim=-1))
         of_mean, of_variance = (e + _times(d, multipliers) for e, d in zip(explicit[:2], local[:2], strict=True))
@@ -54,7 +54,7 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Fa
     moved = (multipliers * torch.cat(target, dim=-1)).sum(-1)
     value = value + moved - moved.detach()
     # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance and g = shift - T mean
-    precision, shift = (distribution.times_count(entry) for entry in sites)
+    precision, shift = (distribution.times_factors(entry) for entry in sites)
     pull = of_mean - precision * response
 
     def of_prior() -> Tensor:
@@ -80,7 +80,7 @@ def _terms(
     """The rows' terms of the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
     cavity = Moments.with_cavity(mean, variance, Sites(precision, shift)).cavity
     log_ratio = distribution.factor.log_probability(*cavity) - log_integral_of_site(precision, shift, *cavity)
-    return distribution.times_count(log_ratio), match_moments(distribution, *cavity, non_negative=True)
+    return distribution.times_factors(log_ratio), match_moments(distribution, *cavity, non_negative=True)
 
 
 def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:

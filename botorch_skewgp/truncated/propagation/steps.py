@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.priors import SiteProduct, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -36,9 +36,9 @@ class StepSettings(NamedTuple):
 SETTINGS = StepSettings()
 
 
-def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None:
+def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> SiteProduct | None:
     """The product of the prior and sites; `None` where rounding leaves no positive definite matrix."""
-    total = Sites(*(distribution.times_count(entry) for entry in sites))
+    total = Sites(*(distribution.times_factors(entry) for entry in sites))
     return distribution.prior.given(distribution.mean, sites, total)
 
 
@@ -57,9 +57,9 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor,
     return Sites(precision.masked_fill(certain, 0.0), shift.masked_fill(certain, 0.0))
 
 
-def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
+def next_sites(distribution: TruncatedNormal, product: SiteProduct, sites: Sites, non_negative: bool = False) -> Sites:
     """The sites that match moments; a row without a proper cavity keeps its site, or half of it beside slips."""
-    mean, variance = factor.moments.cavity_mean, factor.moments.cavity_variance
+    mean, variance = product.moments.cavity_mean, product.moments.cavity_variance
     if variance.numel() == 0:
         return sites
     target = match_moments(distribution, mean, variance, non_negative)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
-from botorch_skewgp.truncated.priors.bordered import BorderedFactor
+from botorch_skewgp.truncated.priors.bordered import BorderedSiteProduct
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -67,11 +67,11 @@ class Coordinates:
 
 def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Coordinates:
     """The coordinates of a distribution's rows."""
-    prior, factor = distribution.prior, approximation.factor
+    prior, product = distribution.prior, approximation.product
     centre = approximation.mean.unsqueeze(-1)
-    if isinstance(factor, BorderedFactor):
-        return Coordinates(centre, (factor.weight @ factor.shared_root).contiguous(), own=_parts_of_blocks(factor))
-    root = factor.latent_root
+    if isinstance(product, BorderedSiteProduct):
+        return Coordinates(centre, (product.weight @ product.shared_root).contiguous(), own=_parts_of_blocks(product))
+    root = product.latent_root
     if not isinstance(prior, WeightedPrior):
         return Coordinates(centre, prior.times(root.mT).mT.contiguous())
     row = torch.arange(prior.num_rows, device=centre.device).unsqueeze(-1).expand_as(prior.index)
@@ -79,11 +79,11 @@ def coordinates_of(distribution: TruncatedNormal, approximation: ExpectationProp
     return Coordinates(centre, (prior.matrix @ root).contiguous(), weights)
 
 
-def _parts_of_blocks(factor: BorderedFactor) -> Sparse:
+def _parts_of_blocks(product: BorderedSiteProduct) -> Sparse:
     """The rows' parts in coordinates of each block."""
-    first, m = 0, factor.prior.num_rows
+    first, m = 0, product.prior.num_rows
     rows, columns, values = [], [], []
-    for index, half in zip(factor.prior.blocks.index, factor.halves, strict=True):  # b x s and b x q x s
+    for index, half in zip(product.prior.blocks.index, product.halves, strict=True):  # b x s and b x q x s
         b, q, _ = half.shape
         column = first + torch.arange(b * q, device=index.device).view(b, q, 1)
         row, column = index.unsqueeze(-2).expand_as(half), column.expand_as(half)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.priors import Factor
+from botorch_skewgp.truncated.priors import SiteProduct
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform, standard_normal
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -25,7 +25,7 @@ def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    approximation: Factor | None = None,
+    approximation: SiteProduct | None = None,
 ) -> Tensor:
     """Find rows inside their bounds, `num_chains x m`: draws of `h` where there are no walls, else all chains' `h` is
     that at `feasible_point`; and draws of `u` given `h`. Raises `ContradictionError`.
@@ -41,7 +41,7 @@ def feasible_start(
     return distribution.factor.draw_given(h, open_uniform(h, generator))
 
 
-def require_feasible(distribution: TruncatedNormal, approximation: Factor) -> None:
+def require_feasible(distribution: TruncatedNormal, approximation: SiteProduct) -> None:
     """Raise a `ContradictionError` that names them if rows without noise contradict each other."""
     if bool(_walls(distribution.factor).any()):
         _between_walls(distribution, approximation)
@@ -53,7 +53,7 @@ def _walls(factor: RowFactor) -> Tensor:
     return without_noise & (factor.heights.outside == 0) if isinstance(factor, StepFactor) else without_noise
 
 
-def _between_walls(distribution: TruncatedNormal, approximation: Factor | None) -> Tensor:
+def _between_walls(distribution: TruncatedNormal, approximation: SiteProduct | None) -> Tensor:
     """Noiseless rows between the walls, from an approximation's mean if there is one."""
     root = distribution.prior.minimal_root()
     z = root.new_zeros(root.shape[-1])

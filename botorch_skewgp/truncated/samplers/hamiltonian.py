@@ -10,8 +10,9 @@ A trajectory alternates kicks by the gradient of `U` with rotations of `(w, p)`,
 ([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian.
 Rows without noise are walls, at which rotations are reflected ([Pakman2014exact]_, section 2).
 
-The Gaussian is stretched along rows that spread more than it says: where all answers about an item point to one side
-its tail towards that side is far too light, which is why it serves as coordinates here, and not as a proposal.
+The Gaussian is preconditioned: it is widened along rows that spread more than it says. Where all answers about an item
+point to one side its tail towards that side is far too light, which is why it serves as coordinates here, and not as a
+proposal.
 
 .. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
 .. [Pakman2014exact] Pakman, Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. 2014.
@@ -62,7 +63,7 @@ class Tuning:
 TUNING = Tuning()
 
 
-class Stretch(NamedTuple):
+class Preconditioner(NamedTuple):
     """The map from positions to the first Gaussian's coordinates, `w + D^T (scale - 1) D w`; symmetric. Without it
     10,000 answers of one kind at a prior variance of 25 take 2 s for .13, and their draws stay poor.
     """
@@ -97,16 +98,18 @@ class HamiltonianSampler(Sampler):
         self._precision, self._shift = (entry.unsqueeze(-1) for entry in approximation.sites)
         self._half_precision = 0.5 * self._precision
         self._approximation = approximation
-        self._stretch = Stretch(self._shift.new_zeros(0, self._coordinates.size), self._shift.new_zeros(0, 1))
+        self._preconditioner = Preconditioner(
+            self._shift.new_zeros(0, self._coordinates.size), self._shift.new_zeros(0, 1)
+        )
         self._set_wall_normals()
         self.num_rotations, self.acceptance = TUNING.fewest, 0.0
         self._at_a_time = max(32, TUNING.max_entries // max(1, distribution.num_rows))
-        self._watched = self._stretch.directions.mT
+        self._watched = self._preconditioner.directions.mT
 
     def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
         """`U` and its gradient. Values `k`, and gradients `p x k`, at positions `p x k`."""
-        is_stretched = len(self._stretch.scale) > 0
-        first = self._stretch(w) if is_stretched else w
+        is_preconditioned = len(self._preconditioner.scale) > 0
+        first = self._preconditioner(w) if is_preconditioned else w
         h = self._coordinates.times(first)
         value, slope = (part.mT for part in self._factor.log_likelihood_and_slope(h.mT))
         if len(self._exact):
@@ -114,15 +117,15 @@ class HamiltonianSampler(Sampler):
         # in place: passes over rows are most of the work
         value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
         slope.addcmul_(self._precision, h).sub_(self._shift)
-        if self.distribution.copies is None:
+        if self.distribution.num_factors is None:
             total = value.sum(0)
         else:
-            total = self.distribution.copies @ value
-            slope.mul_(self.distribution.copies.unsqueeze(-1))
+            total = self.distribution.num_factors @ value
+            slope.mul_(self.distribution.num_factors.unsqueeze(-1))
         gradient = self._coordinates.transposed_times(slope)
-        if is_stretched:
+        if is_preconditioned:
             total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
-            return total, self._stretch(gradient - first) + w
+            return total, self._preconditioner(gradient - first) + w
         return total, gradient
 
     @torch.no_grad()
@@ -133,24 +136,24 @@ class HamiltonianSampler(Sampler):
 
     @torch.no_grad()
     def start(self, num_chains: int, generator: torch.Generator | None = None) -> SamplerState:
-        """The state of chains after tuning: rotations and stretches are found, and the starts forgotten."""
+        """The state of chains after tuning: rotations and preconditioner are found, and the starts forgotten."""
         state = self._first(num_chains, generator)
         for _ in range(TUNING.max_rounds):
             state, positions, _ = self.run(state, TUNING.round_length, generator)
             if self.acceptance < TUNING.accepted and self.num_rotations < TUNING.most:
                 self.num_rotations *= 2
                 continue
-            first = self._stretch(state.position.mT)
-            if not self._fit_stretch(positions[TUNING.round_length // 2 :].flatten(0, 1).mT):
+            first = self._preconditioner(state.position.mT)
+            if not self._fit_preconditioner(positions[TUNING.round_length // 2 :].flatten(0, 1).mT):
                 break
-            inverse = self._stretch._replace(scale=1 / self._stretch.scale)
+            inverse = self._preconditioner._replace(scale=1 / self._preconditioner.scale)
             state = self.init(inverse(first).mT)
         state, positions, _ = self.run(state, 2 * TUNING.round_length, generator)
         if not len(self._walls):  # directions in which positions spread most, and those that are stretched
             some = positions.flatten(0, 1)[-TUNING.told_by :]
             centred, number = some - some.mean(0), min(TUNING.watched, some.shape[-1])
             spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
-            directions = torch.cat([spread, self._stretch.directions[: TUNING.watched].mT], -1)
+            directions = torch.cat([spread, self._preconditioner.directions[: TUNING.watched].mT], -1)
             self._watched = torch.nn.functional.normalize(directions, dim=0)
         return state
 
@@ -165,8 +168,8 @@ class HamiltonianSampler(Sampler):
             return self.init(self._rotate(point.unsqueeze(-1).expand_as(p), p, turn)[0].mT)
         w, value = self.propose(TUNING.pool * num_chains, generator)
         if self.distribution.heights is not None and self._coordinates.own is None:
-            factor = self._approximation.factor
-            mean, root = factor.latent_mean.unsqueeze(-1), factor.latent_root
+            product = self._approximation.product
+            mean, root = product.latent_mean.unsqueeze(-1), product.latent_root
             w[:, ::2] = torch.linalg.solve_triangular(root, w[:, ::2] - mean, upper=True)
             log_gaussian = -0.5 * w.square().sum(0)
             log_prior = root.diagonal().abs().log().sum() - 0.5 * (mean + root @ w).square().sum(0)
@@ -253,21 +256,21 @@ class HamiltonianSampler(Sampler):
         lower, upper = self.distribution.lower, self.distribution.upper
         unit = lower.new_zeros(len(lower), len(self._walls))
         unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
-        self._normals = self._stretch(self._coordinates.transposed_times(unit)).mT
+        self._normals = self._preconditioner(self._coordinates.transposed_times(unit)).mT
         self._squares = self._normals.square().sum(-1)
         centre = self._coordinates.centre[self._walls]
         self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (lower, upper))
         self._sides = tuple(bool(bound.isfinite().any()) for bound in self._room)
 
-    def _fit_stretch(self, w: Tensor) -> bool:
-        """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
+    def _fit_preconditioner(self, w: Tensor) -> bool:
+        """Widen the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
         misfit, expected = TUNING.misfit, self._approximation.variance
-        first = self._stretch(w)
+        first = self._preconditioner(w)
         left = first - first.mean(-1, keepdim=True)
         h, spread = self._coordinates.linear(left), expected.clone()
         # the present Gaussian, along its own directions too
-        along = self._coordinates.linear(self._stretch.directions.mT).mT  # j x m
-        present = spread + ((self._stretch.scale.square() - 1) * along.square()).sum(0)
+        along = self._coordinates.linear(self._preconditioner.directions.mT).mT  # j x m
+        present = spread + ((self._preconditioner.scale.square() - 1) * along.square()).sum(0)
         if not bool((h.var(-1) > misfit * present).any()):
             return False
         directions: list[Tensor] = []
@@ -287,13 +290,13 @@ class HamiltonianSampler(Sampler):
             h = h - torch.outer(of_rows, of_chains)
             spread = spread - of_rows.square()
         basis = torch.stack(directions) if directions else first.new_zeros(0, len(first))
-        self._stretch = Stretch(basis, (basis @ left).std(-1, keepdim=True))
+        self._preconditioner = Preconditioner(basis, (basis @ left).std(-1, keepdim=True))
         self._set_wall_normals()
         return True
 
     def noiseless(self, positions: Tensor) -> Tensor:
         """Noiseless rows `h`, `k x m`, at positions, `k x p`."""
-        return self._coordinates.times(self._stretch(positions.mT)).mT
+        return self._coordinates.times(self._preconditioner(positions.mT)).mT
 
     def _scores(self, state: SamplerState) -> Tensor:
         """Scores along the watched directions, `k x j`, of mean zero: `E[s^k dl/ds + k s^(k-1)] = 0` for the log

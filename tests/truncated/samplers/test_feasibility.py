@@ -31,7 +31,7 @@ def check_feasible(distribution, rows, num_chains):
 @pytest.mark.parametrize("case", DENSE + LOW_RANK)
 def test_all_rows_noisy(case, generator):
     distribution = case().distribution
-    for approximation in (poor_sites(distribution).factor, None):
+    for approximation in (poor_sites(distribution).product, None):
         rows = feasible_start(distribution, 50, generator, approximation)
         check_feasible(distribution, rows, 50)
         assert (rows[1:] != rows[:-1]).any(-1).all()
@@ -50,7 +50,7 @@ def test_approximation_is_drawn_from(generator):
 def test_dense_rows_without_noise(with_approximation, generator):
     covariance = torch.tensor([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]])
     distribution = make([0.0, 0.0, 1.0], covariance, [3.0, -INF, 20.0], [3.1, -2.0, INF], [0.0, 0.0, 0.5])
-    approximation = poor_sites(distribution).factor if with_approximation else None
+    approximation = poor_sites(distribution).product if with_approximation else None
     rows = feasible_start(distribution, 30, generator, approximation)
     check_feasible(distribution, rows, 30)
     assert (rows[1:, 2] != rows[:-1, 2]).all()

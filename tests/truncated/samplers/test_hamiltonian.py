@@ -14,7 +14,7 @@ from botorch_skewgp.exceptions import ConvergenceWarning, PoorDrawsWarning, Unsu
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior, WeightedPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler, Stretch
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler, Preconditioner
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -83,17 +83,20 @@ def test_potential_is_the_log_density_over_that_of_positions(kind, stretched):
     p = sampler._coordinates.size
     if stretched:
         directions = torch.linalg.qr(randn(p, 2, seed=3)).Q.mT
-        sampler._stretch = Stretch(directions, torch.tensor([[2.0], [1.7]]).double())
+        sampler._preconditioner = Preconditioner(directions, torch.tensor([[2.0], [1.7]]).double())
     w = randn(p, 6, seed=5)
     h = sampler.noiseless(w.mT)
     if not stretched:
         B = sampler.noiseless(torch.eye(p, dtype=double)) - sampler.noiseless(torch.zeros(1, p, dtype=double))
         variance = approximation.variance
         torch.testing.assert_close(B.square().sum(0), variance)
-    sites = distribution.times_count(approximation.sites.precision), distribution.times_count(approximation.sites.shift)
-    factors = distribution.times_count(distribution.factor.log_likelihood(h)).sum(-1)
+    sites = (
+        distribution.times_factors(approximation.sites.precision),
+        distribution.times_factors(approximation.sites.shift),
+    )
+    factors = distribution.times_factors(distribution.factor.log_likelihood(h)).sum(-1)
     of_sites = (-0.5 * sites[0] * h.square() + sites[1] * h).sum(-1)
-    first = sampler._stretch(w)
+    first = sampler._preconditioner(w)
     expected = factors - of_sites - 0.5 * first.square().sum(0) + 0.5 * w.square().sum(0)
     value, gradient = sampler.potential(w)
     torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-9)
@@ -170,7 +173,7 @@ def light_tailed(self, state, angle, generator):
 @pytest.mark.parametrize("n", [1100, 50_000])
 def test_tails_that_are_too_light_are_reported(n, monkeypatch):
     monkeypatch.setattr(HamiltonianSampler, "_trajectory", light_tailed)
-    monkeypatch.setattr(HamiltonianSampler, "_fit_stretch", lambda *_: False)
+    monkeypatch.setattr(HamiltonianSampler, "_fit_preconditioner", lambda *_: False)
     settings = DrawSettings(max_thinning=1, min_effective_size=1)
     for seed in range(3):
         with pytest.warns(PoorDrawsWarning, match=r"contradict their density by \d"):
