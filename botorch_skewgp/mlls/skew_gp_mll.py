@@ -58,16 +58,16 @@ class WarmExpectationPropagation:
 
 def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
     """One batch of the distributions if their priors can be stacked; else each by itself."""
-    prior = type(distributions[0].prior).stack([d.prior for d in distributions]) if len(distributions) > 1 else None
+    first = distributions[0]
+    prior = type(first.prior).stack([each.prior for each in distributions])
     if prior is None:
         return list(distributions)
-    counts = [d.count for d in distributions if d.count is not None]
-    heights = [d.heights for d in distributions if d.heights is not None]
-    mean, lower, upper, noise = (
-        torch.stack([getattr(d, name) for d in distributions]) for name in ("mean", "lower", "upper", "noise")
-    )
-    count = torch.stack(counts) if counts else None
-    return [TruncatedNormal(mean, prior, lower, upper, noise, count, Heights.stack(heights) if heights else None)]
+    parts: dict[str, Tensor | None] = {}
+    for name in ("mean", "lower", "upper", "noise", "count"):
+        values = [getattr(each, name) for each in distributions]
+        parts[name] = None if values[0] is None else torch.stack(values)
+    heights = [each.heights for each in distributions if each.heights is not None]
+    return [TruncatedNormal(prior=prior, heights=Heights.stack(heights) if heights else None, **parts)]  # type: ignore[arg-type]
 
 
 class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
