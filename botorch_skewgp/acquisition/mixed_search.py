@@ -112,14 +112,17 @@ class MixedDomain:
             X = self._within_constraints(num_points, seed)
         else:
             X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2)
-        count = math.prod(len(factor.values) for factor in self.few)
+        few = self.few
+        count = math.prod(len(factor.values) for factor in few)
         if count <= num_points and not self.constraints:
             # consecutive points of a Sobol sequence are spread in the free columns
-            X = self._of_numbers(torch.arange(num_points) * count // num_points, X, self.few)
+            combination = torch.arange(num_points) * count // num_points
+            X = self._of_numbers(combination, X, few)
         else:
-            for factor in self.few:
-                if len(factor.columns) > 1:  # the largest of uniform columns
-                    X[:, factor.columns] = factor.values[X[:, factor.columns].argmax(-1) % len(factor.values)]
+            for factor in few:
+                if len(factor.columns) > 1:
+                    largest = X[:, factor.columns].argmax(-1)  # of uniform columns
+                    X[:, factor.columns] = factor.values[largest % len(factor.values)]
         X = self.rounded(X)
         return X[self.are_feasible(X)]
 
@@ -127,15 +130,16 @@ class MixedDomain:
         """Random points of the box within the constraints, `num_points x d`."""
         low, high = self.bounds
         is_free = low < high
-        place = is_free.cumsum(0) - 1
-        constraints = [
-            (place[i[is_free[i]]], a[is_free[i]], b - float((a * low[i])[~is_free[i]].sum()))
-            for i, a, b in self.constraints or []
-            if is_free[i].any()
-        ]
+        place = is_free.cumsum(0) - 1  # of a free column among the free ones
+        constraints = []
+        for columns, coefficients, least in self.constraints or []:
+            free = is_free[columns]
+            if free.any():
+                of_fixed = float((coefficients * low[columns])[~free].sum())
+                constraints.append((place[columns[free]], coefficients[free], least - of_fixed))
+        bounds = self.bounds[:, is_free]
         X = low.repeat(num_points, 1)
-        options: dict[str, Any] = {"seed": seed, "n_burnin": 100, "n_thinning": 4}
-        X[:, is_free] = get_polytope_samples(num_points, self.bounds[:, is_free], constraints, **options)
+        X[:, is_free] = get_polytope_samples(num_points, bounds, constraints, seed=seed, n_burnin=100, n_thinning=4)
         return X
 
     def rounded(self, X: Tensor) -> Tensor:
@@ -222,22 +226,17 @@ class MixedSearch:
         # `optimize_acqf_mixed_alternating` misses small regions, such as the end of a free column at one combination of
         # fifty: near points seen it starts with other categories only.
         domain = self.domain
-        X = torch.cat([domain.spread_evenly(self.num_spread, self.generator), domain.near(X_seen, self.generator)])
-        if not len(X):
-            raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
-        values = self._values(X)
-        beside = domain.near(X[values.argmax()].unsqueeze(0), self.generator)
-        X, values = torch.cat([X, beside]), torch.cat([values, self._values(beside)])
+        X, values = self._first_points(X_seen)
         least = MIN_GAIN if self.acquisition._log else _little(values)
         best, value, num_climbs = X[0], -math.inf, self.num_climbs
         for _ in range(MAX_ROUNDS):
-            found, reached = self._climbed(self._starts(X, values, num_climbs), least)
-            if not len(found):
+            ends, reached = self._climbed(self._starts(X, values, num_climbs), least)
+            if not len(ends):
                 break
-            place = reached.argmax()
-            gain = float(reached[place]) - value
+            highest = reached.argmax()
+            gain = float(reached[highest]) - value
             if gain > 0:
-                best, value = found[place], float(reached[place])
+                best, value = ends[highest], float(reached[highest])
             X, num_climbs = domain.beside(best), NUM_LATER_CLIMBS
             X = X[domain.are_feasible(X)]
             if gain < least or not len(X):
@@ -245,39 +244,57 @@ class MixedSearch:
             values = self._values(X)
         return best
 
+    def _first_points(self, X_seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Points over the domain, near those seen and near the best of these, and their values."""
+        domain = self.domain
+        X = torch.cat([domain.spread_evenly(self.num_spread, self.generator), domain.near(X_seen, self.generator)])
+        if not len(X):
+            raise CandidateGenerationError("No point was found that satisfies the constraints; widen them.")
+        values = self._values(X)
+        beside = domain.near(X[values.argmax()].unsqueeze(0), self.generator)
+        return torch.cat([X, beside]), torch.cat([values, self._values(beside)])
+
     @torch.no_grad()
     def _values(self, X: Tensor) -> Tensor:
         """The values at `n x d` points, each by itself; `n`, also of none."""
         return self.acquisition(X.unsqueeze(1)) if len(X) else X[:, 0]
 
     def _climbed(self, starts: Tensor, least: float) -> tuple[Tensor, Tensor]:
-        """Points and their values, of climbing in all but the columns of few values, in units of the box."""
-        domain, fixed, found = self.domain, self.domain.columns_of_few, starts
-        if len(fixed) < starts.shape[-1]:
-            low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
-            width[width == 0], low[fixed], width[fixed] = 1.0, 0.0, 1.0
-            options: dict[str, Any] = {"maxiter": MAX_STEPS, "ftol": least / 10, **EACH_START_ALONE}
-            if not domain.constraints and not get_reasons_against_fast_path("L-BFGS-B", True, {}, None):
-                options["factr"] = None  # BoTorch climbs from all starts in parallel, with versions of scipy it knows
-            climbed, values = gen_candidates_scipy(
-                ((starts - low) / width).unsqueeze(1),
-                lambda U: self.acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
-                (domain.bounds[0] - low) / width,
-                (domain.bounds[1] - low) / width,
-                inequality_constraints=[
-                    (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
-                ],
-                options=options,
-                fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
-            )
-            climbed = low + width * climbed.detach().squeeze(1)
-            found = domain.rounded(climbed)
-            if domain.process is None and not domain.constraints and torch.equal(found, climbed):
-                return found, values
+        """The feasible ends of climbs in all but the columns of few values, and their acquisition values."""
+        domain, ends = self.domain, starts
+        if len(domain.columns_of_few) < starts.shape[-1]:
+            climbed, values = self._local_searches(starts, least)
+            ends = domain.rounded(climbed)
+            if domain.process is None and not domain.constraints and torch.equal(ends, climbed):
+                return ends, values
         if domain.process is not None:
-            found = domain.process(found.unsqueeze(1)).squeeze(1)
-        found = found[domain.are_feasible(found)]
-        return found, self._values(found)
+            ends = domain.process(ends.unsqueeze(1)).squeeze(1)
+        ends = ends[domain.are_feasible(ends)]
+        return ends, self._values(ends)
+
+    def _local_searches(self, starts: Tensor, least: float) -> tuple[Tensor, Tensor]:
+        """The ends of local searches in the unit cube, in units of the box, and their values, from `n x d` starts."""
+        domain, fixed = self.domain, self.domain.columns_of_few
+        low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
+        width[width == 0] = 1.0
+        low[fixed], width[fixed] = 0.0, 1.0
+        unit_low, unit_high = (domain.bounds - low) / width
+        options: dict[str, Any] = {"maxiter": MAX_STEPS, "ftol": least / 10, **EACH_START_ALONE}
+        if not domain.constraints and not get_reasons_against_fast_path("L-BFGS-B", True, {}, None):
+            options["factr"] = None  # BoTorch climbs from all starts in parallel, with versions of scipy it knows
+        ends, values = gen_candidates_scipy(
+            ((starts - low) / width).unsqueeze(1),
+            lambda U: self.acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
+            unit_low,
+            unit_high,
+            # a^T (low + width u) >= b
+            inequality_constraints=[
+                (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
+            ],
+            options=options,
+            fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
+        )
+        return low + width * ends.detach().squeeze(1), values
 
     def _starts(self, X: Tensor, values: Tensor, count: int) -> Tensor:
         """The best point of each of the best combinations of values, and others by chance where these are few."""

@@ -296,11 +296,10 @@ def test_a_narrow_interval_beside_a_row_without_noise_is_a_number(width, generat
     assert float(narrow.log_marginal_likelihood("ep").value) == pytest.approx(float(log_density), abs=1e-3)
 
 
-def test_nothing_is_known_at_no_number(generator):
-    """As with BoTorch's models: what is asked at NaN is NaN, and soon."""
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_points_of_a_query_are_finite(value, generator):
     X = points(8, generator)
     model = small_model(X)
-    posterior = model.posterior(torch.full((1, 2), math.nan, dtype=torch.float64))
-    assert posterior.mean.isnan().all()
-    assert posterior.quantile(torch.tensor([0.1, 0.9], dtype=torch.float64)).isnan().all()
+    with pytest.raises(InputDataError, match=r"X contains NaN or infinite values in rows \[0\]"):
+        model.posterior(torch.full((1, 2), value, dtype=torch.float64))
     assert model.posterior(X).mean.isfinite().all()
