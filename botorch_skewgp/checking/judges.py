@@ -18,7 +18,7 @@ from torch import Tensor
 from botorch_skewgp.checking.linear_effects import Effect, design_matrix, identifies_effects, linear_effects
 from botorch_skewgp.checks import as_count, as_probability, as_seed
 from botorch_skewgp.inputs.points import check_query, check_train_X
-from botorch_skewgp.models.panel import SHARED, code_of, judge_of
+from botorch_skewgp.models.panel import code_of, judge_of
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.protocols import check_skew_gp
 
@@ -315,7 +315,7 @@ def _sampled_utilities(model: SkewGP, judges: Sequence[Any], points: Tensor, bas
     """Joint samples of utilities at points, the shared one first, `s x n x (1 + J)` in units of the outcome."""
     num = 1 + len(judges)
     by = [judge for judge in (None, *judges) for _ in range(len(points))]
-    posterior = model.of_judge(SHARED).latent_posterior(points.repeat(num, 1), by)
+    posterior = model.for_judge(None).latent_posterior(points.repeat(num, 1), by)
     samples = posterior.rsample_from_base_samples(base.shape[:1], base.to(posterior.dtype)).squeeze(-1)
     return model.outcome_scale.unstandardize(samples.unflatten(-1, (num, -1)).mT)
 

@@ -13,7 +13,7 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.models.inputs import check_output_indices
-from botorch_skewgp.models.panel import SHARED, code_of
+from botorch_skewgp.models.panel import code_of
 from botorch_skewgp.models.transforms import apply_posterior_transform
 
 
@@ -44,7 +44,7 @@ class Committee(Model):
             raise InputDataError("judges must name at least one judge; got an empty sequence.")
         for judge in judges:
             code_of(judge, model.judges)
-        self.judges, self.model = tuple(judges), model.of_judge(SHARED)
+        self.judges, self.model = tuple(judges), model.for_judge(None)
 
     @property
     def num_outputs(self) -> int:

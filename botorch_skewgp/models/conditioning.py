@@ -32,6 +32,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     L = cholesky_with_relative_jitter(covariance)
     m = weight.shape[-2]
     lower, upper = rows.lower.unsqueeze(-1) - means, rows.upper.unsqueeze(-1) - means
+    is_number = bool((rows.lower == rows.upper).all())
     white: list[Tensor] = []
     log_weights = posterior.mixture.log_weights
     batch_shape = torch.broadcast_shapes(means.shape[:-2], rows.lower.shape[:-1])
@@ -40,7 +41,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
         scale = L[..., i, i].unsqueeze(-1)
         shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
         a, b = (standardise(bound[..., i, :], shift, scale) for bound in (lower, upper))
-        if bool((rows.lower == rows.upper).all()):
+        if is_number:
             white.append(a)
             change = change + log_normal_density(a) - scale.log()
         else:

@@ -349,11 +349,7 @@ class SkewGP(PriorModel, FantasizeMixin):
             raise InputDataError(
                 "Predictions for a new judge need two judges or more; name them with judge= in observations."
             )
-        return self.of_judge(code_of(judge, self.judges))
-
-    def of_judge(self, code: int) -> Self:
-        """The model of the utility of a judge by code, see `for_judge`."""
-        fitted = self.fitted()
+        code, fitted = code_of(judge, self.judges), self.fitted()
         if fitted.levels and self.inducing is not None:
             raise UnsupportedError(
                 "With inducing points call for_judge first, and make fantasies of the model that it returns."

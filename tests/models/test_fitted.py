@@ -255,7 +255,9 @@ def test_what_a_model_keeps_is_not_dropped(name):
     assert all(torch.equal(found, before) for found in changed.values())
     torch.testing.assert_close(moved, before, rtol=1e-3, atol=1e-3)
     assert torch.equal(moments(kept), before)
-    kept.to(torch.float32)
+    weights = kept.posterior(TEST_X).mixture.levels[0].weights
+    single = kept.to(torch.float32).posterior(TEST_X.float())
+    assert torch.equal(single.mixture.levels[0].weights, weights)  # those that fantasies were made of, not new draws
     assert model.covar_module.outputscale.dtype == torch.float64
     assert not torch.allclose(moments(model), of_model, atol=1e-3)
 
