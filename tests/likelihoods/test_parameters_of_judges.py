@@ -28,7 +28,7 @@ from botorch_skewgp.likelihoods import (
     VoteLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Tie, Vote
+from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Ranking, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -43,6 +43,8 @@ PAIR = torch.tensor([[0, 1]])
 NUMBER = torch.arange(12)
 JUDGE = NUMBER % 3
 PAIRS = torch.stack([torch.randperm(4, generator=torch.Generator().manual_seed(i))[:2] for i in range(12)])
+TRIPLES = torch.stack([torch.randperm(4, generator=torch.Generator().manual_seed(i))[:3] for i in range(12)])
+RANKS = torch.tensor([[0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 1, 2]])[NUMBER // 3]
 GRADES = Ordinal(torch.randint(5, (30,), generator=torch.Generator().manual_seed(1)), 5,
                  index=torch.arange(30) % 12, judge=torch.arange(30) % 3)  # fmt: skip
 
@@ -84,10 +86,11 @@ CASES = {
     "votes": Case(of_votes(BUTTONS), WIDTHS, Vote(PAIRS, NUMBER % 5, BUTTONS, judge=JUDGE)),
     "grades": Case(of_stretches, STRETCHES, GRADES),
     "grades in units": Case(of_stretches, STRETCHES, GRADES, OutcomeScale(3.0, 2.0)),
+    "rankings with ties": Case(of_duels(), WIDTHS, Ranking(TRIPLES, RANKS, judge=JUDGE)),
 }
 
 
-@pytest.mark.parametrize(("name", "num_outcomes"), [*zip(CASES, [2, 3, 3, 6, 7, 2, 5, 5, 5], strict=True)])
+@pytest.mark.parametrize(("name", "num_outcomes"), [*zip(CASES, [2, 3, 3, 6, 7, 2, 5, 5, 5, 13], strict=True)])
 def test_rows_are_those_of_each_judges_own_likelihood(name, num_outcomes):
     make, values, seen, scale = CASES[name]
     rates = torch.tensor([0.05, 0.1, 0.2], dtype=double)
