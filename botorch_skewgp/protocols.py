@@ -64,17 +64,6 @@ class Ensemble(Protocol):
         """The members."""
 
 
-@runtime_checkable
-class MixturePosterior(Protocol):
-    """The posterior of an ensemble, with distribution functions of all members together."""
-
-    def mixture_density(self, value: Tensor) -> Tensor:
-        """The densities of the mixture of all members."""
-
-    def mixture_quantile(self, value: Tensor) -> Tensor:
-        """The quantiles of the mixture of all members."""
-
-
 def is_latent_model(model: Any) -> bool:
     """Whether a model, or every member of an ensemble, is a `LatentModel`."""
     members = model.members if isinstance(model, Ensemble) else [model]

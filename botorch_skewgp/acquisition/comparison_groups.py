@@ -21,20 +21,21 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
 UNDECIDED = 0.4  # probability of being better, from which another point is as good a recommendation
-TELLING = 1.0  # variance of a difference, in units of a duel's noise, from which a duel tells
+INFORMATIVE = 1.0  # variance of a difference, in units of a duel's noise, from which a duel is informative
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
     """The group of each point, of points `n x d` that comparisons link, or chains of these; equal points are one."""
     _, place = X.unique(dim=0, return_inverse=True)
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
-    for entry in observations:
-        if entry.points_per_observation > 1:
-            items = getattr(entry, entry.index_field).to(X.device)
+    for observation in observations:
+        if observation.points_per_observation > 1:
+            items = getattr(observation, observation.index_field).to(X.device)
             pairs = torch.stack(torch.broadcast_tensors(items[:, :1], items[:, 1:]))
             links.append(pairs[:, pairs[1] >= 0])  # -1 is padding, which is never first
     first, other = torch.cat(links, dim=-1).cpu()
-    graph = coo_array((torch.ones(len(first)), (first, other)), shape=(2 * len(X), 2 * len(X)))
+    size = 2 * len(X)
+    graph = coo_array((torch.ones(len(first)), (first, other)), shape=(size, size))
     _, groups = connected_components(graph, directed=False)
     return torch.as_tensor(groups[: len(X)], dtype=torch.long, device=X.device)
 
@@ -43,27 +44,30 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
     """Warn if no comparison links the best point of a model to another that is about as likely to be better."""
     if not is_latent_model(model):
         return
-    first, *_ = members = members_of(model, "recommend")
-    if not all(entry.points_per_observation > 1 for entry in first.observations):
+    members = members_of(model, "recommend")
+    first = members[0]
+    if any(observation.points_per_observation == 1 for observation in first.observations):
         return  # numbers and labels measure each point
     groups = comparison_groups(first.observations, first.datapoints)
     best = means.argmax()
     belongs = groups == groups.unique().unsqueeze(-1)  # groups x points
     sizes = belongs.sum(-1)
+    has_best = belongs[:, best]
     # one of the two groups has three points, or first duels would warn
-    others = (sizes > 1) & ~belongs[:, best] & ((sizes > 2) | (sizes[belongs[:, best]] > 2))
-    if not others.any():
+    is_rival = (sizes > 1) & ~has_best & ((sizes > 2) | (sizes[has_best] > 2))
+    if not is_rival.any():
         return
-    rivals = torch.where(belongs[others], means, -torch.inf).argmax(-1)
+    rivals = torch.where(belongs[is_rival], means, -torch.inf).argmax(-1)
     X, best_X = first.datapoints[rivals].unsqueeze(-2), first.datapoints[best]
     with torch.no_grad():
         challenge = DuelingLogExpectedImprovement(model, best_X)
         if first.posterior(best_X.unsqueeze(0)).num_points != 1:
             return  # as where inputs are perturbed
         differences = [challenge.difference(member, X) for member in members]
-        better = torch.stack([difference.probability_above(0.0).flatten() for difference in differences]).mean(0)
-        signals = torch.stack([_signal(*entry) for entry in zip(members, differences, strict=True)]).mean(0)
-    chance, rival = torch.where(signals >= TELLING, better, 0.0).max(0)
+        better = [difference.probability_above(0.0).flatten() for difference in differences]
+        signals = [_signal(member, difference) for member, difference in zip(members, differences, strict=True)]
+    is_informative = torch.stack(signals).mean(0) >= INFORMATIVE
+    chance, rival = torch.where(is_informative, torch.stack(better).mean(0), 0.0).max(0)
     if chance >= UNDECIDED:
         warnings.warn(
             f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "

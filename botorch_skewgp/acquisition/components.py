@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_skewgp.models.state import modules_below, tensors_of
 from botorch_skewgp.posteriors import NormalMixtureMarginals
 from botorch_skewgp.posteriors.mixture_posterior import check_one_value
-from botorch_skewgp.protocols import Ensemble, MixturePosterior
+from botorch_skewgp.protocols import Ensemble
 
 
 class Components(NamedTuple):
@@ -69,7 +69,7 @@ def components_of(posterior: Posterior, user: str) -> Components:
 def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
     """The quantile of a posterior over one value, of an ensemble's mixture; `batch_shape`."""
     check_one_value(posterior, user)
-    quantile = posterior.mixture_quantile if isinstance(posterior, MixturePosterior) else posterior.quantile
+    quantile = getattr(posterior, "mixture_quantile", posterior.quantile)
     return quantile(torch.tensor(probability, dtype=posterior.dtype, device=posterior.device)).squeeze(-1).squeeze(-1)
 
 

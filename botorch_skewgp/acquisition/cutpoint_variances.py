@@ -28,16 +28,19 @@ def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tenso
     variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()
     candidates = [p for p in model.likelihood.parameters() if p.requires_grad and 0 < p.numel() <= MAX_ENTRIES]
     if ends.requires_grad and candidates:
-        gradients = [
-            torch.autograd.grad(end, candidates, retain_graph=True, allow_unused=True, materialize_grads=True)
-            for end in ends[is_finite]
-        ]
-        jacobian = [torch.stack([gradient.flatten() for gradient in column]) for column in zip(*gradients, strict=True)]
+        rows = []
+        for end in ends[is_finite]:
+            gradients = torch.autograd.grad(
+                end, candidates, retain_graph=True, allow_unused=True, materialize_grads=True
+            )
+            rows.append(torch.cat([gradient.flatten() for gradient in gradients]))
+        jacobian = torch.stack(rows).split([p.numel() for p in candidates], dim=-1)
         used = [i for i, part in enumerate(jacobian) if bool(part.any())]
         if used:
+            # the delta method: with J the derivatives and L L^T the parameters' covariance, row sums of (J L)^2
             root = _root_of_covariance(model, [candidates[i] for i in used])
-            moved = torch.cat([jacobian[i] for i in used], dim=-1) @ root.to(ends)
-            variances[is_finite] = moved.square().sum(-1)
+            product = torch.cat([jacobian[i] for i in used], dim=-1) @ root.to(ends)
+            variances[is_finite] = product.square().sum(-1)
     parts = variances.split([cuts.numel() for cuts in cutpoints])
     return [part.view_as(cuts) for part, cuts in zip(parts, cutpoints, strict=True)]
 

@@ -34,8 +34,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
         super().__init__(model=model)
         dim = self.members[0].dim
         check_class(X_reference, "X_reference", Tensor)
-        if X_reference.ndim == 1:
-            X_reference = X_reference.unsqueeze(0)
+        X_reference = X_reference.unsqueeze(0) if X_reference.ndim == 1 else X_reference
         if X_reference.shape != (1, dim):
             raise InputDataError(
                 f"X_reference must be one point, of shape {dim} or 1 x {dim}; got {tuple(X_reference.shape)}."
@@ -136,7 +135,7 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
             )
         points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
         _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
-        # an ensemble is a mixture, of whose members answers tell too
+        # an ensemble is a mixture, about whose members answers are informative too
         of_members = list(values.unbind(-2)) if is_ensemble(self.model) else [values]
         pending = [v.detach().flatten(1, -2)[:, 0] for v in of_members]  # the same for all candidates
 
@@ -151,13 +150,11 @@ class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
             parts = (parts.unsqueeze(-1) * answers(pending, place).unsqueeze(-2)).flatten(-2)
         if X.shape[-2] == 1:
             return torch.einsum("sp,s...n->...pn", parts, values).amax(-1).sum(-1)
-        new = answers(of_members, len(self.pairs))
-        return torch.stack(
-            [
-                torch.einsum("sp,s...n->...pn", parts, values * told.unsqueeze(-1)).amax(-1).sum(-1)
-                for told in new.unbind(-1)
-            ]
-        ).sum(0)
+        expected = X.new_zeros(())
+        for probability in answers(of_members, len(self.pairs)).unbind(-1):
+            means = torch.einsum("sp,s...n->...pn", parts, values * probability.unsqueeze(-1))
+            expected = expected + means.amax(-1).sum(-1)
+        return expected
 
 
 def _answers_of(member: LatentModel) -> Callable[[Tensor], Tensor]:

@@ -110,21 +110,22 @@ def read_choices(
     may_be_empty = {chosen, alternative} - {situation, person, None}
     cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty), strict=True))
     num_rows = len(cells[chosen])
-    who = [None] * num_rows if person is None else cells[person]
-    event: dict[Any, list[int]] = {}
-    for i, key in enumerate(zip(who, cells[situation], strict=True)):
-        event.setdefault(key, []).append(i)
+    people = [None] * num_rows if person is None else cells[person]
+    event = _rows_of_situations(people, cells[situation])
     outside = [False] * num_rows
     if none is not None and alternative is not None:
         outside = [value == none for value in cells[alternative]]
-    rows, refused, people = _chosen_first(event, cells[chosen], chosen, outside)
+    rows, refused, by = _chosen_first(event, cells[chosen], chosen, outside)
     used = [i for i in range(num_rows) if not outside[i]]
     X, index, levels = _read_points(frame, attributes, used, chosen)
-    at = dict(zip(used, index.tolist(), strict=True))
-    options: Any = [[at[i] for i in row] for row in rows]
-    none_of_these = torch.tensor(refused, dtype=torch.bool)
-    judge, known = (None, None) if person is None else numbered(people, person)
-    observation = Choice(options, judge=judge) if none is None else ChoiceOrNone(options, none_of_these, judge=judge)
+    point = dict(zip(used, index.tolist(), strict=True))
+    options: Any = [[point[i] for i in row] for row in rows]
+    judge, known = (None, None) if person is None else numbered(by, person)
+    observation: Observation
+    if none is None:
+        observation = Choice(options, judge=judge)
+    else:
+        observation = ChoiceOrNone(options, torch.tensor(refused, dtype=torch.bool), judge=judge)
     return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
@@ -133,22 +134,23 @@ def _chosen_first(
 ) -> tuple[list[list[int]], list[bool], list[Any]]:
     """The rows of each situation, the chosen one first, without "none"; whether none was chosen; who chose."""
     rows, refused, people = [], [], []
-    for (who, _), of_event in event.items():
-        said = [chosen[i] for i in of_event]
+    for (person, _), of_event in event.items():
+        cells = [chosen[i] for i in of_event]
         real = [i for i in of_event if not outside[i]]
-        if all(value is None for value in said) or not real or len(of_event) < 2:
+        if all(value is None for value in cells) or not real or len(of_event) < 2:
             continue
-        if None in said:
-            empty = of_event[said.index(None)]
+        if None in cells:
+            empty = of_event[cells.index(None)]
             raise InputDataError(f"Column {name!r} is empty in row {empty}, not in all rows of its situation; fill it.")
-        best = [i for i, flag in zip(of_event, flags(said, name, of_event), strict=True) if flag]
-        if len(best) != 1:
+        is_chosen = flags(cells, name, of_event)
+        if sum(is_chosen) != 1:
             raise InputDataError(
-                f"A situation must have one chosen alternative; that of rows {of_event[:10]} has {len(best)}."
+                f"A situation must have one chosen alternative; that of rows {of_event[:10]} has {sum(is_chosen)}."
             )
-        refused.append(outside[best[0]])
-        rows.append(real if outside[best[0]] else [best[0], *(i for i in real if i != best[0])])
-        people.append(who)
+        best = of_event[is_chosen.index(True)]
+        refused.append(outside[best])
+        rows.append(real if outside[best] else [best, *(i for i in real if i != best)])
+        people.append(person)
     return rows, refused, people
 
 
@@ -173,19 +175,20 @@ def read_grades(
         InputDataError: If a column is missing, a cell is empty or of a wrong type, or a grade is none of `grades`; the
             rows are named.
     """
-    said, *who = columns_of_one_length(frame, [grade] if person is None else [grade, person], [grade])
-    used = [i for i, value in enumerate(said) if value is not None]
-    given = [said[i] for i in used]
+    names = [grade] if person is None else [grade, person]
+    cells, *people = columns_of_one_length(frame, names, [grade])
+    used = [i for i, value in enumerate(cells) if value is not None]
+    given = [cells[i] for i in used]
     known_grades = _grades_of(given, used, grade, grades)
     values = codes(given, known_grades, grade, used)
     X, index, levels = _read_points(frame, attributes, used, grade)
-    judge, known = (None, None) if person is None else numbered([who[0][i] for i in used], person)
+    judge, known = (None, None) if person is None else numbered([people[0][i] for i in used], person)
     observation = Ordinal(values, len(known_grades), index, judge=judge)
     return Answers(X, (observation,), tuple(attributes), levels, known)
 
 
 def _grades_of(
-    said: Sequence[Any], rows: Sequence[int], name: str, grades: Sequence[Hashable] | None
+    cells: Sequence[Any], rows: Sequence[int], name: str, grades: Sequence[Hashable] | None
 ) -> Sequence[Hashable]:
     """All grades from the lowest to the highest, of a column's rows if none are given; raises `InputDataError`."""
     if grades is not None:
@@ -196,10 +199,10 @@ def _grades_of(
             )
         return given
     what = "whole numbers, or give grades, a list from the lowest to the highest"
-    require(said, name, what, lambda value: is_number(value) and value % 1 == 0, rows)
-    if not said:
+    require(cells, name, what, lambda value: is_number(value) and value % 1 == 0, rows)
+    if not cells:
         return range(2)
-    low, high = int(min(said)), int(max(said))
+    low, high = int(min(cells)), int(max(cells))
     if not 1 <= high - low < MAX_CATEGORIES:
         raise InputDataError(
             f"Column {name!r} has grades from {low} to {high}; give grades, a list of 2 to {MAX_CATEGORIES} from the "
@@ -233,14 +236,14 @@ def _points(
     rows: Sequence[int] | None = None,
 ) -> Tensor:
     """Columns of cells as points, `n x d`."""
-    found = []
+    columns = []
     for name, values in zip(attributes, cells, strict=True):
         if name in levels:
-            found.append(codes(values, levels[name], name).double())
+            columns.append(codes(values, levels[name], name).double())
         else:
             require(values, name, "finite numbers", is_finite, rows)
-            found.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
-    return torch.stack(found, dim=-1)
+            columns.append(torch.tensor([float(value) for value in values], dtype=torch.float64))
+    return torch.stack(columns, dim=-1)
 
 
 def habits(
@@ -287,40 +290,34 @@ def habits(
             alternatives; the rows are named.
     """
     smoothing = as_probability(smoothing, "smoothing")
-    who, when, what, said = columns_of_one_length(frame, [person, situation, alternative, chosen], [chosen])
-    is_chosen = torch.tensor(flags([value or 0 for value in said], chosen), dtype=torch.bool)
-    people, kinds = (sorted_names(set(values)) for values in (who, what))
-    by, kind = codes(who, people, person), codes(what, kinds, alternative)
-    place: dict[Any, int] = {}  # the number of each situation, in the order of time
-    event = torch.tensor([place.setdefault(key, len(place)) for key in zip(who, when, strict=True)], dtype=torch.long)
-    num = len(place)
-    twice = (torch.zeros(num, dtype=torch.long).index_add(0, event, is_chosen.long()) > 1).nonzero().flatten()
-    if len(twice):
-        rows = (event == twice[0]).nonzero().flatten().tolist()
-        raise InputDataError(f"A situation must have one chosen alternative; that of rows {rows[:10]} has several.")
-    choice = torch.zeros(num, len(kinds), dtype=torch.float64).index_put(
-        (event[is_chosen], kind[is_chosen]), torch.ones(int(is_chosen.sum()), dtype=torch.float64)
-    )
-    owner = torch.zeros(num, dtype=torch.long).scatter(0, event, by)
-    step = _ranks(owner)
-    loyalty = torch.full((len(people), len(kinds)), 1 / max(len(kinds), 1), dtype=torch.float64)
-    last = torch.zeros_like(loyalty)
-    before = torch.empty(2, num, len(kinds), dtype=torch.float64)
-    for number in range(int(step.max()) + 1 if num else 0):
-        now = (step == number).nonzero().flatten()
-        mine, picked = owner[now], choice[now]
-        before[:, now] = torch.stack([last[mine], loyalty[mine]])
-        told = picked.sum(-1, keepdim=True)
-        last[mine] = torch.where(told > 0, picked, last[mine])
-        loyalty[mine] = torch.where(told > 0, smoothing * loyalty[mine] + (1 - smoothing) * picked, loyalty[mine])
-    found = before[:, event, kind]
-    return {"last": found[0].tolist(), "loyalty": found[1].tolist(), "position": _ranks(event).double().tolist()}
+    names = [person, situation, alternative, chosen]
+    people, situations, alternatives, answers = columns_of_one_length(frame, names, [chosen])
+    is_chosen = flags([value or 0 for value in answers], chosen)
+    kinds = sorted_names(set(alternatives))
+    sorted_names(set(people))  # raises where two would be confused
+    loyalties: dict[Any, dict[Any, float]] = {}
+    last: dict[Any, Any] = {}
+    columns = {name: [0.0] * len(people) for name in ("last", "loyalty", "position")}
+    for (name, _), rows in _rows_of_situations(people, situations).items():
+        loyalty = loyalties.setdefault(name, dict.fromkeys(kinds, 1 / len(kinds)))
+        for position, row in enumerate(rows):
+            columns["last"][row] = float(name in last and last[name] == alternatives[row])
+            columns["loyalty"][row] = loyalty[alternatives[row]]
+            columns["position"][row] = float(position)
+        picked = [alternatives[row] for row in rows if is_chosen[row]]
+        if len(picked) > 1:
+            raise InputDataError(f"A situation must have one chosen alternative; that of rows {rows[:10]} has several.")
+        if picked:  # where the choice is not known, nothing changes
+            last[name] = picked[0]
+            for kind in kinds:
+                loyalty[kind] *= smoothing
+            loyalty[picked[0]] += 1 - smoothing
+    return columns
 
 
-def _ranks(label: Tensor) -> Tensor:
-    """The number of earlier entries with the same label."""
-    order = label.argsort(stable=True)
-    size = label.bincount()
-    rank = torch.empty_like(label)
-    rank[order] = torch.arange(len(label)) - (size.cumsum(0) - size)[label[order]]
-    return rank
+def _rows_of_situations(people: Sequence[Any], situations: Sequence[Any]) -> dict[tuple[Any, Any], list[int]]:
+    """The rows of each situation of each person, in the order of time."""
+    rows: dict[tuple[Any, Any], list[int]] = {}
+    for row, key in enumerate(zip(people, situations, strict=True)):
+        rows.setdefault(key, []).append(row)
+    return rows

@@ -21,18 +21,18 @@ from botorch_skewgp.checks import check_names
 def column(frame: Any, name: str, may_be_empty: bool) -> list[Any]:
     """A column as a list, with `None` for empty cells if these are allowed; raises `InputDataError`."""
     try:
-        found = frame[name]
+        cells = frame[name]
     except KeyError:
         raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
     except (TypeError, IndexError):
         raise InputDataError(
             f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
         ) from None
-    if isinstance(found, str) or not isinstance(found, Iterable):
-        raise InputDataError(f"Column {name!r} must be a list with an entry for each row; got {found!r}.")
-    if getattr(found, "ndim", 1) != 1:
+    if isinstance(cells, str) or not isinstance(cells, Iterable):
+        raise InputDataError(f"Column {name!r} must be a list with an entry for each row; got {cells!r}.")
+    if getattr(cells, "ndim", 1) != 1:
         raise InputDataError(f"There are several columns {name!r}; keep one of them.")
-    values = found.tolist() if hasattr(found, "tolist") else list(found)
+    values = cells.tolist() if hasattr(cells, "tolist") else list(cells)
     empty = [i for i, value in enumerate(values) if is_empty(value)]
     if empty and not may_be_empty:
         raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
@@ -56,13 +56,13 @@ def columns_of_one_length(
     frame: Any, names: Sequence[str], may_be_empty: Collection[str | None] = ()
 ) -> list[list[Any]]:
     """Several columns, of which some may have empty cells; raises `InputDataError` if their lengths differ."""
-    found = [column(frame, name, name in may_be_empty) for name in names]
-    for name, values in zip(names[1:], found[1:], strict=True):
-        if len(values) != len(found[0]):
+    columns = [column(frame, name, name in may_be_empty) for name in names]
+    for name, values in zip(names, columns, strict=True):
+        if len(values) != len(columns[0]):
             raise InputDataError(
-                f"Columns {names[0]!r} and {name!r} must have one length; got {len(found[0])} and {len(values)}."
+                f"Columns {names[0]!r} and {name!r} must have one length; got {len(columns[0])} and {len(values)}."
             )
-    return found
+    return columns
 
 
 def is_empty(value: Any) -> bool:
@@ -88,13 +88,13 @@ def distinct_names(names: Any, what: str) -> list[Any]:
     """A list of names that differ, none of them empty; raises `InputDataError`."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputDataError(f"{what} must be a list of names; got {names!r}.")
-    found = list(names)
-    wrong = [name for name in found if not isinstance(name, Hashable) or is_empty(name)]
+    distinct = list(names)
+    wrong = [name for name in distinct if not isinstance(name, Hashable) or is_empty(name)]
     if wrong:
         raise InputDataError(f"{what} must hold names, none of them empty; got {wrong[:2]}.")
-    if len(set(found)) < len(found):
-        raise InputDataError(f"{what} must name each once; got {found[:5]}.")
-    return found
+    if len(set(distinct)) < len(distinct):
+        raise InputDataError(f"{what} must name each once; got {distinct[:5]}.")
+    return distinct
 
 
 def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:

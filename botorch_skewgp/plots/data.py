@@ -33,8 +33,8 @@ def draw_data(ax: Axes, model: Model, bounds: Tensor, low: float, high: float) -
             height = torch.full_like(where, bottom) if values is None else values[seen.to(values.device)]
             marker = MARKERS.get(symbol, f"${symbol}$")
             size, edge = (6.0, 0.2) if marker.startswith("$") else (3.5 if marker == "D" else 4.5, 1.0)
-            looks = {"markersize": size, "markeredgewidth": edge, "markeredgecolor": BLACK, "zorder": 5}
-            _draw(ax, where, height, marker=marker, color=BLACK, label=label, **looks)
+            colors = {"color": BLACK, "markeredgecolor": BLACK, "markeredgewidth": edge}
+            _draw(ax, where, height, marker=marker, markersize=size, label=label, zorder=5, **colors)
         if any(mark.values is None for mark in marks):
             bottom -= 2 * step
     ties = torch.cat([torch.empty(0, 2, dtype=torch.long), *(entry.ties.cpu() for entry in observations)])

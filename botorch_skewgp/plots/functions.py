@@ -254,8 +254,9 @@ def plot_map(
     given = {"reference": reference, "best": best}
     places = {name: as_point(X, name, bounds.shape[1]).to(bounds) for name, X in given.items() if X is not None}
     drawn = _drawn(model, of, places.get("reference"))
-    looks: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
-    drawn = drawn._replace(**{name: value for name, value in looks.items() if value is not None})
+    settings: dict[str, Any] = {"label": label, "title": title, "level": level, "limits": limits}
+    changes: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    drawn = drawn._replace(**changes)
     num = (ONE if len(free) == 1 else TWO) if resolution is None else resolution
     grids = [linspace(bounds, i, num) for i in free]
     X = points_between(bounds, *(grid.flatten() for grid in torch.meshgrid(*grids, indexing="xy")))
@@ -273,15 +274,17 @@ def plot_map(
     ax = new_axes(ax, (5.0, 3.2) if len(free) == 1 else (4.6, 3.8))
     (_line if len(free) == 1 else _surface)(ax, [array(grid) for grid in grids], z, drawn)
     if model is not None and _is_unscaled(model, bounds, values):
-        looks = {"ha": "center", "fontsize": SMALL, "bbox": {"color": "white"}, "zorder": 6}
-        ax.text(0.5, 0.5, NOT_SCALED, transform=ax.transAxes, **looks)
+        box, where = {"color": "white"}, ax.transAxes
+        ax.text(0.5, 0.5, NOT_SCALED, transform=where, ha="center", fontsize=SMALL, bbox=box, zorder=6)
     if data and model is not None:
         mark_points(ax, model, bounds, free, of == "valid")
     for name, place in places.items():
         at = place[free].tolist()
-        height = [float(as_tensor(drawn.function(place.unsqueeze(0)), "of").detach())] if len(free) == 1 else []
-        looks = {"linestyle": "", "marker": "*", "markersize": 14, "color": VERMILLION, "markeredgecolor": "white"}
-        ax.plot(*at, *height, label="recommended" if name == "best" else name, zorder=5, **looks)
+        if len(free) == 1:
+            at.append(float(as_tensor(drawn.function(place.unsqueeze(0)), "of").detach()))
+        shown = "recommended" if name == "best" else name
+        star: dict[str, Any] = {"linestyle": "", "marker": "*", "markersize": 14, "markeredgecolor": "white"}
+        ax.plot(*at, label=shown, zorder=5, color=VERMILLION, **star)
     finish(ax, names[0], names[1] if len(free) == 2 else drawn.label, drawn.title, legend="none")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, framealpha=0.85)  # legible on a map
@@ -322,11 +325,11 @@ def plot_threshold(
     X = torch.zeros(len(x), 2).to(x)
     X[:, other] = x
     low, high = bounds[:, dim].tolist()
-    found = threshold(model, X, level, dim, (low, high), probability)
+    crossing = threshold(model, X, level, dim, (low, high), probability)
     ax = new_axes(ax, (5.4, 3.6))
-    lower, upper = (array(part.clamp(low, high)) for part in (found.lower, found.upper))
+    lower, upper = (array(end.clamp(low, high)) for end in (crossing.lower, crossing.upper))
     ax.fill_between(array(x), lower, upper, color=BLUE, alpha=0.2, linewidth=0, label=f"{probability:.0%} band")
-    median = torch.where(found.median.isfinite(), found.median, torch.nan)
+    median = torch.where(crossing.median.isfinite(), crossing.median, torch.nan)
     ax.plot(array(x), array(median), color=BLUE, linewidth=1.8, label="median", zorder=3)
     mark_points(ax, model, bounds, (other, dim))
     ax.set_xlim(float(x[0]), float(x[-1]))
@@ -350,8 +353,10 @@ class _Slice:
         for rank, (probability, (lower, upper)) in enumerate(ordered):
             share = (rank + 1) / (len(ordered) + 1)  # of white
             tint = tuple(share + (1 - share) * c for c in to_rgb(color))
-            looks: dict[str, Any] = {"color": tint, "label": f"{100 * probability:g} %", "zorder": 1 - 0.01 * rank}
-            ax.fill_between(array(self.x), array(lower), array(upper), linewidth=0, **looks)
+            band, zorder = f"{100 * probability:g} %", 1 - 0.01 * rank
+            ax.fill_between(
+                array(self.x), array(lower), array(upper), linewidth=0, color=tint, label=band, zorder=zorder
+            )
         ax.set_xlim(float(self.x[0]), float(self.x[-1]))
 
 
@@ -398,9 +403,11 @@ def _drawn(model: Model | None, of: Any, reference: Tensor | None) -> _Drawn:
         label = of if of == "skewness" else value_label(model, of)  # a skewness has no unit
         return _Drawn(lambda X: function(Marginals(model, X)), label, title, diverging=of == "skewness")
     log_probability = LogProbabilityOfValidity(model)
-    told = {mark.label for entry in known_data(model)[1] for mark in entry.marks() if mark.symbol == "yes"}
-    what = f"probability of {told.pop() if len(told) == 1 and told != {'valid'} else 'validity'}"
-    return _Drawn(lambda X: log_probability(X.unsqueeze(-2)).exp(), what, what.capitalize(), (0.0, 1.0))
+    _, observations = known_data(model)
+    labels = {mark.label for observation in observations for mark in observation.marks() if mark.symbol == "yes"}
+    event = labels.pop() if len(labels) == 1 and labels != {"valid"} else "validity"
+    label = f"probability of {event}"
+    return _Drawn(lambda X: log_probability(X.unsqueeze(-2)).exp(), label, label.capitalize(), (0.0, 1.0))
 
 
 def _win(model: Model, reference: Tensor) -> _Drawn:

@@ -15,7 +15,7 @@ from torch.distributions import Normal
 
 from botorch_skewgp.checks import as_count, as_names, as_tensor, check_class, check_parts
 from botorch_skewgp.inputs.points import as_bounds
-from botorch_skewgp.protocols import Ensemble, MixturePosterior, is_latent_model, members_of
+from botorch_skewgp.protocols import Ensemble, is_latent_model, members_of
 
 
 class Marginals:
@@ -31,7 +31,7 @@ class Marginals:
         with torch.no_grad():
             posterior: Any = model.posterior(X)
             self.posterior = posterior
-            self.of_mixture = "mixture_" if isinstance(posterior, MixturePosterior) else ""
+            self.of_mixture = "mixture_" if hasattr(posterior, "mixture_quantile") else ""  # of all members
             mean = self._moment("mean")
             if mean.ndim > 1:
                 raise UnsupportedError(
