@@ -29,8 +29,7 @@ from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
-from botorch.models.model import Model
-from botorch.posteriors import Posterior
+from botorch.posteriors import TorchPosterior
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame
@@ -278,14 +277,14 @@ class SkewGPAdapter(TorchAdapter):
         best = int(scores.argmax())
         return arms[best] if math.isfinite(scores[best]) else None
 
-    def _models(self) -> Sequence[Model]:
+    def _models(self) -> list[Any]:
         """The models of all outcomes, in their order."""
         assert isinstance(self.generator, BoTorchGenerator)
         model = self.generator.surrogate.model
         return list(model.models) if isinstance(model, ModelList) else [model]
 
     def _feasibility(
-        self, posteriors: Sequence[Posterior], A: Tensor, b: Tensor, arms: Sequence[Arm]
+        self, posteriors: Sequence[TorchPosterior], A: Tensor, b: Tensor, arms: Sequence[Arm]
     ) -> tuple[Tensor, Tensor]:
         """The probability of each arm to meet all constraints `A y <= b`, from draws of the outcomes `y`.
 

@@ -76,10 +76,11 @@ def _of_judgements(judgements: Sequence[Judgement], point: Tensor) -> list[Obser
             continue  # a comparison of a point with itself is independent of the function
         groups[judgement.kind, judgement.names_worst, judgement.judge is not None].append(judgement)
     observations: list[Observation] = []
-    for key in itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True)):
-        if key not in groups:
+    kinds = itertools.product((Preference, Tie, Choice, ChoiceOrNone), (False, True), (False, True))
+    for kind, names_worst, has_judge in kinds:
+        group = groups.get((kind, names_worst, has_judge))
+        if group is None:
             continue
-        (kind, names_worst, has_judge), group = key, groups[key]
         items = pad_sequence([point[list(judgement.items)] for judgement in group], True, -1)
         judge = torch.tensor([judgement.judge for judgement in group], device=point.device) if has_judge else None
         if kind is ChoiceOrNone:

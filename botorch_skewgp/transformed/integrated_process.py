@@ -63,7 +63,8 @@ class LeaveOneOut(NamedTuple):
     standard_error: float
 
 
-class ScaleMatrices(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ScaleMatrices:
     """Scale matrices at points, made where values of several points are drawn; see `TransformedRegression.whitened`.
 
     Args:
