@@ -17,7 +17,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.search_domain import SearchDomain
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.state import ModelState
-from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.observations import Binary, Preference, Slope
 from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -313,3 +313,11 @@ def test_a_search_looks_for_changes_once(monkeypatch):
     domain.optimize(acquisition, 1, num_restarts=2, raw_samples=8)
     assert len(looks) <= 1
     assert acquisition.model is model
+
+
+def test_fantasies_beside_slopes_can_be_copied():
+    """Slopes are derivatives, whose graph is none of the fantasies'."""
+    model = SkewGP(X, [Slope(0, [1, -1], index=[0, 1]), DUELS], approximation="ep", input_transform=Normalize(2))
+    kept = model.condition_on_observations(TEST_X.unsqueeze(0), torch.tensor([[[0, 1]]]))
+    for each in (kept, kept.condition_on_observations(TEST_X.unsqueeze(0) + 0.1, torch.tensor([[[1, 0]]]))):
+        assert torch.equal(moments(deepcopy(each)), moments(each))
