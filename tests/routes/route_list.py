@@ -15,6 +15,7 @@ from route_problems import (
     BESIDE,
     COUNTABLE,
     NUM_ANSWERS,
+    NUM_GRADES,
     NUM_JUDGES,
     Problem,
     answers_predicted,
@@ -42,7 +43,17 @@ from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import MixedLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.observations import (
+    Binary,
+    Choice,
+    Numeric,
+    Observation,
+    Ordinal,
+    Preference,
+    Ranking,
+    Tie,
+    Validity,
+)
 from botorch_skewgp.truncated.draws import DrawSettings
 
 ROUNDING = 1e-7  # of sums in another order
@@ -85,7 +96,7 @@ def same_as_plain(problem: Problem, model: SkewGP, tolerance: float = ROUNDING, 
 # Data
 
 
-@route(lambda problem: not problem.has_judges)
+@route(lambda problem: not (problem.has_judges and (problem.has_numbers or problem.kind == "classes")))
 def inducing_at_all_points(problem: Problem) -> None:
     """Values at the training points explain all answers, so that inducing points there lose nothing."""
     same_as_plain(problem, model_of(problem, inducing_points=points_of(problem)), PROJECTION)
@@ -544,6 +555,9 @@ def merged_and_single(problem: Problem) -> None:
             take(entry, torch.arange(entry.num_answers).repeat(150)) if entry.num_answers == NUM_ANSWERS else entry
             for entry in observations_of(problem)
         ]
+        if problem.kind == "grades of items":  # of every item at every point
+            entries[0] = replace(entries[0], item=torch.arange(entries[0].num_answers) % 2)
+            entries.append(replace(entries[0], item=1 - entries[0].item))
         model = model_of(problem, observations=entries, draw_settings=DrawSettings(num_draws=256, sampler=sampler))
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model.train())
         parameters = {name: p for name, p in mll.named_parameters() if p.requires_grad}
@@ -584,6 +598,19 @@ def conditioned_in_closed_form_and_rebuilt(problem: Problem) -> None:
             {"mean": expected.mean, "covariance": expected.covariance_matrix},
             1e-5,
         )
+
+
+@route(lambda problem: problem.has_numbers and not problem.has_slopes)
+def conditioned_at_once_and_in_turn(problem: Problem) -> None:
+    """Numbers that come one after the other are numbers that come together, for a mixture of any draws."""
+    model = model_of(problem, approximation=None)
+    X, Y, noise = (each.unsqueeze(0) for each in more_numbers(problem))
+    for judge in judges_asked(problem)[:2]:
+        one = model.for_judge(judge)
+        once = one.condition_on_observations(X, Y, noise)
+        first = one.condition_on_observations(X[:, :1], Y[:, :1], noise[:, :1])
+        turn = first.condition_on_observations(X[:, 1:], Y[:, 1:], noise[:, 1:])
+        assert_same(posterior_of(turn, X[0]), posterior_of(once, X[0]), 1e-5)
 
 
 @route(lambda problem: problem.kind != "classes" and not problem.has_slopes)
@@ -649,18 +676,28 @@ def parts_of_likelihood(likelihood: RowLikelihood) -> list[RowLikelihood]:
     return [*likelihood.likelihoods] if isinstance(likelihood, MixedLikelihood) else [likelihood]
 
 
-@route(lambda problem: problem.kind in ("labels", "duels") and problem.beside == "alone")
+ANSWERS: dict[str, tuple[Observation, int]] = {  # with their places among all probabilities
+    "labels": (Binary([1], index=[1]), 1),
+    "validity": (Validity([1], index=[1]), 1),
+    "grades": (Ordinal([1], NUM_GRADES, index=[1]), NUM_GRADES + 1),
+    "duels": (Preference([[0, 1]]), 0),
+    "ties": (Tie([[0, 1]]), 2),
+    "choices": (Choice([[0, 1]]), 0),
+    "rankings": (Ranking([[0, 1]]), 0),
+}
+
+
+@route(lambda problem: problem.kind in ANSWERS and problem.beside == "alone")
 def predicted_and_ratio_of_evidences(problem: Problem) -> None:
     """The probability of an answer is the evidence with it over that without, up to expectation propagation's error."""
     model, X = model_of(problem), new_points(problem)
+    answer, place = ANSWERS[problem.kind]
     judge = judges_asked(problem)[1] if problem.has_judges else None
-    one = model.for_judge(judge)
-    answer = Binary([1], index=[1]) if problem.kind == "labels" else Preference([[0, 1]])
-    if problem.slips == "slips by judge":
+    if isinstance(judge, int):
         answer = answer.by(judge)
-    ratio = float(one.log_predictive_probability(X, answer).exp())
-    (predicted,) = answers_predicted(one, X).values()
-    right = float(predicted.flatten()[1 if problem.kind == "labels" else 0])
+    ratio = float(model.log_predictive_probability(X, answer).exp())
+    (predicted,) = answers_predicted(model, X, judge).values()
+    right = float(predicted.flatten()[place])
     assert abs(ratio - right) < 0.03, f"{ratio} for {right}"
 
 
