@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 Values = dict[str, str]
+NUM_GUESSES = 100  # random choices, where none can be completed one value after the other
 NUM_TRIES = 3  # random orders in which a choice is completed; the one with most new pairs is taken
 
 
@@ -49,6 +50,9 @@ class CoveringDesign:
 
     def _add(self, given: Values) -> None:
         tries = [row for _ in range(NUM_TRIES) if (row := self._completed(given)) is not None]
+        if not tries:  # values that are possible together only
+            guesses = (self._guessed(given) for _ in range(NUM_GUESSES))
+            tries = [row for row in guesses if self.is_possible(row)][:NUM_TRIES]
         if tries:
             row = max(tries, key=lambda row: len(self._pairs(row) & self.missing))
             self.missing -= self._pairs(row)
@@ -74,6 +78,10 @@ class CoveringDesign:
                 return None
             row[name] = value
         return {name: row[name] for name in self.features}
+
+    def _guessed(self, given: Values) -> Values:
+        """Given values among random ones."""
+        return {name: given.get(name, self.chance.choice(values)) for name, values in self.features.items()}
 
     def _gain(self, name: str, value: str, row: Values) -> int:
         """The number of missing pairs that a value has with those of a row."""

@@ -301,7 +301,7 @@ def slips_of(problem: Problem) -> dict[str, Any]:
     return {
         "no slips": {},
         "slips": {"slip": 0.1, "learn_slip": True},
-        "slips by judge": {"slip": torch.linspace(0.05, 0.3, max(number, 1)), "learn_slip": True},
+        "slips by judge": {"slip": torch.linspace(0.02, 0.6, max(number, 1)), "learn_slip": True},
         "guesses": {"guess": 0.25},
     }[problem.slips]
 
