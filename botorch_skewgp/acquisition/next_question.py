@@ -30,6 +30,7 @@ from botorch_skewgp.acquisition.question_points import points_to_ask_about, sets
 from botorch_skewgp.acquisition.search_domain import Values, search_space
 from botorch_skewgp.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor
 from botorch_skewgp.models import SkewGP
+from botorch_skewgp.models.panel import judge_of
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
@@ -325,10 +326,15 @@ def _factors_of_judges(
 
 def _reading(member: LatentModel, question: Question, like: Tensor, judge: Judge | None = None) -> Reading:
     """The reading of an answer of a judge, of the model's own if `None`."""
-    likelihood = member.answering_likelihood if judge is None else member.likelihood
-    if judge is not None and not isinstance(judge, str):
-        likelihood = likelihood.for_judge(judge)
+    likelihood = member.answering_likelihood if judge is None else member.likelihood.for_judge(judge)
     return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
+
+
+def _cutpoints(model: SkewGP, question: Question, like: Tensor, judge: Judge | None) -> Tensor:
+    """The cut-points of the same reading as functions of the model's parameters, which a fitted value is not."""
+    judge = judge_of(model.fitted().judge) if judge is None else judge
+    likelihood = model.likelihood.for_judge(judge)
+    return likelihood.reading(question.kind, like, model.outcome_scale, question.num_points).cutpoints
 
 
 def _readings(
@@ -344,7 +350,7 @@ def _readings(
         return readings
     model = deepcopy(members[0])
     with torch.enable_grad():
-        cutpoints = [_reading(model, questions[number], like, judge).cutpoints for number, judge in readings]
+        cutpoints = [_cutpoints(model, questions[number], like, judge) for number, judge in readings]
         variances = cutpoint_variances(model, cutpoints)
     for (key, (reading,)), variance in zip(readings.items(), variances, strict=True):
         if variance.numel():

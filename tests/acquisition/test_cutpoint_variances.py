@@ -9,7 +9,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import Question
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.next_question import _reading, _readings
+from botorch_skewgp.acquisition.next_question import _cutpoints, _reading, _readings
 from botorch_skewgp.likelihoods import OrdinalLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie
@@ -67,6 +67,22 @@ def test_of_the_gap_between_grades():
     assert found.tolist() == [0.0, pytest.approx(float(wanted[1]), rel=0.2)]
 
 
+@pytest.mark.parametrize("judge", [None, 0, "new"])
+def test_learned_cutpoints_make_answers_noisier_and_known_ones_do_not(judge):
+    grades = Ordinal([0, 2, 1, 2, 1, 0], 3, index=[0, 1, 2, 3, 4, 5], judge=[0, 1] * 3)
+    question, noise = Question(Ordinal), []
+    for learn in (True, False):
+        likelihood = OrdinalLikelihood(3)
+        likelihood.requires_grad_(learn)
+        model = SkewGP(X, grades, likelihood, approximation="ep").eval()
+        model.posterior(X)  # the fitted value holds its own likelihood
+        with torch.no_grad():
+            (reading,) = _readings([model], [question], [judge], X)[0, judge]
+            noise.append(float(reading.noise - _reading(model, question, X, judge).noise))
+    assert noise[0] > 0.01
+    assert noise[1] == 0
+
+
 @pytest.mark.slow
 def test_unknown_cutpoints_count_as_noise_of_an_answer():
     duels = Preference([[8, 3], [9, 20], [2, 16]])
@@ -78,7 +94,7 @@ def test_unknown_cutpoints_count_as_noise_of_an_answer():
     known = [_reading(model, kind, X) for kind in kinds]
     extra = [(found[place, None][0].variance - reading.variance).detach() for place, reading in enumerate(known)]
     copied = deepcopy(model)
-    variances = cutpoint_variances(copied, [_reading(copied, kind, X).cutpoints for kind in kinds])
+    variances = cutpoint_variances(copied, [_cutpoints(copied, kind, X, None) for kind in kinds])
     assert float(extra[0]) == pytest.approx(float(variances[0].mean()), rel=1e-6)
     assert float(extra[1]) == pytest.approx(float(variances[1].mean()), rel=1e-6)  # of the difference of two items
     assert float(extra[0]) > 0.01 < float(extra[1])
