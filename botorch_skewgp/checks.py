@@ -221,6 +221,28 @@ def as_codes(value: Any, name: str, num: int, meaning: str = "") -> Tensor:
     return codes.long()
 
 
+def as_weights(value: Any, name: str, shape: str) -> Tensor:
+    """Check a matrix of finite weights, return it in floating point; raises `InputDataError`."""
+    weights = as_tensor(value, name)
+    if weights.ndim != 2 or weights.dtype == torch.bool or weights.is_complex():
+        hint = f" Write {name}=[[...]] for a single row." if weights.ndim == 1 else ""
+        raise InputDataError(
+            f"{name} must be an {shape} tensor of real numbers; got {weights.dtype} of shape {tuple(weights.shape)}."
+            f"{hint}"
+        )
+    if bad := positions(~weights.isfinite().all(-1)):
+        raise InputDataError(f"{name} must be finite; it is not in rows {bad}.")
+    return weights if weights.is_floating_point() else weights.double()
+
+
+def check_rows_of_weights(weights: Tensor, name: str) -> None:
+    """Raise `InputDataError` if a row of weights is zero."""
+    if empty := positions((weights == 0).all(-1)):
+        raise InputDataError(
+            f"{name} is zero in all of rows {empty}, which then do not depend on the function; leave them out."
+        )
+
+
 def as_point_index(index: Any, m: int, name: str) -> Tensor:
     """Check an index with one entry per observation, by default `0, ..., m - 1`; raises `InputDataError`."""
     if index is None:

@@ -54,6 +54,10 @@ def affine() -> observations.AffineProbit:
 KINDS: dict[str, Observation] = {
     "numeric": observations.Numeric(tensor(0.9, -0.6, 0.2), index=at(0, 2, 3)),
     "numeric with given noise": observations.Numeric(tensor(0.5, 1.2), noise=tensor(0.02, 0.3), index=at(1, 4)),
+    "sums": observations.Numeric(
+        tensor(0.4, 1.1, -0.7), index=torch.tensor([[0, 1, 5], [2, 4, 4], [3, 3, 1]]),
+        weights=[[1 / 3, 1 / 3, 1 / 3], [1.0, -0.5, -0.5], [2.0, -0.5, 0.0]],
+    ),
     "binary": observations.Binary(torch.tensor([1, 0, 0, 1]), index=at(0, 1, 1, 4)),
     "ordinal": observations.Ordinal(torch.tensor([2, 0, 1, 2]), 3, index=at(0, 2, 3, 5)),
     "censored": observations.Censored(tensor(-INF, 0.8, -0.3, 0.5), tensor(-0.4, INF, 0.1, 2.0), index=at(1, 3, 4, 5)),

@@ -65,9 +65,23 @@ class Rows:
             self.rows.append(Row({i: mpf(1)}, {self._new_noise(own): mpf(1)}, lower, upper))
 
     def _numeric(self, a: Arguments) -> None:
-        values, known = [self._latent(value) for value in a["values"]], a.get("noise")
+        known = a.get("noise")
         variance = self.noise.numbers if known is None else [mpf(v) / self.scale**2 for v in known]
+        if "weights" in a:
+            variances = variance if isinstance(variance, list) else [variance] * len(a["values"])
+            for value, points, weights, own in zip(a["values"], a["index"], a["weights"], variances, strict=True):
+                self._sum(mpf(value), points, weights, own)
+            return
+        values = [self._latent(value) for value in a["values"]]
         self._at_points(a["index"], [(value, value) for value in values], variance)
+
+    def _sum(self, value: Any, points: list[int], weights: list[float], variance: Any) -> None:
+        """A row of a number that is a weighted sum of outcomes `location + scale * f`."""
+        latent: dict[int, Any] = defaultdict(lambda: mpf(0))
+        for point, weight in zip(points, weights, strict=True):
+            latent[point] += mpf(weight)
+        rest = (value - self.location * sum(map(mpf, weights))) / self.scale
+        self.rows.append(Row(dict(latent), {self._new_noise(variance): mpf(1)}, rest, rest))
 
     def _binary(self, a: Arguments) -> None:
         self._at_points(a["index"], [_side(mpf(0), label) for label in a["labels"]], self.noise.labels)
@@ -257,7 +271,8 @@ class Contradiction(ArithmeticError):
 
 def outcome_scale(case: Case) -> tuple[Any, Any]:
     """Mean and standard deviation of the numbers if these are standardised, else 0 and 1."""
-    numbers = [value for entry in case.seen if entry.kind == "Numeric" for value in entry.arguments["values"]]
+    numeric = [entry.arguments for entry in case.seen if entry.kind == "Numeric" and "weights" not in entry.arguments]
+    numbers = [value for arguments in numeric for value in arguments["values"]]
     if not case.standardize or not numbers:
         return mpf(0), mpf(1)
     values = [mpf(value) for value in numbers]

@@ -76,7 +76,7 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
     check_skew_gp(model, "A leave-one-out density")
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
-    if any(entry.weights is not None for entry in model.observations):
+    if any(entry.answer_weights is not None for entry in model.observations):
         raise UnsupportedError(
             "Answers with weights, count= of fractions, have no leave-one-out densities; predict held-out answers."
         )

@@ -123,7 +123,7 @@ class RowLikelihood(JudgedLikelihood):
         self.for_kind(type(observation))
         reading = self.reading(type(observation), like, scale)
         (index, outcome) = self.answers(observation)
-        rows = reading.rows(index, outcome).weighted(observation.weights)
+        rows = reading.rows(index, outcome).weighted(observation.answer_weights)
         slips = reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)

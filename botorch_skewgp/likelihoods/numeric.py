@@ -5,6 +5,7 @@ r"""The Gaussian likelihood of numbers, exact or censored, as they are or warped
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
@@ -28,6 +29,8 @@ from botorch_skewgp.warpings import Warping
 
 class NumericLikelihood(RowLikelihood):
     r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
+
+    Numbers with weights are `sum_j w_j f(x_j) + v`, with the same noise, that of the whole sum.
 
     Numbers with known variances use those instead of `noise`; where all have one, new numbers are expected to have
     their mean. Censored readings without known variances have the likelihood's noise.
@@ -80,12 +83,12 @@ class NumericLikelihood(RowLikelihood):
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """One row per reading: an equality for a number, an interval for a censored one. Raises `InputDataError` for
-        other kinds and values outside the warping's domain, `UnsupportedError` for known variances of warped numbers.
+        other kinds and values outside the warping's domain, `UnsupportedError` for known variances and sums of warped
+        numbers.
         """
         self.for_kind(type(observation))
         reading = Reading.at_point(like.new_zeros(0), self.noise)
         assert isinstance(observation, Numeric | Censored)
-        index = observation.index.unsqueeze(-1)
         noise = observation.noise
         if self.warping is not None and noise is not None and bool((noise > 0).any()):
             raise UnsupportedError(
@@ -93,16 +96,31 @@ class NumericLikelihood(RowLikelihood):
                 "the observations' noise out, to learn it, or the likelihood's warping."
             )
         noise = None if noise is None else noise.to(like) / scale.scale**2
+        if isinstance(observation, Numeric) and observation.weights is not None:
+            return self._rows_of_sums(observation, reading, scale, noise)
+        index = observation.index.unsqueeze(-1)
         if isinstance(observation, Numeric):
             values = self._warped(scale.standardize(observation.values.to(like)))
             self._check_domain(values, observation.values, scale)
             return reading.rows_between(index, values, values, noise)
         lower, upper = (self._warped(scale.standardize(b.to(like))) for b in (observation.lower, observation.upper))
         self._check_domain(upper.clamp_max(0), observation.upper, scale)
-        rows = reading.rows_between(index, lower, upper, noise).weighted(observation.weights)
+        rows = reading.rows_between(index, lower, upper, noise).weighted(observation.answer_weights)
         if self.warping is None:
             return rows
         return rows.of_parameters(observation.lower).of_parameters(observation.upper)  # which warping may make equal
+
+    def _rows_of_sums(self, observation: Numeric, reading: Reading, scale: OutcomeScale, noise: Tensor | None) -> Rows:
+        """Rows `sum_j w_j f_j` for numbers `y = sum_j w_j (location + scale f_j)`; raises `UnsupportedError`."""
+        if self.warping is not None:
+            raise UnsupportedError(
+                "Weighted numbers are linear in the outcome, which a warping is not; leave out the weights, or the "
+                "likelihood's warping."
+            )
+        assert observation.weights is not None
+        weights = observation.weights.to(reading.weight)
+        sums = (observation.values.to(weights) - scale.location * weights.sum(-1)) / scale.scale
+        return replace(reading.rows_between(observation.index, sums, sums, noise), coefficient=weights)
 
     def _check_domain(self, warped: Tensor, outcome: Tensor, scale: OutcomeScale) -> None:
         """Raise `InputDataError` if some warped numbers, or upper bounds, are outside of the warping's domain."""

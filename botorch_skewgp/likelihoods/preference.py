@@ -179,7 +179,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             self._check_strengths(observation.num_strengths or 2)
             reading = self.reading(GradedPreference, like, scale)
             rows = reading.rows(observation.pairs, reading.num_outcomes - self.num_strengths + observation.strength)
-            rows = self._at_judges_widths(rows, observation).weighted(observation.weights)
+            rows = self._at_judges_widths(rows, observation).weighted(observation.answer_weights)
             return self._with_slips(rows, observation.judge, reading.num_outcomes)
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 

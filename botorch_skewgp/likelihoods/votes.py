@@ -114,7 +114,7 @@ class VoteLikelihood(PreferenceLikelihood):
         asks = (lower > -torch.inf) | (upper < torch.inf)
         answer, which = asks.nonzero(as_tuple=True)
         zeros = like.new_zeros(len(answer))
-        count = observation.weights
+        count = observation.answer_weights
         if count is not None and self._slips(1, like) is not None:
             raise UnsupportedError(
                 "Votes that may be slips take whole numbers in count=; round each weight up with the probability of "

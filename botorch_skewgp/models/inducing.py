@@ -186,7 +186,7 @@ def _with_residuals(rows: Rows, weight: Tensor, layout: ColumnLayout, prior: Lat
     """The rows with what is left of them given the columns, as noise of each, or shared by a judge's rows."""
     single, blocks, label = _judgements(rows)
     single = single[(rows.index[single] < layout.first_pseudo_point).all(-1)]  # others are columns themselves
-    variance = _prior_covariance(rows, single.unsqueeze(-1), layout, prior).squeeze(-1).squeeze(-1)
+    variance = _prior_variance(rows, single, layout, prior)
     residual = (variance - squared_lengths(weight)[single]).clamp(min=0)  # of a projection; rounding only
     noise = rows.noise.index_add(0, single, residual)
     if not blocks:
@@ -246,10 +246,10 @@ def _explain(features: Tensor, weight: Tensor, rows: Rows, layout: ColumnLayout,
     first = layout.first_pseudo_point
     end = first + layout.num_pseudo_points
     values, slopes = (rows.index < first).all(-1), (rows.index >= end).all(-1)
-    for which in (values.nonzero(), slopes.nonzero()):
-        variance = _prior_covariance(rows, which, layout, prior).flatten()
+    for which in (values.nonzero().squeeze(-1), slopes.nonzero().squeeze(-1)):
+        variance = _prior_variance(rows, which, layout, prior)
         explained = squared_lengths(weight) + squared_lengths(features)
-        left = variance - explained[which.squeeze(-1)]
+        left = variance - explained[which]
         if bool((left > NO_RESIDUAL * variance).any()):
             return False
     return True
@@ -279,6 +279,20 @@ def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:
         return 0.0
     shared, label = rows.noise_root[block], rows.label[block]
     return shared @ shared.mT * (label.unsqueeze(-1) == label.unsqueeze(-2))
+
+
+def _prior_variance(rows: Rows, which: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Tensor:
+    """The prior variances of some rows, without noise; wide rows apart, as to theirs all rows are padded with zeros."""
+    place = torch.arange(1, rows.index.shape[-1] + 1, device=which.device)
+    width = ((rows.coefficient[which] != 0) * place).amax(-1).clamp(min=1)
+    variance = rows.noise.new_zeros(len(which))
+    for part in (width <= _DENSE_BEYOND, width > _DENSE_BEYOND):
+        if bool(part.any()):
+            k = int(width[part].max())
+            cut = replace(rows, index=rows.index[:, :k], coefficient=rows.coefficient[:, :k])
+            covariance = _prior_covariance(cut, which[part].unsqueeze(-1), layout, prior)
+            variance = variance.masked_scatter(part, covariance)
+    return variance
 
 
 def _prior_covariance(rows: Rows, block: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Tensor:

@@ -18,7 +18,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import TransformedDistribution
 
-from botorch_skewgp.checks import as_position, check_class, class_itself
+from botorch_skewgp.checks import as_position, check_class, class_itself, positions
 from botorch_skewgp.inputs.points import check_finite
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -101,6 +101,18 @@ def check_digits_of_bounds(observation: Observation, rows: Rows) -> None:
         raise InputDataError(
             f"{name} has intervals of a width below {MIN_WIDTH:g} in units of the model, whose probabilities are 0 in "
             "floating point. Widen them, or give Numeric observations."
+        )
+
+
+def check_sums_without_noise(rows: Rows, num_columns: int) -> None:
+    """Raise `InputDataError` where sums over several columns are known without noise and cancel at equal points."""
+    quiet = rows.is_equality & (rows.noise == 0)
+    if rows.index.shape[-1] == 1 or not bool(quiet.any()):
+        return
+    if cancelled := positions(quiet & (rows.weight(num_columns) == 0).all(-1)):
+        raise InputDataError(
+            f"Weights of numbers {cancelled} add up to zero at equal points, so that these numbers, without noise, say "
+            "nothing of the function; leave them out, or give them noise."
         )
 
 

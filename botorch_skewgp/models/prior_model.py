@@ -32,6 +32,7 @@ from botorch_skewgp.models.inputs import (
     check_digits_of_bounds,
     check_observations,
     check_skew_prior,
+    check_sums_without_noise,
     count_outputs,
     move_priors,
     moved,
@@ -353,15 +354,17 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             blocks = [self._panel.with_judges(block) for block in blocks]
         blocks = [layout.resolve(block) for block in blocks]
         for entry, block in zip(observations, blocks, strict=True):
-            if entry.weights is not None and block.count is None:
+            if entry.answer_weights is not None and block.count is None:
                 raise UnsupportedError(
                     f"The rows of {type(entry).__name__} observations ignore weights; let the likelihood's `rows` "
-                    "return rows.weighted(observation.weights)."
+                    "return rows.weighted(observation.answer_weights)."
                 )
         blocks = [block if block.heights is None else block.with_own_noise() for block in blocks]
         if blocks and self.inducing is None:
             first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]
+        for block in blocks:
+            check_sums_without_noise(block, layout.num_columns)
         if merge_equal and self._are_many([prior_rows, *blocks], len(covariance)):
             noisy = [block.with_own_noise() for block in blocks]
             if not _may_slip_beside_noiseless([prior_rows, *noisy]):
@@ -396,7 +399,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         seen = self._observations if observations is None else observations
         jacobians = [self.likelihood.log_jacobian(entry, row_model.mean, self._outcome_scale).sum() for entry in seen]
         number_log_density = sum(jacobians, row_model.number_log_density)
-        return Evidence(number_log_density, row_model.truncated_normal, prior_rows)
+        return Evidence(number_log_density, row_model.numbers.num_rows, row_model.truncated_normal, prior_rows)
 
     def checked_query(self, X: Tensor) -> Tensor:
         """Points of a query before input transforms, in double precision if the model's are."""

@@ -337,6 +337,7 @@ class Evidence(NamedTuple):
     r"""The parts of the evidence ([Benavoli2021unified]_, Corollaries 1-3); that of the prior's rows divides it."""
 
     number_log_density: Tensor  # the log density of the observations that are numbers, under the Gaussian process
+    num_numbers: int  # the number of these
     rows: TruncatedNormal  # the interval rows given the numbers; those of the skew prior come first
     prior_rows: TruncatedNormal  # the rows of the skew prior alone; none for a Gaussian prior
 

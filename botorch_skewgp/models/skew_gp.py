@@ -531,10 +531,9 @@ class SkewGP(PriorModel, FantasizeMixin):
         of_rows = log_normalizer(evidence.rows, method, data.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         errors = of_rows.standard_error, of_prior_rows.standard_error
-        num_numbers = sum(entry.numbers.numel() for entry in self.observations)
         return LogNormalizer(
             evidence.log_evidence(of_rows.value, of_prior_rows.value)
-            - num_numbers * math.log(self.outcome_scale.scale),
+            - evidence.num_numbers * math.log(self.outcome_scale.scale),
             None if errors[0] is None or errors[1] is None else errors[0].hypot(errors[1]),
         )
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from botorch_skewgp.checks import check_class
 from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations import Numeric, Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -35,6 +35,12 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
             f"{type(transform).__name__}."
         )
     if not values:
+        if any(isinstance(entry, Numeric) and entry.num_answers for entry in observations):
+            raise InputDataError(
+                "Standardize learns from numbers of single points, or from censored readings, and all numbers here are "
+                "weighted sums. Leave outcome_transform out, and give (values - location * weights.sum(-1)) / scale "
+                "with a location and scale of your own."
+            )
         return OutcomeScale()
     transform.train()
     transform(torch.cat(values).unsqueeze(-1))

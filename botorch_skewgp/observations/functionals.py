@@ -20,7 +20,9 @@ from botorch_skewgp.checks import (
     as_point_index,
     as_tensor,
     as_values,
+    as_weights,
     check_length,
+    check_rows_of_weights,
     positions,
 )
 from botorch_skewgp.observations.observation import Observation
@@ -105,14 +107,8 @@ class AffineProbit(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def _check(self) -> None:
-        weight = as_tensor(self.weight, "weight")
-        if weight.ndim != 2 or weight.dtype == torch.bool or weight.is_complex() or not weight.isfinite().all():
-            raise InputDataError(f"weight must be an m x n tensor of finite numbers; got shape {tuple(weight.shape)}.")
-        weight = weight if weight.is_floating_point() else weight.double()
-        if empty := positions((weight == 0).all(-1)):
-            raise InputDataError(
-                f"weight is zero in all of rows {empty}, which then do not depend on the function; leave them out."
-            )
+        weight = as_weights(self.weight, "weight", "m x n")
+        check_rows_of_weights(weight, "weight")
         m = weight.shape[0]
         self._set(weight=weight, index=as_point_index(self.index, weight.shape[1], "a row of weight"))
         for name in ("bias", "lower", "upper"):

@@ -139,7 +139,7 @@ class Observation:
         return len(getattr(self, self.index_field))
 
     @property
-    def weights(self) -> Tensor | None:
+    def answer_weights(self) -> Tensor | None:
         """The power of each answer's likelihood, `m`; `None` if all are 1."""
         return None
 
@@ -265,6 +265,6 @@ class Countable(Observation):
                 self._set(**{entry.name: value.repeat_interleave(count.to(value.device), dim=0)})
 
     @property
-    def weights(self) -> Tensor | None:
+    def answer_weights(self) -> Tensor | None:
         """The counts that are fractions."""
         return self.count

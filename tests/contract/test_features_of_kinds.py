@@ -26,7 +26,7 @@ from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
 X, Q = TRAIN_X / 3, TEST_X / 3
-WITHOUT_PROBABILITIES = ("numeric", "numeric with given noise", "censored", "tie", "slope", "affine")
+WITHOUT_PROBABILITIES = ("numeric", "numeric with given noise", "sums", "censored", "tie", "slope", "affine")
 WIDTHS = {"tie_width": torch.tensor([0.2, 0.7]), "learn_tie_width": True, "ties_allowed": True}
 STRETCHES = {"stretch": torch.tensor([0.5, 2.0]), "learn_stretch": True}
 
