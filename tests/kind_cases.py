@@ -55,7 +55,8 @@ KINDS: dict[str, Observation] = {
     "numeric": observations.Numeric(tensor(0.9, -0.6, 0.2), index=at(0, 2, 3)),
     "numeric with given noise": observations.Numeric(tensor(0.5, 1.2), noise=tensor(0.02, 0.3), index=at(1, 4)),
     "sums": observations.Numeric(
-        tensor(0.4, 1.1, -0.7), index=torch.tensor([[0, 1, 5], [2, 4, 4], [3, 3, 1]]),
+        tensor(0.4, 1.1, -0.7),
+        index=torch.tensor([[0, 1, 5], [2, 4, 4], [3, 3, 1]]),
         weights=[[1 / 3, 1 / 3, 1 / 3], [1.0, -0.5, -0.5], [2.0, -0.5, 0.0]],
     ),
     "binary": observations.Binary(torch.tensor([1, 0, 0, 1]), index=at(0, 1, 1, 4)),

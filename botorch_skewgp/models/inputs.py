@@ -213,6 +213,8 @@ def warn_of_scaling(
             InputDataWarning,
             stacklevel=3,
         )
+    if numbers:
+        _warn_of_large_sums(observations)
     seen = [entry for entry in observations if entry.numbers.numel()]
     if not numbers or not seen:
         return
@@ -237,6 +239,23 @@ def warn_of_scaling(
         InputDataWarning,
         stacklevel=3,
     )
+
+
+def _warn_of_large_sums(observations: Sequence[Observation]) -> None:
+    """Warn of sums `y` with weights `w` of too large a function, somewhere at least `|y| / sum |w|`."""
+    least = 0.0
+    for entry in observations:
+        if isinstance(entry, Numeric) and entry.weights is not None and not entry.is_of_point.all():
+            sizes = entry.values.abs() / entry.weights.abs().sum(-1)
+            least = max(least, sizes[~entry.is_of_point].max().item())
+    if least > WIDE:
+        warnings.warn(
+            f"The function behind weighted numbers is {least:.3g} or more somewhere, but default noise and kernel are "
+            "for functions of about zero mean and unit variance. Scale the numbers, or give some of single points and "
+            "outcome_transform=Standardize(m=1).",
+            InputDataWarning,
+            stacklevel=4,
+        )
 
 
 def _is_standard(y: Tensor, warping: Warping | None) -> bool:

@@ -123,6 +123,7 @@ def test_marks_show_every_observation_at_a_single_point():
     assert {name: marks for name, marks in shown.items() if marks} == {
         "numeric": [("value", [0, 2, 3])],
         "numeric with given noise": [("value", [1, 4])],
+        "sums": [("value", [])],
         "censored": [("at most", [1, 4, 5]), ("at least", [3, 4, 5])],
         "binary": [("yes", [0, 4]), ("no", [1, 1])],
         "validity": [("yes", [0, 5]), ("no", [3])],

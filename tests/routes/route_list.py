@@ -150,7 +150,8 @@ def points_in_another_order(problem: Problem) -> None:
         index = getattr(entry, entry.index_field)
         new = torch.where(index >= 0, place[index.clamp(min=0)], index)
         if entry.points_per_observation == 1 and problem.kind != "affine":
-            new = torch.where((index < 2) & (torch.arange(len(index)) % 2 == 0), index + len(X), new)
+            every_other = (torch.arange(len(index)) % 2 == 0).view(-1, *[1] * (index.ndim - 1))
+            new = torch.where((index < 2) & every_other, index + len(X), new)
         moved.append(entry._with({entry.index_field: new}))
     same_as_plain(problem, model_of(problem, train_X=again, observations=moved), SITES)
 
@@ -401,6 +402,7 @@ def outcomes_transformed_by_hand(problem: Problem) -> None:
     """A standardised outcome is the model of standardised numbers, bounds, thresholds and noise."""
     entries = observations_of(problem)
     numbers = [entry.numbers for entry in entries if entry.numbers.numel()]
+    num_numbers = sum(len(entry.values) for entry in entries if isinstance(entry, Numeric))
     values = torch.cat(numbers or [entry.middles for entry in entries if entry.middles.numel()])
     location, scale = values.mean(), values.std()
     by_hand = []
@@ -408,7 +410,9 @@ def outcomes_transformed_by_hand(problem: Problem) -> None:
         new: dict = {}
         for name in ("values", "lower", "upper"):
             if entry.anchors_scale and hasattr(entry, name):
-                new[name] = (getattr(entry, name) - location) / scale
+                weights = getattr(entry, "weights", None)
+                total = 1.0 if weights is None else weights.sum(-1)
+                new[name] = (getattr(entry, name) - location * total) / scale
         if getattr(entry, "noise", None) is not None:
             new["noise"] = entry.noise / scale**2
         by_hand.append(entry._with(new))
@@ -421,7 +425,7 @@ def outcomes_transformed_by_hand(problem: Problem) -> None:
         "mean": location + scale * outside["mean"],
         "covariance": scale**2 * outside["covariance"],
         "slips": outside["slips"],
-        "evidence": outside["evidence"] - sum(map(len, numbers)) * scale.log(),
+        "evidence": outside["evidence"] - num_numbers * scale.log(),
     }
     for name, value in outside.items():
         if name.startswith("answers"):
@@ -581,7 +585,9 @@ def more_numbers(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
 
 @route(
     lambda problem: (
-        problem.kind in ("numbers", "known noise") and problem.beside == "alone" and problem.prior == "Gaussian prior"
+        problem.kind in ("numbers", "known noise", "sums")
+        and problem.beside == "alone"
+        and problem.prior == "Gaussian prior"
     )
 )
 def conditioned_in_closed_form_and_rebuilt(problem: Problem) -> None:
@@ -750,7 +756,9 @@ def copies_of_draws(problem: Problem) -> None:
     assert_same({"slips": other.slips()}, {"slips": model.slips()})
 
 
-LEFT_OUT = {"numbers", "known noise", "labels", "grades", "grades of items", "validity", "duels", "choices", "rankings"}
+LEFT_OUT = {
+    "numbers", "known noise", "sums", "labels", "grades", "grades of items", "validity", "duels", "choices", "rankings",
+}  # fmt: skip
 
 
 @route(

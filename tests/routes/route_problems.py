@@ -29,9 +29,9 @@ NUM_POINTS, NUM_ANSWERS, NUM_GRADES, NUM_LABELS, NUM_STRENGTHS = 7, 8, 4, 3, 2
 NUM_JUDGES = {"no judges": 0, "one judge": 1, "two judges": 2, "some unnamed": 2, "many judges": 4, "reliability": 2}
 FEATURES = {
     "kind": (
-        "numbers", "known noise", "labels", "grades", "grades of items", "censored", "validity", "duels", "strengths",
-        "ties", "votes", "choices", "choices or none", "rankings", "partial rankings", "tied rankings", "classes",
-        "slopes", "affine",
+        "numbers", "known noise", "sums", "labels", "grades", "grades of items", "censored", "validity", "duels",
+        "strengths", "ties", "votes", "choices", "choices or none", "rankings", "partial rankings", "tied rankings",
+        "classes", "slopes", "affine",
     ),
     "judges": tuple(NUM_JUDGES),
     "slips": ("no slips", "slips", "slips by judge", "guesses"),
@@ -47,8 +47,8 @@ FEATURES = {
 }  # fmt: skip
 RARE = ("fractions",)  # powers of likelihoods are integrals by quadrature, which take long
 PLAIN = {name: values[0] for name, values in FEATURES.items()}
-COUNTABLE = {*FEATURES["kind"]} - {"numbers", "known noise", "classes", "slopes", "affine"}
-WITHOUT_SLIPS = {"numbers", "known noise", "censored"}
+COUNTABLE = {*FEATURES["kind"]} - {"numbers", "known noise", "sums", "classes", "slopes", "affine"}
+WITHOUT_SLIPS = {"numbers", "known noise", "sums", "censored"}
 ORDERS = {
     "choices",
     "choices or none",
@@ -97,7 +97,7 @@ class Problem:
 
     @property
     def has_numbers(self) -> bool:
-        return self.kind in ("numbers", "known noise") or self.beside == "numbers beside"
+        return self.kind in ("numbers", "known noise", "sums") or self.beside == "numbers beside"
 
 
 def is_possible(problem: Problem) -> bool:
@@ -180,6 +180,7 @@ def answers_of(kind: str, **of_all: Any) -> Observation:
     build: dict[str, Callable[[], Observation]] = {
         "numbers": lambda: kinds.Numeric(values, index=index, **of_all),
         "known noise": lambda: kinds.Numeric(values, noise=0.05 + high - values, index=index, **of_all),
+        "sums": lambda: kinds.Numeric(values, index=triples, weights=weights_of_sums(m), **of_all),
         "labels": lambda: kinds.Binary(flags, index=index, **of_all),
         "grades": lambda: kinds.Ordinal((2 * values + 2).long().clamp(0, 3), NUM_GRADES, index=index, **of_all),
         "grades of items": lambda: kinds.Ordinal(
@@ -210,6 +211,12 @@ def answers_of(kind: str, **of_all: Any) -> Observation:
         ),
     }  # fmt: skip
     return build[kind]()
+
+
+def weights_of_sums(m: int) -> Tensor:
+    """Differences, averages and sums of three points, and numbers of single points, from which scales are learned."""
+    some = [[1.0, -1.0, 0.0], [0.5, 0.3, 0.2], [0.0, 1.0, 0.0], [2.0, -0.5, 1.0], [1.0, 0.0, 0.0]]
+    return torch.tensor(some, dtype=torch.float64).repeat(m, 1)[:m]
 
 
 def affine_noise(m: int) -> Tensor:
@@ -287,9 +294,10 @@ def likelihood_of(problem: Problem, as_given: dict[str, Any] | None = None) -> R
     if problem.kind == "grades of items":
         with torch.no_grad():
             parts["grades of items"].raw_gaps[-1, -1] += 0.4  # lower cut-points are equal, but not one parameter
-    own = parts.get({"known noise": "numbers", "censored": "numbers"}.get(problem.kind, problem.kind), strengths)
+    of_numbers = ("numbers", "known noise", "sums", "censored")
+    own = parts.get("numbers" if problem.kind in of_numbers else problem.kind, strengths)
     wanted = [own]
-    if problem.beside == "numbers beside" and problem.kind != "censored":
+    if problem.beside == "numbers beside" and problem.kind not in ("sums", "censored"):
         wanted.append(parts["numbers"])
     if problem.beside == "duels beside":
         wanted.append(strengths)
@@ -485,7 +493,7 @@ def assert_same(one: dict[str, Tensor], other: dict[str, Tensor], tolerance: flo
     assert common, f"nothing to compare: {sorted(one)} and {sorted(other)}"
     wrong = []
     for name in common:
-        a, b = one[name].double(), other[name].double()
+        a, b = one[name].detach().double(), other[name].detach().double()
         if a.shape != b.shape:
             wrong.append(f"{name}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
         elif a.numel():
