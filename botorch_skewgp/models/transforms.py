@@ -18,7 +18,8 @@ from torch import Tensor
 
 from botorch_skewgp.checks import check_class
 from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.observations import Numeric, Observation
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.numeric import have_sums
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -35,7 +36,7 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
             f"{type(transform).__name__}."
         )
     if not values:
-        if any(isinstance(entry, Numeric) and entry.num_answers for entry in observations):
+        if have_sums(observations):
             raise InputDataError(
                 "Standardize learns from numbers of single points, or from censored readings, and all numbers here are "
                 "weighted sums. Leave outcome_transform out, and give (values - location * weights.sum(-1)) / scale "

@@ -180,6 +180,11 @@ def _as_variances(noise: Any, values: Tensor, name: str) -> Tensor:
     return variances
 
 
+def have_sums(observations: Sequence[Observation]) -> bool:
+    """Whether some numbers are weighted sums."""
+    return any(isinstance(entry, Numeric) and not bool(entry.is_of_point.all()) for entry in observations)
+
+
 def mean_known_noise(observations: Sequence[Observation]) -> Tensor | None:
     """The mean of the known noise variances of numbers of points; `None` if there are none, or some are unknown."""
     numeric = [entry for entry in observations if isinstance(entry, Numeric) and len(entry.numbers)]
