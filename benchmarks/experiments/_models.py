@@ -21,16 +21,18 @@ from torch import Tensor
 from benchmarks._observations import VariationalProcess
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
+from botorch_skewgp.models.fitted import DataPosterior, Fitted
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.papers import LinearEllipticalSliceSampler
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.draws import Draws, DrawSettings
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
     product_of_sites,
 )
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # As the papers run it: one chain, nothing thinned, and no look at how good the draws are.
 LINEAR_DRAWS = DrawSettings(
@@ -62,21 +64,24 @@ class GaussianApproximation(SkewGP):
     def __init__(self, *args: Any, approximation: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.approximation = approximation
-        self._known: tuple[Any, RepresenterMixture] | None = None
+        self._approximated: _Approximated | None = None  # of the last fitted state
 
-    def _posterior_at(self, X: Tensor, now: Any) -> SkewGPPosterior:
-        if self._known is None or self._known[0] is not now:
-            self._known = now, self._mixture_of(now.model)
-        prior = now.model.latent_prior()
-        return SkewGPPosterior(prior.mean_at(X), [prior.cross_covariance(X)], prior.covariance_at(X), self._known[1])
+    def fitted(self) -> Fitted:
+        """The fitted state, with the approximation in place of the posterior of the rows."""
+        fitted = super().fitted()
+        if self._approximated is None or self._approximated.model is not fitted.model:
+            self._approximated = _Approximated(fitted.model)
+        return replace(fitted, data=self._approximated)
 
-    @torch.no_grad()
-    def _mixture_of(self, model: SkewGP) -> RepresenterMixture:
-        rows = model.row_model(model.forward(model.train_inputs[0]))
-        if rows.intervals.num_rows == 0:
-            return rows.representer_mixture(draw(rows.truncated_normal))
-        approximation = expectation_propagation(rows.truncated_normal)
-        return rows.gaussian_mixture(approximation if self.approximation == "EP" else at_mode(approximation))
+
+class _Approximated(DataPosterior):
+    """The prior of a model given its data, by the approximation that the model names."""
+
+    def _posterior_of_rows(self, rows: TruncatedNormal) -> Draws | Sites:
+        if rows.num_rows == 0:
+            return super()._posterior_of_rows(rows)
+        approximation = expectation_propagation(rows)
+        return (approximation if self.model.approximation == "EP" else at_mode(approximation)).sites
 
 
 def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:

@@ -1,4 +1,7 @@
-r"""The point to recommend now, the best so far, and how likely each point is to be the best."""
+r"""The point to recommend now, the best so far, and how likely each point is to be the best, or better than others.
+
+.. [Gonzalez2017preferential] Gonzalez, Dai, Damianou, Lawrence. Preferential Bayesian optimization. ICML 2017.
+"""
 
 from __future__ import annotations
 
@@ -160,8 +163,6 @@ def copeland_scores(model: Model, X_candidates: Tensor | None = None) -> Tensor:
     Raises:
         InputDataError: If the points are not `n x d` with at least two finite points.
         UnsupportedError: If the model is another.
-
-    .. [Gonzalez2017preferential] Gonzalez, Dai, Damianou, Lawrence. Preferential Bayesian optimization. ICML 2017.
     """
     members = members_of(model, "copeland_scores")
     own = members[0].datapoints

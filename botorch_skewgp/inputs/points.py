@@ -74,7 +74,10 @@ def check_finite(X: Tensor, name: str) -> None:
     """Raise `InputDataError` where points are NaN or infinite."""
     if not X.isfinite().all():
         where = (~X.isfinite()).any(-1).nonzero()[:5].squeeze(-1).tolist()
-        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
+        raise InputDataError(
+            f"{name} contains NaN or infinite values in rows {where}; remove or repair these. Options that are "
+            "unavailable need values too."
+        )
 
 
 def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:

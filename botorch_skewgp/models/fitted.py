@@ -321,11 +321,6 @@ class Fitted:
     def predictive(self, X: Tensor, available: Tensor | None = None, none: bool = False) -> Any:
         """The distribution of new observations, see `SkewGP.predictive`."""
         X = self.model.checked_query(X)
-        if not bool(X.isfinite().all()):
-            raise InputDataError(
-                "X contains NaN or infinite values; remove or repair these. Unavailable options need values too, "
-                "such as those of another option."
-            )
         posterior = self.posterior_at(self.inputs_at(X))
         check_flags(none=none)
         choices: dict[str, Any] = {}

@@ -44,7 +44,7 @@ def test_points_have_to_be_numbers():
     model, broken = model_of(Choice(OPTIONS[:6]), approximation="ep"), X[:4].clone()
     broken[3] = torch.nan
     available = torch.tensor([True, True, True, False])
-    with pytest.raises(InputDataError, match="Unavailable options need values"):
+    with pytest.raises(InputDataError, match="Options that are unavailable need values"):
         model.predictive(broken, available=available)
     assert model.predictive(X[:4], available=available).probs[3] == 0
 
