@@ -88,7 +88,7 @@ class NextQuestion(NamedTuple):
         value: The expected rise of the posterior mean of the recommended point, in units of the outcome (of the latent
             utility, if there are no numbers).
         cost: The price of the question.
-        stop: Whether no question is worth its price; `False` if `willingness_to_pay` was `None`.
+        stop: Whether no question is worth its price; `False` if `value_per_unit` was `None`.
     """
 
     question: Question
@@ -115,7 +115,7 @@ def next_question(
     costs: Sequence[float] | Mapping[Any, float] | None = None,
     X_candidates: Tensor | None = None,
     judges: Sequence[Judge] | Mapping[Judge, float] | None = None,
-    willingness_to_pay: float | None = None,
+    value_per_unit: float | None = None,
     method: QuestionMethod = "knowledge_gradient",
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
@@ -139,7 +139,7 @@ def next_question(
         X_candidates: An `n x d` tensor of points to ask about instead of a domain.
         judges: The judges to choose from, as in `SkewGP.posterior`: their numbers, or a mapping from these to factors
             of the price. The gain is that of the model's utility: the shared one, or that of `model.for_judge(j)`.
-        willingness_to_pay: What a rise of the outcome by one unit may cost, in units of the costs, for `stop`. Kinds
+        value_per_unit: What a rise of the outcome by one unit may cost, in units of the costs, for `stop`. Kinds
             and judges whose question is expected to gain less than its price are left out while there are others.
         method: What chooses the points: `"knowledge_gradient"`, the expected gain of the recommended point (where no
             single answer would change it, as `"information"`), or `"information"` about which point is best, which
@@ -167,8 +167,8 @@ def next_question(
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
     prices = _prices(costs, questions, kinds)
     factors = _factors_of_judges(members, judges)
-    if willingness_to_pay is not None and as_number(willingness_to_pay, "willingness_to_pay") <= 0:
-        raise InputDataError(f"willingness_to_pay must be positive and finite, or None; got {willingness_to_pay!r}.")
+    if value_per_unit is not None and as_number(value_per_unit, "value_per_unit") <= 0:
+        raise InputDataError(f"value_per_unit must be positive and finite, or None; got {value_per_unit!r}.")
     dims = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
     space = search_space(model, bounds, X_candidates, members[0].datapoints, **dims)
     X = points_to_ask_about(model, members, space, seed)
@@ -178,7 +178,7 @@ def next_question(
             f"A question is about {least} points, but there {'is' if len(X) == 1 else 'are'} {len(X)}; widen the "
             "bounds, or give more X_candidates."
         )
-    search = _Search(members, X, kinds, prices, factors, willingness_to_pay, method == "information", seed)
+    search = _Search(members, X, kinds, prices, factors, value_per_unit, method == "information", seed)
     mixtures = [_mixture(member, X, list(factors)) for member in members]
     readings = _readings(members, kinds, list(factors), X)
     chosen: list[NextQuestion] = []
@@ -223,7 +223,7 @@ class _Search:
     questions: Sequence[Question]
     prices: Sequence[float]
     factors: Mapping[Judge | None, float]
-    willingness_to_pay: float | None
+    value_per_unit: float | None
     by_information: bool
     seed: int
 
@@ -262,7 +262,7 @@ class _Search:
             values = information if by_information else gains
         best = values.argmax()
         gain = max(float(gains[best]), 0.0)
-        stop = self.willingness_to_pay is not None and gain * self.willingness_to_pay < cost
+        stop = self.value_per_unit is not None and gain * self.value_per_unit < cost
         question = NextQuestion(self.questions[number], self.X[items[best]].clone(), judge, gain, cost, stop)
         return _Valued(question, (not stop, rate, gain / cost), answers, of_judge[best])
 

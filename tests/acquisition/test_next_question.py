@@ -216,12 +216,12 @@ def test_the_kind_that_tells_more_for_its_price_at_the_points_of_the_largest_gai
 def test_kinds_that_are_not_worth_their_price_are_left_out(model, alone):
     number, duel = (alone[kind].value for kind in (Numeric, Preference))
     assert not alone[Preference].stop  # nothing is said of what it is worth
-    assert next_question(model, BOUNDS, [Preference], [1.0], willingness_to_pay=0.99 / duel).stop
+    assert next_question(model, BOUNDS, [Preference], [1.0], value_per_unit=0.99 / duel).stop
     costs = {Numeric: 1.02 * number / duel, Preference: 1.0}
     assert next_question(model, BOUNDS, [Numeric, Preference], costs).question.kind is Numeric
-    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, willingness_to_pay=1.01 / duel)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, value_per_unit=1.01 / duel)
     assert (asked.question.kind, asked.value, asked.stop) == (Preference, duel, False)
-    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, willingness_to_pay=0.95 / duel)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, value_per_unit=0.95 / duel)
     assert (asked.question.kind, asked.stop) == (Numeric, True)
 
 
@@ -447,8 +447,8 @@ POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
         ("judge must be the number of a judge who gave answers", {"judges": [7], "seen": PANEL}),
         ("What multiplies the price", {"judges": {0: -1.0}, "seen": PANEL}),
         ("method must be 'knowledge_gradient' or 'information'", {"method": "best"}),
-        ("willingness_to_pay must be positive", {"willingness_to_pay": 0.0}),
-        ("willingness_to_pay must be a finite number", {"willingness_to_pay": "much"}),
+        ("value_per_unit must be positive", {"value_per_unit": 0.0}),
+        ("value_per_unit must be a finite number", {"value_per_unit": "much"}),
         *[("num_questions must be an integer of at least 1", {"num_questions": num}) for num in (0, 2.5, "2")],
         ("next_question needs a SkewGP", {"model": SingleTaskGP(X, F.unsqueeze(-1))}),
         ("Questions of kind Slope have no outcomes", {"seen": Slope(0, [1], index=[0]), "questions": [Slope]}),

@@ -265,6 +265,8 @@ def test_what_a_model_keeps_is_not_dropped(name):
 REPLACED = {
     "set_train_data": lambda kept: kept.set_train_data(X.flip(0)),
     "load_state_dict": lambda kept: kept.load_state_dict(model_of().state_dict()),
+    "choose_inducing_points": lambda kept: kept.choose_inducing_points(2),
+    "draw_settings": lambda kept: setattr(kept, "draw_settings", DrawSettings(num_draws=64)),
 }
 
 
