@@ -146,8 +146,22 @@ def test_density_of_a_new_sum_is_that_of_the_posterior(transform):
     torch.testing.assert_close(found, expected.squeeze(), rtol=1e-6, atol=1e-6)
 
 
+def test_inducing_points_at_all_points_lose_nothing_of_wide_sums_and_numbers():
+    X = torch.linspace(0, 3, 12, dtype=torch.float64).unsqueeze(-1)
+    observations = [
+        Numeric([1.4, -0.3], 0.2, weights=torch.linspace(-1, 2, 24).view(2, 12).double()),
+        Numeric([0.2, 0.7], 0.1, index=[3, 7]),
+        Preference([[0, 11]]),
+    ]
+    models = [SkewGP(X, observations, covar_module=kernel(), approximation="ep", inducing_points=Z) for Z in (None, X)]
+    one, other = (model.posterior(TEST_X) for model in models)
+    torch.testing.assert_close(other.mean, one.mean, rtol=0, atol=1e-5)
+    torch.testing.assert_close(other.covariance_matrix, one.covariance_matrix, rtol=0, atol=1e-5)
+
+
 def test_new_numbers_have_the_noise_of_numbers_of_points():
-    mixed = Numeric([1.0, 2.0, 0.4], [0.2, 0.4, 7.0], weights=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], index=[2, 3])
+    weights = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 2.0]]
+    mixed = Numeric([1.0, 2.0, 0.4, 1.7], [0.2, 0.4, 7.0, 5.0], weights=weights, index=[2, 3])
     for numbers in (mixed, [mixed, Numeric([0.1], weights=[[1.0, 1.0]])]):
         model = model_of(numbers)
         noisy, plain = (model.posterior(TEST_X, observation_noise=noise) for noise in (True, False))
