@@ -14,7 +14,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.parameters import ParameterSpace
-from botorch_skewgp.transformed.defaults import OutcomeUnits
+from botorch_skewgp.transformed.defaults import Mean, OutcomeUnits, mean_basis
 from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior, WarpingNodes
 from botorch_skewgp.transformed.regression import (
@@ -99,20 +99,15 @@ class IntegratedProcess:
     X: Tensor  # `n x d`
     y: Tensor  # `n`
     units: OutcomeUnits
-    is_linear: bool  # whether the mean is; else it is constant
+    mean: Mean
     num_moments: int  # of the outcome, without which nodes have no weight
-
-    def basis(self, X: Tensor) -> Tensor:
-        """The basis functions of the mean at points, `... x p`."""
-        one = torch.ones_like(X[..., :1])
-        return torch.cat([one, X], dim=-1) if self.is_linear else one
 
     def weigh(self, u: Tensor, log_weight: Tensor | float = 0.0, sign: Tensor | None = None) -> WeightedNodes:
         """Factors and weights of nodes, `S x D`, those of equal kernel parameters together; differentiable."""
         space = self.space
         num_shared = space.dim("covar_module", "likelihood")
         X, y = self.X.to(u), self.units.standardise(self.y).to(u)
-        basis = self.basis(X)
+        basis = mean_basis(self.mean, self.X).to(u)
         if num_shared == 0:
             kernel = torch.zeros(len(u), dtype=torch.long, device=u.device)
         elif u.requires_grad or len(u) == 1:
@@ -147,7 +142,7 @@ class IntegratedProcess:
         jacobian = table.index_put((kernel, slot), log_slope.sum(-1))
         regression = TransformedRegression.of(covariance, basis, outcomes.mT)
         log_likelihood = regression.log_evidence(jacobian)[kernel, slot]
-        log_likelihood = torch.where(inside & ~log_likelihood.isnan(), log_likelihood, -math.inf)
+        log_likelihood = torch.where(inside & log_likelihood.isfinite(), log_likelihood, -math.inf)
         log_weight = log_likelihood + space.log_prior(u) + log_weight
         sign = torch.ones_like(log_likelihood) if sign is None else sign
         return WeightedNodes(regression, kernel, slot, u, log_weight, log_likelihood, sign, z, log_slope)
@@ -196,9 +191,10 @@ class IntegratedProcess:
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
         regression, num_kernels = nodes.regression, len(nodes.of_kernels)
         shape, dtype = inputs.shape[:-1], inputs.dtype
+        p = regression.basis.shape[-1]
+        basis = mean_basis(self.mean, inputs.flatten(0, -2), p).to(nodes.u)
         inputs = inputs.to(nodes.u)
         flat = inputs.flatten(0, -2)
-        basis = self.basis(flat)
         cross = covar_module(self.X.to(nodes.u), flat).to_dense()
         explained, coefficients = regression.whitened(cross.expand(num_kernels, -1, -1), basis)  # V and W
         noise = quadrature.noise if noisy else torch.zeros_like(quadrature.noise)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Literal, Self, cast
 
 import torch
@@ -28,11 +28,15 @@ from botorch_skewgp.inputs.points import check_query, check_train_X
 from botorch_skewgp.inputs.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.parameters import ParameterSpace
 from botorch_skewgp.transformed.defaults import (
+    Mean,
     OutcomeUnits,
+    check_left_out,
     check_outcomes,
     checked_outcomes,
     default_transformed_covar_module,
     default_transformed_likelihood,
+    is_combination,
+    mean_basis,
     outcome_units,
 )
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess, LeaveOneOut, Quadrature
@@ -95,7 +99,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         covar_module: Kernel | None = None,
         num_nodes: int | None = None,
         input_transform: InputTransform | None = None,
-        mean: Literal["constant", "linear"] = "constant",
+        mean: Mean = "constant",
         quadrature: Literal["sobol", "smolyak", "mode"] = "sobol",
         level: int = 3,
         least_effective: float = 32.0,
@@ -117,7 +121,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 effective number of nodes is too low. By default 512 up to 30 points, and then fewer in inverse
                 proportion, but at least 128.
             input_transform: A BoTorch input transform.
-            mean: The mean of the process: unknown and constant, or linear in the (transformed) inputs.
+            mean: The mean of the process, basis functions with unknown coefficients: `"constant"`, `"linear"` in the
+                (transformed) inputs, or a function that takes transformed points, `n x d`, to values of the basis
+                functions there, `n x p`, which must not depend on the other points.
             quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found and of the prior's size,
                 `"smolyak"` for a sparse grid around the highest mode, whose weights may be negative; `"mode"` for that
                 mode alone, a warped Gaussian process.
@@ -133,8 +139,10 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 prior.
 
         Raises:
-            InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain; or
-                a part of the model is of the wrong class, or a setting out of its range.
+            InputDataError: If data are not finite, outcomes all equal, fewer than `p + 2`, or outside of the warping's
+                domain; if basis functions of the mean are not finite, linearly dependent at the points, fit outcomes
+                exactly, or have no constant combination while outcomes are standardised; or if a part of the model is
+                of the wrong class, or a setting out of its range.
             UnsupportedError: If the kernel is a `ScaleKernel`, or it or the likelihood has a batch shape.
         """
         check_train_X(train_X)
@@ -144,7 +152,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
             input_transform=(input_transform, InputTransform),
             likelihood=(likelihood, GaussianLikelihood),
         )
-        _check_choice(mean, "mean", ("constant", "linear"))
+        if not callable(mean):
+            _check_choice(mean, "mean", ("constant", "linear"))
         _check_choice(quadrature, "quadrature", ("sobol", "smolyak", "mode"))
         if num_nodes is not None:
             as_count(num_nodes, "num_nodes", least=1)
@@ -161,16 +170,21 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         self.warping = SinhArcsinh() if warping is None else warping
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         self.mean = mean
-        self._num_coefficients = 1 if mean == "constant" else 1 + dim
-        self.train_targets = checked_outcomes(train_X, train_Y, self.warping, self._num_coefficients)
+        if input_transform is not None:
+            self.input_transform = input_transform
+        basis = self._basis_at(train_X)
+        self.train_targets = checked_outcomes(train_X, train_Y, self.warping, basis)
+        if standardize and not is_combination(torch.ones_like(self.train_targets), basis):
+            raise InputDataError(
+                "No linear combination of the basis functions of the mean is constant, but outcomes are standardised, "
+                "which may shift them. Add a column of ones to what mean returns, or give standardize=False."
+            )
         self._points = train_X
         self.restore_inputs()
         if covar_module is None:
             covar_module = default_transformed_covar_module(dim)
         self.covar_module = covar_module
         self.likelihood = default_transformed_likelihood() if likelihood is None else likelihood
-        if input_transform is not None:
-            self.input_transform = input_transform
         self.num_nodes, self.quadrature, self.level = num_nodes, quadrature, level
         self.least_effective, self.tolerance = least_effective, tolerance
         self.num_moments, self.num_restarts, self.seed = num_moments, num_restarts, seed
@@ -225,12 +239,19 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
                 f"inputs must be n x {self._points.shape[-1]} and targets n-dim, with one number for each point; got "
                 f"{tuple(X.shape)} and {tuple(y.shape)}."
             )
-        self.train_targets = checked_outcomes(X, y.unsqueeze(-1), self.warping, self._num_coefficients)
+        self.train_targets = checked_outcomes(X, y.unsqueeze(-1), self.warping, self._basis_at(X))
         self._points = X
         self._clear_cache()
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
+
+    def _basis_at(self, points: Tensor) -> Tensor:
+        """The basis functions of the mean at new training points; the input transform learns nothing from them."""
+        if hasattr(self, "input_transform"):
+            with torch.no_grad():
+                points = deepcopy(self.input_transform).preprocess_transform(points)
+        return mean_basis(self.mean, points)
 
     def _clear_cache(self) -> None:
         self._nodes = self._quadrature = self._proposals = None
@@ -296,16 +317,11 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
         They have nodes of their own, since one outcome may change much of what is known about the parameters; those
         that `use_nodes` was given are all kept. A `QuadratureWarning` is issued if too few of them count. Raises
-        `UnsupportedError` if there is no degree of freedom left, or without one outcome all others are equal.
+        `UnsupportedError` if there is no degree of freedom left, or without one outcome all others are equal, fitted
+        exactly by the mean, or too few to determine its coefficients.
         """
-        y = self.train_targets
-        for end in (y.argmin(), y.argmax()):
-            rest = torch.cat([y[:end], y[end + 1 :]])
-            if bool(rest.amin() == rest.amax()):
-                raise UnsupportedError(
-                    f"Without row {int(end)} all outcomes are equal, which leaves the scale of that outcome "
-                    "undetermined."
-                )
+        self.eval()
+        check_left_out(self.train_targets, mean_basis(self.mean, self.train_inputs[0]))
         self._integrate()
         process, given = self._process, self._nodes
         if self._proposals is not None:  # else nodes were given, and all are kept
@@ -359,10 +375,11 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         check_outcomes(X, Y, "Y")
         self._integrate()
         points, targets = torch.cat([self._points, X]), torch.cat([self.train_targets.unsqueeze(-1), Y])
+        inputs = torch.cat([self.train_inputs[0], self.transform_inputs(X)])
         new = copy(self)
-        new.train_targets = checked_outcomes(points, targets, self.warping, self._num_coefficients)
+        new.train_targets = checked_outcomes(points, targets, self.warping, mean_basis(self.mean, inputs))
         new._points = points
-        new.train_inputs = (torch.cat([self.train_inputs[0], self.transform_inputs(X)]),)
+        new.train_inputs = (inputs,)
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
         new._quadrature = new._proposals = None
@@ -379,8 +396,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @property
     def _process(self) -> IntegratedProcess:
-        X, is_linear = self.train_inputs[0], self.mean == "linear"
-        return IntegratedProcess(self._space, X, self.train_targets, self.units, is_linear, self.num_moments)
+        X, y = self.train_inputs[0], self.train_targets
+        return IntegratedProcess(self._space, X, y, self.units, self.mean, self.num_moments)
 
     def parameter_names(self) -> list[str]:
         """The name of every integrated coordinate; logarithms of positive parameters."""
@@ -481,7 +498,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
     def log_evidence(self) -> float:
         """The log density of the outcomes, all parameters integrated out; comparable between warpings of the same data.
 
-        The priors of mean and scale are improper, hence so is the constant: compare models with the same `mean` only.
+        The priors of mean and scale are improper, hence so is the constant: compare models with the same `mean` only,
+        for the constant depends on the scale of its basis functions.
         """
         return self._integrate().log_evidence
 

@@ -45,9 +45,12 @@ class TransformedRegression(NamedTuple):
         p = basis.shape[-1]
         whitened = torch.linalg.solve_triangular(root, both, upper=False)
         basis, outcomes = whitened[..., :p], whitened[..., p:]
-        basis_root = torch.linalg.cholesky(basis.mT @ basis)
-        coefficients = torch.cholesky_solve(basis.mT @ outcomes, basis_root)
-        residual = outcomes - basis @ coefficients
+        orthonormal, R = torch.linalg.qr(basis)  # A = R^T R, without the squares of the basis
+        sign = torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).unsqueeze(-1)
+        along = orthonormal.mT @ outcomes
+        coefficients = torch.linalg.solve_triangular(R, along, upper=True)
+        residual = outcomes - orthonormal @ along
+        basis_root = (sign * R).mT
         return cls(root, basis, basis_root, coefficients, residual, residual.square().sum(-2), is_valid)
 
     @property
