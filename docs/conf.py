@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.(protocols|rows|truncated)(\.\w+)*"),  # internal types in signatures
     (r"py:.*", r"botorch_skewgp\.parameters\.AnyModule"),  # a type variable
-    (r"py:class", r"Pairs|Ask|Judgement|TParameterization"),  # aliases of types
+    (r"py:class", r"Pairs|Ask|Judge|Judgement|Kind|TParameterization"),  # aliases of types
     (r"py:(class|exc)", r"(Tensor|Kernel|Model|Interval|Axes|DataFrame|\w+Error)"),  # short names of other projects
     (r"py:class", r"TruncatedNormal"),  # a short name of an internal type
     (r"py:class", r"object|abc\.ABC|enum\.(Str)?Enum"),  # bases

@@ -99,7 +99,7 @@ class Numeric(Observation):
 
     @property
     def numbers(self) -> Tensor:
-        """The values of single points, in units of the outcome: `Standardize` learns from these where there are any."""
+        """The values of single points, from which `Standardize` learns where there are any; in units of the outcome."""
         return self.values[self.is_of_point]
 
     def marks(self) -> tuple[Mark, ...]:
