@@ -28,11 +28,11 @@ def other_curved(X):
     return curved(X) @ OTHER_BASIS.to(X)
 
 
-class Waves(torch.nn.Module):
-    """A module without learned parameters."""
+class Roots(torch.nn.Module):
+    """A module, for inputs of the unit cube only."""
 
     def forward(self, X):
-        return torch.cat([torch.ones_like(X[:, :1]), (5 * X[:, :1]).sin()], dim=-1)
+        return torch.cat([torch.ones_like(X[:, :1]), (1 - X[:, :1]).sqrt()], dim=-1)
 
 
 def at_nodes(transformed, generator, num=6):
@@ -173,16 +173,22 @@ def test_inputs_far_from_zero():
 
 def test_outcomes_have_the_moments_that_are_left():
     X, Y = data(n=8)
-    posterior = model("sinh-arcsinh", X, Y, mean=curved, num_moments=2).posterior(TEST_X)
-    assert 2 * posterior.marginals.largest_tail_power() < posterior.df == 4
+    constant, several = (model("sinh-arcsinh", X, Y, mean=mean, num_moments=2) for mean in ("constant", curved))
+    posterior = several.posterior(TEST_X)
+    assert posterior.df == 4
     assert posterior.variance.isfinite().all()
+    heavy = constant.coordinates().unsqueeze(0)
+    heavy[0, -1] = -torch.tensor(3.0).log()  # outcomes grow with the third power, their squares with the sixth
+    assert constant.parameter_names()[-1].endswith("tail_weight")
+    assert constant.log_posterior(heavy).isfinite()  # of seven degrees of freedom
+    assert several.log_posterior(heavy) == -torch.inf  # of four
 
 
 def test_transformed_inputs_other_data_copies_and_precision():
     X, Y = data()
     bounds = torch.tensor([[0.0, 0.0], [10.0, 10.0]], dtype=DOUBLE)
-    plain = model("Box-Cox", X, Y, mean=Waves())
-    scaled = model("Box-Cox", 10 * X[:9], Y[:9], mean=Waves(), input_transform=Normalize(d=2, bounds=bounds))
+    plain = model("Box-Cox", X, Y, mean=Roots())
+    scaled = model("Box-Cox", 10 * X[:9], Y[:9], mean=Roots(), input_transform=Normalize(d=2, bounds=bounds))
     scaled.posterior(TEST_X)
     scaled.set_train_data(10 * X, Y.squeeze(-1))
     scaled.units = plain.units
@@ -257,6 +263,15 @@ def test_bad_points_of_a_mean_change_nothing():
     with pytest.raises(InputDataError, match="their rank is 4"):
         transformed.condition_on_observations(X[:1] + 4, Y[:1])
     torch.testing.assert_close(transformed.posterior(X[:3]).median, before, rtol=0, atol=0)
+
+
+def test_bad_points_teach_the_input_transform_nothing():
+    X, Y = data()
+    transformed = model("identity", 10 * X, Y, mean="linear", input_transform=Normalize(d=2)).train()
+    learned = transformed.input_transform.bounds.clone()
+    with pytest.raises(InputDataError, match="linearly dependent"):
+        transformed.set_train_data(X[:, :1].repeat(1, 2), Y.squeeze(-1))
+    torch.testing.assert_close(transformed.input_transform.bounds, learned, rtol=0, atol=0)
 
 
 def test_what_cannot_be_left_out():
