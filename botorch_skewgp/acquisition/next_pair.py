@@ -16,6 +16,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
+from botorch_skewgp.acquisition.closed_forms import ExpectedMaximumOfPair
 from botorch_skewgp.acquisition.dueling import (
     MAX_PENDING,
     DuelingAcquisitionFunction,
@@ -54,7 +55,8 @@ def next_pair(
 ) -> tuple[Tensor, Tensor]:
     r"""The pair to ask about next, two different points of a domain or of a list of candidates, or several pairs.
 
-    By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_); of a list,
+    By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_), which is
+    exact for a SkewGP without judges in a domain without lists of values, and else an average over samples; of a list,
     the challenger of the point of largest posterior mean, which is qEUBO one point after the other.
 
     Several pairs, to be asked about at once, are chosen one after the other by the same criterion: with `D` the points
@@ -183,10 +185,13 @@ def _next_points(
 ) -> tuple[Tensor, Tensor]:
     """`num` different points to ask about together, beside pending pairs, `m x 2 x d`; `num x d`, and their value."""
     acquisition: AcquisitionFunction
+    is_pair_of_domain = num == 2 and isinstance(space, SearchDomain) and not space.has_values
     if method is None and pending is not None:
         acquisition = qExpectedUtilityAfterDuels(model, pending)
     elif method is None and isinstance(space, Tensor) and num == 2 and is_latent_model(model):
         acquisition = _challenge(model, space, search)
+    elif method is None and is_pair_of_domain and ExpectedMaximumOfPair.takes(model):
+        acquisition = ExpectedMaximumOfPair(model)
     elif method is None:
         acquisition = qExpectedUtilityOfBestOption(model)
     else:
@@ -196,7 +201,7 @@ def _next_points(
         incumbent = acquisition.X_reference.to(space if isinstance(space, Tensor) else space.bounds)
     if isinstance(space, Tensor):
         return _next_of_pool(acquisition, space, num, incumbent, pending, in_turn=method is None)
-    if isinstance(acquisition, qExpectedUtilityOfBestOption):
+    if isinstance(acquisition, qExpectedUtilityOfBestOption | ExpectedMaximumOfPair):
         search = search | _starts(acquisition, space, num, search)
     points, value = space.optimize(acquisition, num if incumbent is None else num - 1, **search)
     points, value = space.made_different(acquisition, points, value, incumbent, pending, search)
@@ -288,7 +293,7 @@ def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, se
     """Options for which half of the searches start from the best known point and others at all distances from it."""
     # BoTorch's starts are far apart; with several inputs and many answers the pairs worth asking lie together
     X = points_of(acquisition.model)
-    if X is None or not STARTS_ARE_CHECKED.isdisjoint(search) or domain.box.factors or domain.whole:
+    if X is None or not STARTS_ARE_CHECKED.isdisjoint(search) or domain.has_values:
         return {}
     X = X.to(domain.bounds)
     own = domain.rounded(X[domain.contains(X)])

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.acquisition.closed_forms import MixtureMean
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.look_ahead import LatentMixture, joint_draws, joint_posterior
 from botorch_skewgp.acquisition.model_points import (
@@ -86,7 +88,11 @@ def recommend(
         best = means.argmax()
         return rounded_inputs(input_transform_of(model), X[best].clone().unsqueeze(0)), means[best]
     domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
-    acquisition = PosteriorMean(model, posterior_transform=posterior_transform)
+    acquisition: AcquisitionFunction
+    if posterior_transform is None and MixtureMean.takes(model):
+        acquisition = MixtureMean(model)
+    else:
+        acquisition = PosteriorMean(model, posterior_transform=posterior_transform)
     known = domain.rounded(X[domain.contains(X)])
     if not len(known) or not STARTS_ARE_CHECKED.isdisjoint(search):
         return domain.optimize(acquisition, 1, **search)

@@ -129,6 +129,11 @@ class SearchDomain:
         """The bounds, `2 x d`."""
         return self.box.bounds
 
+    @property
+    def has_values(self) -> bool:
+        """Whether some inputs take one of a few values."""
+        return bool(self.box.factors or self.whole)
+
     @classmethod
     def build(
         cls, model: Model, bounds: Any, discrete_dims: Values | None, cat_dims: Values | None, like: Tensor | None
