@@ -15,13 +15,16 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch import settings as gpytorch_settings
-from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.protocols import input_transform_of
+
+AGREEMENT = 1e-9  # relative, of a quicker covariance with the kernel's own
 
 
 class ExpectedPositivePart(torch.autograd.Function):
@@ -85,12 +88,27 @@ class _SquaredExponential(_Covariance):
         return -2 * self.scale * torch.expm1(-0.5 * difference.square().sum(-1))
 
 
-def _is_squared_exponential(kernel: Kernel) -> bool:
-    """Whether a kernel is an output scale times a squared exponential in all inputs."""
-    base: Any = getattr(kernel, "base_kernel", kernel)
-    if type(kernel).forward is not ScaleKernel.forward or type(base).forward is not RBFKernel.forward:
-        return False
-    return not any(part.batch_shape or part.active_dims is not None for part in kernel.sub_kernels())
+# Kernels whose formula this is; one of another class is evaluated by itself, whatever it inherits.
+_OUTPUT_SCALES, _SQUARED_EXPONENTIALS = (ScaleKernel, CheckedScaleKernel), (RBFKernel, CheckedRBFKernel)
+
+
+def _covariance(prior: LatentPrior) -> _Covariance:
+    """The quicker covariance where the kernel is of known classes and agrees with it at three points."""
+    kernel: Any = prior.covar_module
+    if type(kernel) not in _OUTPUT_SCALES or type(kernel.base_kernel) not in _SQUARED_EXPONENTIALS:
+        return _Covariance(prior)
+    parts = [kernel, kernel.base_kernel]
+    if prior.layout.has_slopes or any(part.batch_shape or part.active_dims is not None for part in parts):
+        return _Covariance(prior)
+    quick = _SquaredExponential(prior)
+    steps = torch.tensor([[0.0], [0.5], [1.25]], dtype=torch.float64, device=quick.lengthscale.device)
+    X = (quick.centre + steps).expand(3, prior.value_points.shape[-1]) * quick.lengthscale
+    plain = _Covariance(prior)
+    pairs = torch.stack([X[[0, 1]], X[[0, 2]], X[[1, 2]]])
+    agrees = torch.allclose(quick.with_columns(X), plain.with_columns(X), rtol=AGREEMENT, atol=0.0) and torch.allclose(
+        quick.of_difference(pairs), plain.of_difference(pairs), rtol=AGREEMENT, atol=0.0
+    )
+    return quick if agrees else plain
 
 
 class _OfMixture(AcquisitionFunction):
@@ -102,8 +120,7 @@ class _OfMixture(AcquisitionFunction):
         prior, mixture = fitted.data.for_judges([])
         self._fitted, self._mean_at, self._scale = fitted, prior.mean_at, fitted.scale
         self._mixture = replace(mixture)  # what is computed in inference mode must not be kept beside the model's
-        is_short = _is_squared_exponential(prior.covar_module) and not prior.layout.has_slopes
-        self._covariance = _SquaredExponential(prior) if is_short else _Covariance(prior)
+        self._covariance = _covariance(prior)
 
     @staticmethod
     def takes(model: Model) -> TypeGuard[SkewGP]:

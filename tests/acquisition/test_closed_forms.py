@@ -27,6 +27,21 @@ PAIRS = torch.rand(5, 2, 2, generator=torch.Generator().manual_seed(1), dtype=DO
 NUMBERS = torch.tensor([3.0, -1.0, 0.5, 2.0, 4.0, 0.0, 1.0, -2.0], dtype=DOUBLE)
 DUELS = Preference([[0, 1], [2, 3], [4, 5], [6, 7], [0, 4], [2, 6]])
 NUM_SAMPLES = 2**16
+
+
+class Halved(RBFKernel):
+    def __call__(self, *args, **kwargs):
+        return super().__call__(*args, **kwargs) * 0.5
+
+
+def with_changed_kernel() -> SkewGP:
+    """A kernel of a known class, one of whose instances is evaluated otherwise."""
+    model = SkewGP(POINTS, DUELS)
+    base = model.covar_module.base_kernel
+    base.covar_dist = lambda *args, **kwargs: 4.0 * type(base).covar_dist(base, *args, **kwargs)
+    return model
+
+
 MODELS = {
     "duels": lambda: SkewGP(POINTS, DUELS),
     "Matern": lambda: SkewGP(POINTS, DUELS, covar_module=ScaleKernel(MaternKernel(ard_num_dims=2))),
@@ -37,6 +52,8 @@ MODELS = {
         input_transform=Normalize(2, bounds=2 * BOUNDS - 0.5),
         outcome_transform=Standardize(1),
     ),
+    "a subclass": lambda: SkewGP(POINTS, DUELS, covar_module=ScaleKernel(Halved(ard_num_dims=2))),
+    "changed by hand": with_changed_kernel,
     "slopes": lambda: SkewGP(POINTS, [DUELS, Slope(dims=0, signs=1, index=range(3))]),
     "inducing points": lambda: SkewGP(POINTS, DUELS, inducing_points=5),
     "ep": lambda: SkewGP(POINTS, DUELS, approximation="ep"),
