@@ -178,7 +178,7 @@ def data_replaced_and_rebuilt(problem: Problem) -> None:
     """A model whose data are replaced is the model of the new data."""
     X, entries = points_of(problem), observations_of(problem)
     model = model_of(problem, train_X=X.flip(0) if problem.kernel == "categories" else X.flip(0) * 0.9)
-    says(model, new_points(problem))
+    posterior_of(model, new_points(problem))
     model.set_train_data(X, entries)
     same_as_plain(problem, model)
 
@@ -245,6 +245,24 @@ def judge_by_argument_and_by_model(problem: Problem) -> None:
             assert_same(said, {"mean": alone.mean, "covariance": alone.covariance_matrix})
 
 
+@route(lambda problem: problem.has_judges and problem.kind != "affine")
+def rows_of_judges_and_of_one(problem: Problem) -> None:
+    """The rows of a judge's answers are those of answers without a name under the likelihood of that judge."""
+    model, like = model_of(problem), torch.zeros(1, dtype=torch.float64)
+    for entry in model.observations:
+        part = model.likelihood.for_kind(type(entry))
+        for judge in () if entry.judge is None else entry.judge.unique().tolist():
+            mine = take(entry, entry.judge == judge)
+            rows, alone = part.rows(mine, like), part.for_judge(judge).rows(mine._with({"judge": None}), like)
+            said = [
+                {"lower": each.lower, "upper": each.upper, "noise": each.noise}
+                | ({} if each.heights is None else {"outside": each.heights.outside})
+                for each in (rows, alone)
+            ]
+            finite = [{name: value.nan_to_num(posinf=9e9, neginf=-9e9) for name, value in one.items()} for one in said]
+            assert_same(*finite)
+
+
 @route()
 def posterior_transformed_by_hand(problem: Problem) -> None:
     """A weighted sum of outputs has the weighted mean and variance."""
@@ -276,24 +294,17 @@ def noise_added_by_hand(problem: Problem) -> None:
         torch.testing.assert_close(noisy.covariance_matrix, plain.covariance_matrix + torch.diag(noise.squeeze(-1)))
 
 
-@route()
-def nothing_asked(problem: Problem) -> None:
-    """No points, and no queries, have posteriors of these shapes; a model is not changed by them."""
-    model, o = model_of(problem), model_of(problem).num_outputs
+@route(lambda problem: not problem.has_slopes and problem.judges != "reliability")
+def first_asked_without_gradients_or_points(problem: Problem) -> None:
+    """Without gradients, and of no points or no queries, posteriors have their shapes, and the model says the same."""
+    model = model_of(problem)
+    with torch.inference_mode():
+        model.posterior(new_points(problem)).mean  # noqa: B018
     for shape in ((0, 2), (2, 0, 2), (0, 3, 2)):
         for judge in judges_asked(problem):
             posterior = model.posterior(torch.zeros(shape, dtype=torch.float64), judge=judge)
-            assert posterior.mean.shape == posterior.variance.shape == (*shape[:-1], o)
-            assert posterior.rsample(torch.Size([2])).shape == (2, *shape[:-1], o)
-    same_as_plain(problem, model)
-
-
-@route(lambda problem: not problem.has_slopes and problem.judges != "reliability")
-def without_gradients(problem: Problem) -> None:
-    """Values do not depend on whether gradients are recorded."""
-    X, model = new_points(problem), model_of(problem)
-    with torch.inference_mode():
-        model.posterior(X.clone()).mean  # noqa: B018
+            assert posterior.mean.shape == posterior.variance.shape == (*shape[:-1], model.num_outputs)
+            assert posterior.rsample(torch.Size([2])).shape == (2, *shape[:-1], model.num_outputs)
     same_as_plain(problem, model)
 
 
@@ -301,35 +312,16 @@ def without_gradients(problem: Problem) -> None:
 
 
 @route()
-def copied(problem: Problem) -> None:
-    """Copies, and what a pickle restores, are the model, before and after the first answer."""
-    model = model_of(problem)
-    same_as_plain(problem, deepcopy(model))
-    posterior_of(model, new_points(problem))
-    same_as_plain(problem, pickle.loads(pickle.dumps(model)))
-
-
-@route()
-def restored_by_state(problem: Problem) -> None:
-    """A model of the same data with the state of another is the other."""
+def copied_restored_and_moved(problem: Problem) -> None:
+    """A copy, what a pickle restores, a model with the state of another, any mode: each says what the model does."""
     model, other = model_of(problem), model_of(problem)
+    posterior_of(model, new_points(problem))
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.add_(0.05)
-    says(other, new_points(problem))
-    other.load_state_dict(model.state_dict())
-    same_as_plain(problem, other)
-
-
-@route()
-def modes_and_moves(problem: Problem) -> None:
-    """Training mode, evaluation mode and moves to the same dtype leave what a model says."""
-    model = model_of(problem)
-    says(model, new_points(problem))
-    model.train()
-    same_as_plain(problem, model)
-    model.eval()
-    same_as_plain(problem, model.double())
+    posterior_of(other, new_points(problem))
+    other.load_state_dict(pickle.loads(pickle.dumps(deepcopy(model))).state_dict())
+    same_as_plain(problem, deepcopy(other.train()).eval().double())
 
 
 @route()
@@ -743,7 +735,7 @@ def both_samplers(problem: Problem) -> None:
     assert ((said[0]["sd"] / said[1]["sd"]).log().abs() <= 0.2).all()
 
 
-@route(lambda problem: problem.kind != "classes")
+@route(lambda problem: problem.kind != "classes", is_slow=True)
 def copies_of_draws(problem: Problem) -> None:
     """A copy of a model draws what the model draws, whatever was asked before."""
     X, judges = new_points(problem), judges_asked(problem)

@@ -267,9 +267,7 @@ def likelihood_of(problem: Problem, as_given: dict[str, Any] | None = None) -> R
     thresholds = {"threshold": 0.2, "validity": 0.3} | (as_given or {})
     duels: dict[str, Any] = {"noise": 0.6, "threshold": thresholds["threshold"]}
     if problem.kind in ("ties", "tied rankings", "votes"):
-        duels["tie_width"] = (
-            torch.linspace(0.3, 0.7, number) if number > 1 and problem.judges != "some unnamed" else 0.4
-        )
+        duels["tie_width"] = torch.linspace(0.3, 0.7, number) if number > 1 else 0.4
         duels["learn_tie_width"] = True
     labels = {key: value for key, value in slips.items() if key != "guess"}
     strengths = every_likelihood.PreferenceLikelihood(
@@ -498,7 +496,7 @@ def assert_same(one: dict[str, Tensor], other: dict[str, Tensor], tolerance: flo
             wrong.append(f"{name}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
         elif a.numel():
             error = float(((a - b).abs() / b.abs().clamp(min=1)).max())
-            if not error <= (max(tolerance, 0.02) if name.endswith(SAMPLED) else tolerance):
+            if not error <= (max(tolerance, 0.05) if name.endswith(SAMPLED) else tolerance):
                 wrong.append(f"{name}: {error:.2g} apart: {a.flatten()[:4].tolist()} and {b.flatten()[:4].tolist()}")
     assert not wrong, "; ".join([what, *wrong] if what else wrong)
 
