@@ -363,7 +363,7 @@ def kernel_of(problem: Problem) -> Kernel | None:
         "categories": lambda: scaled(
             squared_exponential(active_dims=[0]) * CategoricalKernel(ard_num_dims=1, active_dims=[1])
         ),
-        "subclass": lambda: scaled(squared_exponential(), 1.1, Tapered),
+        "subclass": lambda: scaled(squared_exponential(), 1.1, Tapered) + linear,
         "wrapper": lambda: Wrapped(scaled(squared_exponential())),
     }
     return None if problem.kernel == "default kernel" else build[problem.kernel]().double()

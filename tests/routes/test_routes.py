@@ -39,6 +39,16 @@ def fast_cases() -> list[tuple[str, Problem]]:
         for kind in FEATURES["kind"]
         for slips in ("no slips", "slips by judge")
     ]
+    together += [
+        {"route": "posterior_from_values_at_data", "kernel": kernel, "mean": mean, "judges": plain}
+        for kernel in FEATURES["kernel"]
+        for mean in FEATURES["mean"][:2]
+    ]
+    together += [
+        {"route": "slopes_and_differences", "kind": "slopes", "mean": mean, "judges": judges}
+        for mean in FEATURES["mean"]
+        for judges in ("two judges", "reliability")
+    ]
     rows = CoveringDesign(features, takes, RARE).build(together)
     return [(row["route"], Problem(**{name: row[name] for name in FEATURES})) for row in rows]
 
