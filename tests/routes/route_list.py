@@ -782,7 +782,15 @@ def draws_and_expectation_propagation(problem: Problem) -> None:
     assert ((one["sd"] / other["sd"]).log().abs() <= 0.3).all(), f"{one['sd']} {other['sd']}"
 
 
-@route(lambda problem: problem.kind != "classes" and not problem.has_slopes, is_slow=True)
+@route(
+    lambda problem: (
+        problem.kind != "classes"
+        and not problem.has_slopes
+        and problem.weights == "single"
+        and (problem.slips == "no slips" or problem.prior == "Gaussian prior")
+    ),
+    is_slow=True,
+)
 def both_samplers(problem: Problem) -> None:
     """Both samplers draw from one posterior."""
     X, judges = new_points(problem), judges_asked(problem)
