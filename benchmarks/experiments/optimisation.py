@@ -309,8 +309,8 @@ def _fixed(method: str, seed: int, **small: Any) -> dict[str, Cell]:
 MEASURES = ("regret", "seconds_per_step")
 RACES = (
     Race("experiments/fixed_hyperparameters", [{}], grid(method=FIXED), range(20), _fixed, MEASURES,
-         lambda runs: {**{name: runs.mean(name) for name in AFTER},
-                       **{f"error_{name}": runs.error(name) for name in AFTER},
+         lambda runs: {**{name: runs.mean(name) for name in AFTER if name in runs.rows[0]},
+                       **{f"error_{name}": runs.error(name) for name in AFTER if name in runs.rows[0]},
                        **regret_columns(FIXED[0], runs)}, NOTES,
          derived=lambda row: {**regrets(row), **dict(zip(AFTER, trace_of(row), strict=False))},
          quick=SMALL),
