@@ -725,7 +725,8 @@ def predicted_by_samples(problem: Problem) -> None:
             if varies or (judge == "new" and problem.judges == "reliability") or name == "Numeric":
                 continue
             at = X if part.observation_types[0].points_per_observation == 1 and not compares(model) else X[:2]
-            probs = part(one.latent_posterior(at).rsample(torch.Size([4096])).squeeze(-1)).probs
+            samples = one.latent_posterior(at).rsample(torch.Size([4096])).squeeze(-1)
+            probs = part(samples, scale=one.outcome_scale).probs
             average, error = probs.mean(0), probs.std(0) / 64
             probabilities = probabilities.reshape(average.shape)
             assert ((average - probabilities).abs() <= 5 * error + 0.01).all(), (

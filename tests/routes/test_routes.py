@@ -74,7 +74,7 @@ def test_routes_agree(route, problem):
     ROUTES[route].check(problem)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("route", "problem"), named(slow_cases()))
 def test_routes_agree_over_the_features(route, problem):
     ROUTES[route].check(problem)
