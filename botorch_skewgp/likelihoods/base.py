@@ -138,8 +138,9 @@ class RowLikelihood(JudgedLikelihood):
         """Log densities of observations less those of their warped rows, without the scale's; `m`, or one zero."""
         return like.new_zeros(1)
 
-    def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """The distribution of a new observation given values of the latent function, in its own units.
+    def forward(self, function_samples: Tensor, *args: Any, scale: OutcomeScale = UNIT, **kwargs: Any) -> Any:
+        """The distribution of a new observation given values of the latent function, in its own units; thresholds and
+        cut-points that are given in units of the outcome are brought to them by `scale`, a model's `outcome_scale`.
 
         Values are of any shape for kinds that read one point, as is then the distribution, and `... x k` for kinds that
         compare `k` items; fewer raise `InputDataError`. It is Bernoulli for two outcomes, else categorical.
@@ -156,7 +157,7 @@ class RowLikelihood(JudgedLikelihood):
                     f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for "
                     f"each compared item; got {tuple(items.shape)}."
                 )
-        reading = self.reading(kind, function_samples, num_points=num_points)
+        reading = self.reading(kind, function_samples, scale, num_points)
         logits = reading.log_probabilities(items)
         if reading.is_single and reading.num_outcomes == 2:
             return Bernoulli(logits=logits[..., 1] - logits[..., 0])

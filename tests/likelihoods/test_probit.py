@@ -24,7 +24,7 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Ordinal
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
 
 X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
 
@@ -167,3 +167,16 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_in_words(make, message):
     with pytest.raises(InputDataError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [Validity, Binary])
+def test_values_of_the_function_are_read_in_units_of_the_outcome(kind):
+    """A threshold beside standardised numbers: an answer's probability is its average over samples of the function."""
+    X = torch.linspace(0, 1, 8, dtype=torch.double).unsqueeze(-1)
+    answers = kind([1, 0, 1, 1], index=[4, 5, 6, 7])
+    model = SkewGP(X, [Numeric([5.0, 8.0, 3.0, -1.0]), answers], outcome_transform=Standardize(m=1))
+    samples = model.latent_posterior(X[:3]).rsample(torch.Size([2**14])).squeeze(-1)
+    with torch.no_grad():
+        probs = model.likelihood.for_kind(kind)(samples, scale=model.outcome_scale).probs
+    expected = model.predictive(X[:3])[kind].probs.flatten()
+    assert ((probs.mean(0) - expected).abs() < 5 * probs.std(0) / 2**7 + 1e-3).all()
