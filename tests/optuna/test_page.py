@@ -60,11 +60,12 @@ def judge(page: Page) -> None:
     cards = page.locator("div:has(> [aria-label='trial-button'])")
     expect(cards.locator("img")).to_have_count(2, timeout=WAIT)
     # names and pictures in one look: the page may draw its cards anew between two
-    look = "cards => cards.map(card => [card.querySelector('h1, h2, h3, h4, h5, h6').innerText, card.querySelector('img').src])"
+    heading = "card.querySelector('h1, h2, h3, h4, h5, h6').innerText"
+    look = f"cards => cards.map(card => [{heading}, card.querySelector('img').src])"
     seen = []
-    for heading, source in cards.evaluate_all(look):
+    for name, source in cards.evaluate_all(look):
         answer = page.request.get(source)
-        seen.append((dislike(imread(io.BytesIO(answer.body()))), re.match(r"Trial \d+", heading)[0]))
+        seen.append((dislike(imread(io.BytesIO(answer.body()))), re.match(r"Trial \d+", name)[0]))
     _, worse = max(seen)
     cards.filter(has=page.get_by_role("heading", name=re.compile(rf"^{worse}\b"))).get_by_role("button").last.click()
     expect(page.get_by_role("heading", name=re.compile(rf"^{worse}\b"))).to_have_count(0, timeout=WAIT)
