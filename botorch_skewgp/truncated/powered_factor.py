@@ -64,9 +64,6 @@ class PoweredFactor(RowFactor):
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
         return self.base.draw(centre, scale, uniform)
 
-    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
-        return self.base.draw_given(h, uniform)
-
     def draw_mean_given(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
         inside = self.base.draw_mean_given(h, count, uniform)
         return torch.where(self.power < 1, self.base._draw_mean(h, count, uniform), inside)

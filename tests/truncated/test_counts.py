@@ -8,7 +8,7 @@ from botorch.exceptions.errors import UnsupportedError
 from scipy import stats
 
 from botorch_skewgp.papers import corrected_log_normalizer
-from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.draws import DrawSettings, draw, noiseless_given_rows
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
@@ -81,6 +81,28 @@ def test_draws_and_evidence_are_those_of_all_rows(generator):
     mine, theirs = bridge_log_normalizer(distribution, found), bridge_log_normalizer(every, expected)
     error = mine.standard_error.hypot(theirs.standard_error)
     assert (mine.value - theirs.value).abs() <= 4.5 * error
+
+
+@pytest.mark.parametrize("may_slip", [False, True])
+def test_draws_of_weights_are_those_of_importance_sampling(may_slip, generator):
+    root, mean, noise = parts(generator)
+    count = torch.tensor([0.2, 0.7, 1.0, 2.6, 0.1], dtype=torch.float64)
+    heights = Heights(torch.full_like(mean, 0.1), torch.full_like(mean, 0.8)) if may_slip else None
+    distribution = replace(distribution_of(3 * root, mean, noise, count), heights=heights)
+    found = draw(distribution, DrawSettings(num_draws=16_384), generator)
+    h = noiseless_given_rows(distribution, found.rows, generator)
+    prior = distribution.noiseless(torch.randn(2**17, 2, dtype=torch.float64, generator=generator))
+    bounds = ((bound - prior) / noise.sqrt() for bound in (LOWER, UPPER))
+    inside = -torch.sub(*(torch.special.ndtr(bound) for bound in bounds))
+    likelihood = 0.1 + 0.8 * inside if may_slip else inside
+    weight = likelihood.pow(count).prod(-1)
+    weight = weight / weight.sum()
+    center = weight @ prior
+    for power in (1, 2):
+        values, expected = ((part - center).pow(power) for part in (h, prior))
+        right = weight @ expected
+        error = (values.var(0) / found.effective_size.min()).add(weight.square() @ (expected - right).square()).sqrt()
+        assert ((values.mean(0) - right).abs() <= 4.5 * error).all()
 
 
 def test_means_of_rows_far_in_a_tail(generator):

@@ -318,8 +318,8 @@ class HamiltonianSampler(Sampler):
         """Rows given their noiseless parts, `k x m`."""
         distribution, factor, level = self.distribution, self._factor, open_uniform(h, generator)
         rows = factor.draw_given(h, level)
-        if distribution.count is not None and bool((distribution.count > 1).any()):
-            which = (distribution.count > 1).nonzero().squeeze(-1)
+        if distribution.count is not None and bool((distribution.count != 1).any()):
+            which = (distribution.count != 1).nonzero().squeeze(-1)  # a weight below one has more noise than one row
             some, count = factor.map(lambda values: values[..., which]), distribution.count[which]
             rows[:, which] = some.draw_mean_given(h[:, which], count, level[:, which])
         if len(self._exact):
