@@ -14,6 +14,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
+from botorch.sampling.pathwise.features.generators import GenKernelFeatures
 from botorch.sampling.pathwise.features.maps import FeatureMap
 from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
 from botorch.sampling.pathwise.prior_samplers import (
@@ -23,8 +24,11 @@ from botorch.sampling.pathwise.prior_samplers import (
 )
 from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
+from torch.nn import Module
 
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
@@ -76,7 +80,8 @@ class SkewGPSamplePath(MatheronPath):
             generator: The source of randomness; torch's global one if `None`, as in BoTorch's path samplers.
 
         Raises:
-            UnsupportedError: If BoTorch has no features for the kernel.
+            UnsupportedError: If BoTorch has no features for the kernel itself; those of a class it derives from may be
+                another kernel's.
         """
         sampler = partial(draw_kernel_feature_paths, num_features=num_features)
         seed = 0 if generator is None else int(torch.randint(2**62, (), generator=generator, device=generator.device))
@@ -179,6 +184,8 @@ def _draw_kernel_feature_paths(
     model: SkewGP, *, sample_shape: torch.Size, num_features: int = 1024, **kwargs: Any
 ) -> SamplePath:
     model = deepcopy(model).eval()
+    if "map_generator" not in kwargs:
+        _check_has_features(model.covar_module)
     mean_module = model.mean_module
     if isinstance(mean_module, IntegratedConstantMean):
         mean_module = mean_module.draw(sample_shape)
@@ -198,3 +205,21 @@ def _draw_kernel_feature_paths(
             "There are no random features for a kernel of this model (there are for RBF and Matern kernels, "
             "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error
+
+
+# the same covariances as those of the classes that they derive from
+GenKernelFeatures.register(CheckedRBFKernel)(GenKernelFeatures.dispatch(RBFKernel))
+GenKernelFeatures.register(CheckedScaleKernel)(GenKernelFeatures.dispatch(ScaleKernel))
+
+
+def _check_has_features(covar_module: Module) -> None:
+    """Raise an error for a kernel that BoTorch's dispatcher would take for the class that it derives from."""
+    for kernel in covar_module.modules():
+        is_inherited = GenKernelFeatures.dispatch(type(kernel)) and (type(kernel),) not in GenKernelFeatures.funcs
+        if is_inherited:
+            name = type(kernel).__name__
+            raise UnsupportedError(
+                f"{name} has no random features of its own, and those of the class that it derives from may be another "
+                f"kernel's. Register some, as @GenKernelFeatures.register({name}), or pass your own prior_sampler to "
+                "draw_matheron_paths."
+            )

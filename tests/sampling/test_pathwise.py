@@ -181,6 +181,13 @@ def test_law_over_feature_paths(kernel, generator):
     assert ((samples.mT.cov() - posterior.covariance_matrix.detach()) / scale).abs().max() < 0.15
 
 
+class Clipped(MaternKernel):
+    """A Matern kernel of inputs that are equal below zero, which has other features than its parent."""
+
+    def forward(self, x1, x2, **params):
+        return super().forward(x1.clamp(min=0), x2.clamp(min=0), **params)
+
+
 def test_shapes_and_types(generator):
     model = make_model()
     X = torch.rand(3, 5, 2, generator=generator, dtype=torch.float64)
@@ -231,6 +238,9 @@ def test_what_is_refused():
         draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
     with pytest.raises(UnsupportedError, match="random features"):
         draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())
+    inherited = make_model(covar_module=ScaleKernel(Clipped()).double())
+    with pytest.raises(UnsupportedError, match="Clipped has no random features of its own"):
+        draw_matheron_paths(inherited, torch.Size())
     judged = make_model(observations=Preference(PAIRS, judge=[0, 0, 1, 1, 0, 1]))
     with pytest.raises(UnsupportedError, match=r"draw at points, model.for_judge\(j\)"):
         SkewGPSamplePath.draw(judged.for_judge(0), torch.Size([]))
