@@ -18,6 +18,7 @@ from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count
+from botorch_skewgp.kernels.evaluation import KernelOfParts, covariance_between
 from botorch_skewgp.parameters import DeviationPrior, register_named_prior
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
@@ -148,10 +149,8 @@ class ZeroKernel(Kernel):
         return zeros if diag else zeros.unsqueeze(-1) + x2.new_zeros(x2.shape[:-1]).unsqueeze(-2)
 
 
-class JudgeKernel(Kernel):
+class JudgeKernel(KernelOfParts):
     """`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`, with the factors `r` of judges' reliability, if any."""
-
-    has_lengthscale = False
 
     def __init__(self, shared: Kernel, own: Kernel, reliability: Reliability | None = None) -> None:
         super().__init__()
@@ -163,7 +162,7 @@ class JudgeKernel(Kernel):
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
             return self.combined(self.shared(x1, x2, diag=True), self.own(x1, x2, diag=True), by1, by2)
-        shared, own = (part(x1, x2).to_dense() for part in (self.shared, self.own))
+        shared, own = (covariance_between(part, x1, x2).to_dense() for part in (self.shared, self.own))
         return self.combined(shared, own, by1.unsqueeze(-1), by2.unsqueeze(-2))
 
     @property

@@ -7,14 +7,13 @@ from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch import settings
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.evaluation import covariance_between
+from botorch_skewgp.kernels.evaluation import covariance_between, variance_of_difference
 from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.rows import ColumnLayout
@@ -95,9 +94,7 @@ class LatentPrior:
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
         """The covariance of values at `q` and `q'` points, `batch_shape x (q o) x (q' o)`, output fastest."""
         if self.num_outputs == 1:
-            is_large = Z is None and X.shape[-2] > MANY_POINTS  # then it stays lazy, as often its diagonal is enough
-            with settings.lazily_evaluate_kernels(is_large):
-                return covariance_between(self.covar_module, X, Z)
+            return covariance_between(self.covar_module, X, Z, is_lazy=Z is None and X.shape[-2] > MANY_POINTS)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
         is_batched = bool(self.covar_module.batch_shape)
         if is_batched:
@@ -105,6 +102,10 @@ class LatentPrior:
         K = covariance_between(self.covar_module, X, Z).to_dense()
         K = (K.movedim(-3, -1) if is_batched else K.unsqueeze(-1)).unsqueeze(-1) * eye  # ... x n x n' x o x o
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
+
+    def variance_of_difference(self, X: Tensor) -> Tensor:
+        """The variance of the difference of the values at two points, `batch_shape x 2 x d`; `batch_shape`."""
+        return variance_of_difference(self.covar_module, X)
 
     # Columns
 
@@ -166,7 +167,7 @@ class LatentPrior:
         dims_X = torch.full((X.shape[-2],), VALUE) if dims_X is None else dims_X
         dims_Z = torch.full((Z.shape[-2],), VALUE) if dims_Z is None else dims_Z
         if bool((dims_X == VALUE).all() and (dims_Z == VALUE).all()):
-            return kernel(X, Z).to_dense()
+            return covariance_between(kernel, X, Z).to_dense()
         return slope_covariance(kernel, X, dims_X, Z, dims_Z)
 
     def slope_means(self, points: Tensor, dims: Tensor) -> Tensor:

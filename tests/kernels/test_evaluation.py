@@ -17,7 +17,8 @@ from gpytorch.means import ZeroMean
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels import ItemEffectKernel, slope_covariance
-from botorch_skewgp.kernels.evaluation import PlusConstantKernel, covariance_between
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.evaluation import PlusConstantKernel, covariance_between, variance_of_difference
 from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel, Reliability
 from botorch_skewgp.models.defaults import IntegratedConstantMean
@@ -139,6 +140,50 @@ def test_the_prior_of_a_model_is_that_of_its_kernel(name, mean):
         torch.testing.assert_close(covariance.to_dense()[-len(expected) :].reshape(-1, *expected.shape)[-1], expected)
         if z is None:
             torch.testing.assert_close(covariance.diagonal(), expected.diagonal())
+
+
+FORMULAS = {
+    "scaled": lambda: scaled(RBFKernel()),
+    "scaled with inputs": lambda: scaled(ard(0.3, 0.9, active_dims=[2, 0])),
+    "checked": lambda: CheckedScaleKernel(CheckedRBFKernel(ard_num_dims=D)),
+    "sum": lambda: scaled(ard(0.3, 0.9), active_dims=[1, 2]) + LinearTastesKernel(D) + scaled(RBFKernel()),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_of_known_kernels_have_the_derivatives_of_the_kernels(name, dtype):
+    """In parameters and points, first and second, for batches and after parameters have changed."""
+    kernel, x = FORMULAS[name]().to(dtype), X[:2].requires_grad_()
+    parameters = list(kernel.parameters())
+    with torch.no_grad():
+        parameters[0].add_(0.3)
+    for x1, x2 in ((x, Z), (x, None), (x.expand(2, -1, -1), Z)):
+        found, expected = [], []
+        for results, K in (
+            (found, covariance_between(kernel, x1, x2)),
+            (expected, kernel(x1, x2.clone() if x2 is not None else x1 + 0)),
+        ):
+            slope = torch.autograd.grad(K.to_dense().square().sum(), [x, *parameters], create_graph=True)
+            results += [K.to_dense(), *slope, *torch.autograd.grad(slope[-1].sum(), [x, parameters[-1]])]
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9 if dtype == torch.float64 else 1e-4, atol=1e-9)
+    pair, K = torch.stack([X[0], X[0] + 1e-9]), covariance_between(kernel, X[:2]).to_dense()
+    torch.testing.assert_close(variance_of_difference(kernel, X[:2]), K[0, 0] + K[1, 1] - 2 * K[0, 1])
+    if name == "scaled":  # where differences of covariances have no digits
+        expected = kernel.outputscale * D * (1e-9 / kernel.base_kernel.lengthscale.squeeze().double()).square()
+        torch.testing.assert_close(variance_of_difference(kernel, pair), expected, rtol=1e-6, atol=0.0)
+
+
+def test_a_kernel_that_was_changed_by_hand_is_evaluated_by_itself():
+    by_hand = scaled(RBFKernel()).double()
+    by_hand.base_kernel.forward = lambda x1, x2, **params: torch.ones(len(x1), len(x2), dtype=DOUBLE)
+    assert bool((covariance_between(by_hand, X, Z).to_dense() == by_hand.outputscale).all())
+    batch = ScaleKernel(RBFKernel(batch_shape=torch.Size([2])), batch_shape=torch.Size([2])).double()
+    batch.outputscale = torch.tensor([1.0, 2.0])
+    torch.testing.assert_close(covariance_between(batch, X, Z).to_dense(), batch(X, Z).to_dense())
+    with pytest.raises(RuntimeError, match="dimensionality"):
+        covariance_between(scaled(ard(0.3)), X, Z)
 
 
 OF_JUDGES = {
