@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 import shutil
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,16 +19,19 @@ from sphinx.util import logging
 import botorch_skewgp
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # of the extension below
 logger = logging.getLogger(__name__)
 
 project = "botorch_skewgp"
 author = "the botorch_skewgp authors"
 copyright = author  # noqa: A001  Sphinx calls it so
 extensions = [
+    "executed_pages",  # the Python blocks of the pages
     "myst_nb",  # pages in Markdown, and the tutorials
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx-mathjax-offline",  # formulas need no network when a page is read
+    "sphinx_copybutton",
     "sphinxcontrib.bibtex",
 ]
 exclude_patterns = ["_build"]
@@ -36,7 +40,12 @@ suppress_warnings = ["ref.python"]  # LatentModel is a class of models and a pro
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"  # tutorials are stored with their outputs
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / "executed")
+nb_execution_excludepatterns = ["tutorials/*"]  # stored with their outputs
+nb_execution_timeout = 300  # seconds a cell
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 bibtex_bibfiles = ["references.bib"]
 bibtex_reference_style = "author_year"
 

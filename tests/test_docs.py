@@ -1,4 +1,4 @@
-"""The Python blocks of the documentation's pages run, one after another on each page; references and figures agree."""
+"""References, figures and lists of the documentation agree with the code. Its Python blocks run when it is built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import torch
 from botorch.exceptions import errors
 from botorch.exceptions import warnings as botorch_warnings
-from code_blocks import ROOT, markdown_blocks, parsed_package, public_modules, run
+from code_blocks import ROOT, parsed_package, public_modules
 from linear_operator.utils import errors as linear_operator_errors
 
 from benchmarks import tables
@@ -23,25 +23,6 @@ from botorch_skewgp import SkewGP, exceptions, plots
 from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Preference
-
-PAGES = [page for page in tables.pages()[1:] if markdown_blocks(page)]
-
-
-def test_pages_are_found():
-    assert {"getting_started", "migration", "sharp_bits"} <= {page.stem for page in PAGES}
-
-
-@pytest.mark.filterwarnings("ignore::ImportWarning:bofire.*")  # of its own extras
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
-def test_page_runs(page, capsys):
-    if (host := page.stem.partition("_")[0]) in ("ax", "bofire", "optuna"):
-        pytest.importorskip(host)
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    namespace: dict[str, object] = {}
-    for number, block in enumerate(markdown_blocks(page)):
-        run(block, f"{page.name} block {number}", namespace)
-    pyplot.close("all")
 
 
 def headings_of_trouble() -> list[str]:
