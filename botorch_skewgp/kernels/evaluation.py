@@ -28,20 +28,17 @@ class SquaredExponential(NamedTuple):
     active_dims: Tensor | None
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Tensor) -> Self | None:
-        """The parameters, which may require gradients; `None` for any other kernel, whatever it inherits, and for
-        points that GPyTorch would refuse.
-        """
+    def of(cls, kernel: Kernel) -> Self | None:
+        """The parameters, which may require gradients; `None` for any other kernel, whatever it inherits."""
         if type(kernel) not in _SCALES or not _is_unchanged(kernel):
             return None
         base: Any = kernel.base_kernel
         if type(base) not in _SQUARED_EXPONENTIALS or not _is_unchanged(base):
             return None
         scale, lengthscale = kernel.outputscale, base.lengthscale
-        active_dims = kernel.active_dims  # a `ScaleKernel` ignores those of its base kernel
-        num_inputs = X.shape[-1] if active_dims is None else len(active_dims)
-        is_batch = scale.ndim > 0 or lengthscale.ndim > 2
-        return None if is_batch or base.ard_num_dims not in (None, num_inputs) else cls(scale, lengthscale, active_dims)
+        if scale.ndim > 0 or lengthscale.ndim > 2:
+            return None  # a batch
+        return cls(scale, lengthscale, kernel.active_dims)  # a `ScaleKernel` ignores those of its base kernel
 
     def inputs(self, X: Tensor) -> Tensor:
         """The active inputs of points."""
@@ -125,7 +122,7 @@ def _of_known_class(kernel: Kernel, X: Tensor, Z: Tensor) -> Tensor | None:
     if type(kernel) is AdditiveKernel and kernel.active_dims is None and _is_unchanged(kernel):
         parts = [covariance_between(part, X, Z).to_dense() for part in kernel.kernels]
         return sum(parts[1:], parts[0])
-    form = SquaredExponential.of(kernel, X)
+    form = SquaredExponential.of(kernel)
     if form is None:
         return None
     x = form.inputs(X)
@@ -135,7 +132,7 @@ def _of_known_class(kernel: Kernel, X: Tensor, Z: Tensor) -> Tensor | None:
 def variance_of_difference(kernel: Kernel, X: Tensor) -> Tensor:
     """The prior variance of the difference of the values at two points, `batch_shape x 2 x d`; `batch_shape`."""
     kernel = kernel.base_kernel if type(kernel) is PlusConstantKernel else kernel
-    form = SquaredExponential.of(kernel, X)
+    form = SquaredExponential.of(kernel)
     if form is not None:
         return form.of_difference(form.inputs(X))
     K = covariance_between(kernel, X).to_dense()
