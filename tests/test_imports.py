@@ -15,12 +15,12 @@ PACKAGE = ROOT / "botorch_skewgp"
 ORDER = [
     "exceptions", "checks", "parameters", "seeding", "inputs", "observations", "truncated", "warpings", "rows",
     "posteriors", "likelihoods", "protocols", "kernels", "transformed", "models", "mlls", "fitting", "checking",
-    "sampling", "thresholds", "acquisition", "papers", "frames", "items", "plots", "hosts", "ax", "optuna",
+    "sampling", "thresholds", "acquisition", "papers", "frames", "items", "plots", "hosts", "judge", "ax", "optuna",
     "__init__",
 ]  # fmt: skip
 
 # Which folders alone may import an extra, and which may not import what all others may.
-ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": set()}
+ONLY_IN = {"ax": {"ax"}, "bottle": {"judge"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": set()}
 NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 # Where kinds of observations may be named: where they are at home, and where others' data become observations.
 NAMES_KINDS = {
