@@ -33,11 +33,10 @@ docs: $(VENV)/.installed-docs
 tables: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks tables
 
-# The pictures of README.md, of the guides and of the paper, in some minutes.
+# The pictures of README.md, of the front page and of the paper, in some minutes.
 pictures: $(VENV)/.installed-test
 	$(BIN)/python docs/pictures/skewness.py
 	$(BIN)/python docs/pictures/uses.py
-	$(BIN)/python docs/pictures/guides.py
 
 # The wheel, in an empty environment away from the checkout, must run the README's examples; the source archive must
 # build a wheel of the same files.

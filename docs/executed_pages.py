@@ -1,8 +1,8 @@
 """Run the Python blocks of pages when they are built, and show what they print and draw.
 
 The source stays plain Markdown, which GitHub colours. A comment before a block, `<!-- fold: Imports -->`, folds it
-under these words; `<!-- not run: why -->` leaves it as it is. What ran is kept as long as neither the page's code nor a
-file of the package changes.
+under these words; `<!-- not run: why -->` leaves it as it is. Of last expressions only data frames are shown. What ran
+is kept as long as neither the page's code nor a file of the package changes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ logging.disable(logging.INFO)
 torch.set_num_threads(1)
 torch.manual_seed(0)
 matplotlib.pyplot.rcParams["figure.dpi"] = 90
+show = get_ipython().displayhook
+get_ipython().display_trap.hook = lambda value: show(value) if hasattr(value, "_repr_html_") else None
 ```
 
 """
