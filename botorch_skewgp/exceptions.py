@@ -1,8 +1,9 @@
 """Warnings and errors of this package. All derive from BoTorch's, so that BoTorch's filters and handlers see them."""
 
-from botorch.exceptions.errors import BotorchError, InputDataError
+from botorch.exceptions.errors import BotorchError, CandidateGenerationError, InputDataError
 from botorch.exceptions.errors import UnsupportedError as UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
+from torch import Tensor
 
 
 class ContradictionError(InputDataError, ValueError):
@@ -14,6 +15,20 @@ class UnknownKindError(InputDataError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # not quoted, as a key would be
+
+
+class NoSafePointError(CandidateGenerationError):
+    """A search found no point of which the model is sure enough that it is safe.
+
+    Args:
+        message: What was wanted, and what to do.
+        point: The surest point found, `d`; `None` if none satisfies the other constraints.
+        confidence: How sure the model is of it.
+    """
+
+    def __init__(self, message: str, point: Tensor | None = None, confidence: float = 0.0) -> None:
+        super().__init__(message)
+        self.point, self.confidence = point, confidence
 
 
 class SamplingError(BotorchError, RuntimeError):

@@ -154,7 +154,7 @@ QUESTIONS = [
     ("best_f", lambda: acquisition.SkewLogExpectedImprovement(duels(), best_f="a")),
     ("X_reference", lambda: DuelingUpperCredibleBound(duels(), [0.5, 0.5])),
     ("penalty", lambda: PenalizedUpperConfidenceBound(labels(), penalty="a")),
-    ("level", lambda: acquisition.ValidityInequality(labels(), level="a")),
+    ("level", lambda: acquisition.SafetyInequality(labels(), level="a")),
     ("q must", lambda: acquisition.next_safe(acquisition.QuantileBound(duels()), UNIT, labels(), q=0)),
     ("acq_function", lambda: acquisition.next_safe(duels(), UNIT, labels())),
     (

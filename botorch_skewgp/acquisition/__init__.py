@@ -7,7 +7,7 @@
 - what an answer tells: the `look_ahead` of all questions, the `information` of an answer by `bivariate_normal`
   probabilities, and `active_learning`, which maximises it;
 - improvement in closed form and quantiles: `analytic`, of the normal `components` of a posterior;
-- what fails, safety: `constraints`, `validity`.
+- what fails: `validity` and, as a soft constraint, `constraints`; what is safe enough to be tried: `safety`.
 
 `reference_point` is the default one of hypervolumes, and `input_constructors` registers acquisition functions with
 BoTorch, and so with Ax.
@@ -28,30 +28,30 @@ from botorch_skewgp.acquisition.analytic import (
 )
 from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
-    ValidityInequality,
     ValidityWeightedAcquisitionFunction,
-    next_safe,
 )
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterDuels
 from botorch_skewgp.acquisition.next_pair import next_choice, next_pair
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
 from botorch_skewgp.acquisition.recommendation import copeland_scores, probability_of_best, recommend
+from botorch_skewgp.acquisition.safety import LogProbabilityOfSafety, SafetyInequality, next_safe, probability_of_safety
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
     "DuelingLogExpectedImprovement",
     "LevelSetInformation",
+    "LogProbabilityOfSafety",
     "LogProbabilityOfValidity",
     "NextQuestion",
     "PredictiveInformation",
     "QuantileBound",
     "Question",
+    "SafetyInequality",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",
     "ValidityConstraint",
-    "ValidityInequality",
     "ValidityWeightedAcquisitionFunction",
     "copeland_scores",
     "input_constructors",
@@ -60,6 +60,7 @@ __all__ = [
     "next_question",
     "next_safe",
     "probability_of_best",
+    "probability_of_safety",
     "qExpectedUtilityAfterDuels",
     "recommend",
     "select_from_pool",

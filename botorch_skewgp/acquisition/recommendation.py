@@ -27,6 +27,7 @@ from botorch_skewgp.acquisition.model_points import (
     posterior_means,
 )
 from botorch_skewgp.acquisition.rounding import rounded_inputs
+from botorch_skewgp.acquisition.safety import CONFIDENCE, LEVEL, SafetyInequality, frozen, search_safely
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.checks import as_count, as_seed
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -46,6 +47,10 @@ def recommend(
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
     judge: int | str | Sequence[int | str] | None = None,
+    validity: Model | None = None,
+    level: float = LEVEL,
+    confidence: float = CONFIDENCE,
+    safe_points: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""The point to recommend now: the one with the largest posterior mean.
@@ -54,10 +59,15 @@ def recommend(
     over the candidates alone. Among a model's own points, an `UndecidedRecommendationWarning` is issued where no
     comparison links the point to one that is as good a recommendation.
 
+    With a model of whether experiments work, `validity`, it is the best of the points of which that is sure enough:
+    `P(P(works) >= level) >= confidence`, and of `safe_points`, as in `next_safe`.
+
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
         >>> best_seen, utility = recommend(model)
         >>> best, utility = recommend(model, bounds)
+        >>> labels = SkewGP(train_X, Validity(worked), ValidityLikelihood(noise=1.0))
+        >>> best_safe, utility = recommend(model, bounds, validity=labels, safe_points=train_X[:1])
 
     The model has one output, or several and a posterior transform to one, which weights the utilities of several
     judges, too. `X_candidates` are points to recommend from, `n x d`; the model's own points if `None`. Other arguments
@@ -68,6 +78,7 @@ def recommend(
             rounds the bounds to values beyond them, or the values that inputs may take do not fit the bounds.
         UnsupportedError: If the model has several outputs and there is no posterior transform, no known points of its
             own, or no judges.
+        NoSafePointError: If no point is safe; it names the surest one.
     """
     model = for_judge(model, judge)
     if posterior_transform is None:
@@ -75,6 +86,7 @@ def recommend(
     search = checked_options(options, num_restarts, raw_samples)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
+    safe = None if validity is None else SafetyInequality(frozen(validity), level, confidence, safe_points)
     own = points_of(model)
     X = own if X_candidates is None else as_points(X_candidates, own, "X_candidates")
     if X is None:
@@ -82,17 +94,21 @@ def recommend(
     if bounds is None:
         if not len(X):
             raise InputDataError("The model has no points to recommend from; give bounds or X_candidates.")
+        if safe is not None:
+            X = safe.select(X)
         means = posterior_means(model, X, posterior_transform)
-        if X_candidates is None:
+        if X_candidates is None and safe is None:
             warn_if_undecided(model, means)
         best = means.argmax()
         return rounded_inputs(input_transform_of(model), X[best].clone().unsqueeze(0)), means[best]
-    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
     acquisition: AcquisitionFunction
     if posterior_transform is None and MixtureMean.takes(model):
         acquisition = MixtureMean(model)
     else:
         acquisition = PosteriorMean(model, posterior_transform=posterior_transform)
+    if safe is not None:
+        return search_safely(acquisition, bounds, safe, 1, discrete_dims, cat_dims, X, **search)
+    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
     known = domain.rounded(X[domain.contains(X)])
     if not len(known) or not STARTS_ARE_CHECKED.isdisjoint(search):
         return domain.optimize(acquisition, 1, **search)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 
 import torch
@@ -97,20 +98,27 @@ def warn_of_few_outcomes(model: Model) -> None:
     )
 
 
-def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:
-    """The log probabilities that experiments at `batch_shape x q x d` points work, or `log(p / (1 - p))`."""
-    terms = [_margins(member, function, X) for member, function in validity_functions(model)]
-    margin, weights = (torch.cat(parts, dim=-1) for parts in zip(*terms, strict=True))
+def log_probability_of_validity(model: Model, X: Tensor) -> Tensor:
+    """The log probabilities that experiments at `batch_shape x q x d` points work, `batch_shape x q`."""
+    terms = []
+    for member, function in validity_functions(model):
+        posterior = member.latent_posterior(X)
+        standard_deviation = (posterior.gaussian_variance + function.noise).sqrt().unsqueeze(-1)
+        margin = function.sign * (posterior.component_means - function.center) / standard_deviation
+        terms.append((margin, posterior.log_probabilities))
+    return log_average_of_members(terms)
+
+
+def log_average_of_members(terms: Sequence[tuple[Tensor, Tensor]], log_odds: bool = False) -> Tensor:
+    """`log p`, or `log(p / (1 - p))`, of the average `p` of `Phi(margin)` over members and their draws.
+
+    Of each member there are the margins in standard deviations, `batch_shape x q x S`, and the log probabilities of its
+    draws, `batch_shape x S`.
+    """
+    margin = torch.cat([margin for margin, _ in terms], dim=-1)
+    weights = torch.cat([weight.unsqueeze(-2).expand_as(margin) for margin, weight in terms], dim=-1)
     weights = weights - math.log(len(terms))
-    log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
+    log_positive = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
     if not log_odds:
-        return log_valid
-    return log_valid - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)
-
-
-def _margins(model: LatentModel, function: PsychometricFunction, X: Tensor) -> tuple[Tensor, Tensor]:
-    """Margins of validity in standard deviations, and log probabilities of draws, `batch_shape x q x S` each."""
-    posterior = model.latent_posterior(X)
-    standard_deviation = (posterior.gaussian_variance + function.noise).sqrt().unsqueeze(-1)
-    margin = function.sign * (posterior.component_means - function.center) / standard_deviation
-    return margin, posterior.log_probabilities.unsqueeze(-2).expand_as(margin)
+        return log_positive
+    return log_positive - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)
