@@ -59,6 +59,9 @@ MODELS = {
     "cumulative link": Model(rivals.cumulative_link, GRADES),
     "cumulative link, people": Model(rivals.mixed_cumulative_link, ("grades",)),
     "cumulative link, people's slopes": Model(partial(rivals.mixed_cumulative_link, slopes=True), ("soup",)),
+    "cumulative link, people's stretches": Model(
+        lambda known, test: rivals.fit_stretched_cumulative_link(known).predict(test), ("grades",)
+    ),
     "graded response, five factors": Model(
         lambda known, test: rivals.fit_graded_response(known).predict(test), ("VerbAgg", "bfi")
     ),

@@ -200,6 +200,24 @@ def fit_mixed_cumulative_link(data: Grades, slopes: int = 0, num_draws: int = TR
     return OfPeople(data, 1 + slopes, log_probabilities, start, num_draws=num_draws)
 
 
+def fit_stretched_cumulative_link(data: Grades, num_draws: int = TRAINING_DRAWS) -> OfPeople:
+    """Proportional odds with people's own levels and stretches of cut-points around the middle one, independent."""
+    middle = (data.num_outcomes - 2) // 2
+
+    def log_probabilities(
+        data: Grades, draws: Tensor, people: Tensor, cuts: Tensor, effects: Tensor, scales: Tensor
+    ) -> Tensor:
+        level, log_stretch = (scales * draws[people]).unbind(-1)
+        ends = _ends(cuts)
+        level = level + (data.points @ effects).unsqueeze(-1) - ends[middle]
+        below = (log_stretch.exp().unsqueeze(-1) * (ends - ends[middle]) - level.unsqueeze(-1)).sigmoid()
+        edges = torch.cat([torch.zeros_like(below[..., :1]), below, torch.ones_like(below[..., :1])], dim=-1)
+        return edges.diff().clamp_min(1e-300).log()
+
+    start = _first_cuts(data), data.points.new_zeros(data.points.shape[-1]), torch.tensor([0.5, 0.3]).double()
+    return OfPeople(data, 2, log_probabilities, start, num_draws=num_draws)
+
+
 def mixed_cumulative_link(known: Grades, test: Grades, slopes: bool = False) -> Predictions:
     """Levels, and perhaps effects, of people's own."""
     return fit_mixed_cumulative_link(known, known.slopes if slopes else 0).predict(test)

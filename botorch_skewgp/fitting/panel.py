@@ -12,10 +12,10 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
@@ -48,13 +48,14 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.models.defaults import COMPARISON_TASTES
+from botorch_skewgp.models.defaults import COMPARISON_TASTES, default_covar_module
 from botorch_skewgp.models.inducing import choose_inducing_points
 from botorch_skewgp.models.inputs import as_sequence, check_observations
 from botorch_skewgp.models.panel import judges_of
 from botorch_skewgp.observations import Observation
 
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 0.7  # of smooth parts: a median of .3 sqrt(d), two thirds within a factor of 2
+STARTS = 0.1, 0.3, 1.0  # of lengthscales, in sqrt(d), as the evidence of a narrow part may fall at a long one
 NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
@@ -81,18 +82,21 @@ def fit_panel(
 
     Then further parts are tried one after another, each fitted from where the last fit ended. A part stays if it can be
     fitted and raises the log evidence by more than one nat for each of its hyperparameters. A smooth one, and slips,
-    are refused without a fit if the evidence falls with their size from nearly none, and without a fit of all if they
-    do not raise it with all else as it was:
+    are refused without a fit if the evidence falls with their size from nearly none (of a smooth one at each of three
+    lengthscales, and the best of these is its start), and without a fit of all if they do not raise it with all else as
+    it was:
 
     1. for grades and labels, and for comparisons with more than ten columns: directions in which people's tastes (or
        abilities) differ, one by one until one does not stay, and then two at once; a half-Cauchy prior of scale
        0.3 shrinks loadings on abilities to what the answers of several items determine;
     2. for grades and labels, where no direction stayed: an own effect of each input, independent of the others;
-    3. a smooth part of what all share (an RBF kernel with one lengthscale);
-    4. for comparisons, a smooth part of everybody's own;
-    5. a rate of slips.
+    3. a smooth part of what all share (an RBF kernel with one lengthscale), and then a lengthscale for each number;
+    4. for comparisons, a smooth part of everybody's own, likewise;
+    5. without people, or with one answer of each, the default kernel of `SkewGP` in place of what is shared: it stays
+       if its evidence is larger;
+    6. a rate of slips, after it was learned how much people differ in the use of the grades, see
+       `botorch_skewgp.fitting.spreads`.
 
-    How much people differ in the use of the grades is learned last, see `botorch_skewgp.fitting.spreads`.
     Kernels that are linear need no more inducing points than columns and are exact; smooth ones have `num_inducing`
     beside these.
 
@@ -135,6 +139,7 @@ def fit_panel(
                 best = larger
         mll = SkewGPMarginalLogLikelihood(best.likelihood, best)
         learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
+        best = panel.with_part(best, panel.slips) or best  # last, as somebody's own use of grades looks like slips
     return best.eval()
 
 
@@ -186,8 +191,13 @@ def _one_hot(values: Tensor, place: int, num: int) -> Tensor:
     return one_hot(values, num)
 
 
-# A larger model, the number of hyperparameters that it adds, and these parameters if they are few, the scale first.
-Grown = tuple[SkewGP, int, list[Parameter]]
+class Grown(NamedTuple):
+    """A larger model, not fitted."""
+
+    model: SkewGP
+    num_added: int  # hyperparameters
+    new: list[Parameter]  # these, if they are few: they are fitted alone first
+    scale: Parameter | None = None  # the one of these that is the size of the part, which starts from none
 
 
 class _Panel:
@@ -202,11 +212,13 @@ class _Panel:
         self.has_full_tastes = self.compares and columns.num <= MAX_FULL
 
     @property
-    def parts(self) -> list[Callable[[SkewGP], Grown | None]]:
-        """Further parts in the order in which they are tried; `None` from a model that has one, or cannot have it."""
+    def parts(self) -> list[Callable[[SkewGP], list[Grown]]]:
+        """Further parts in the order of trial, each by the models that it may start from; none from a model
+        that has it, or cannot have it.
+        """
         directions = [partial(self.directions, number) for number in (1, 2)]
-        smooth = [partial(self._smooth_part, is_own) for is_own in (False, True)]
-        return [*directions, self._own_effects, *smooth, self._slips]
+        curved = [partial(f, is_own) for is_own in (False, True) for f in (self._smooth_part, self._lengthscales)]
+        return [*directions, self._own_effects, *curved, self._default_kernel]
 
     def first(self) -> SkewGP:
         """The first model, not fitted."""
@@ -228,24 +240,26 @@ class _Panel:
             covar_module=reduce(add, shared),
             judge_covar_module=reduce(add, own) if own else None,
             input_transform=self.columns.transform(),
-            inducing_points=self._among_points(points) if len(shared) > 1 else points,
+            inducing_points=points if _is_linear(shared) else torch.cat([points, self._spread]).unique(dim=0),
             approximation="ep",
         )
 
-    def _among_points(self, points: Tensor) -> Tensor:
-        """Inducing points of a smooth part, beside given ones."""
+    @cached_property
+    def _spread(self) -> Tensor:
+        """Inducing points of smooth parts, among those that were answered about."""
         used = torch.cat([getattr(entry, entry.index_field).flatten() for entry in self.observations]).unique()
         distinct = self.X[used[used >= 0]].unique(dim=0)
-        if len(distinct) > self.num_inducing:
-            transform, kernel = self.columns.transform().to(distinct), self._smooth().to(distinct)
-            distinct = choose_inducing_points(distinct, transform(distinct), kernel, self.num_inducing)
-        return torch.cat([points, distinct]).unique(dim=0)
+        if len(distinct) <= self.num_inducing:
+            return distinct
+        transform, kernel = self.columns.transform().to(distinct), self._smooth(LENGTHSCALE).to(distinct)
+        return choose_inducing_points(distinct, transform(distinct), kernel, self.num_inducing)
 
-    def _smooth(self) -> Kernel:
-        """A smooth part, of which a fit may take away."""
-        median = LENGTHSCALE * math.sqrt(len(self.columns.numbers))
-        prior = LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD)
-        smooth = RBFKernel(lengthscale_prior=prior, active_dims=self.columns.of_numbers)
+    def _smooth(self, lengthscale: float, each: bool = False) -> ScaleKernel:
+        """A smooth part, of which a fit may take away; of one lengthscale in `sqrt(d)`, or one for each number."""
+        num = len(self.columns.numbers)
+        prior = LogNormalPrior(math.log(LENGTHSCALE * math.sqrt(num)), LENGTHSCALE_SPREAD)
+        smooth = RBFKernel(num if each else None, lengthscale_prior=prior, active_dims=self.columns.of_numbers)
+        smooth.lengthscale = lengthscale * math.sqrt(num)
         return ScaleKernel(smooth, outputscale_prior=HalfCauchyPrior(1.0))
 
     def fitted(self, model: SkewGP) -> SkewGP:
@@ -256,34 +270,42 @@ class _Panel:
         mll.eval()
         return model
 
-    def with_part(self, best: SkewGP, part: Callable[[SkewGP], Grown | None]) -> SkewGP | None:
+    def with_part(self, best: SkewGP, part: Callable[[SkewGP], list[Grown]]) -> SkewGP | None:
         """A fitted model with one more part; `None` if it is not worth its hyperparameters, or cannot be fitted."""
-        grown = part(best)
-        if grown is None:
+        before = _evidence(best)
+        screened = [(self._screened(grown, before), grown) for grown in part(best)]
+        least, grown = max(screened, key=lambda entry: entry[0], default=(-math.inf, None))
+        if grown is None or least <= -math.inf:
             return None
-        larger, num_added, new = grown
         try:
-            if new:  # the part alone first, which mostly suffices to refuse it
-                if not _rises(larger, new[0]):
-                    return None
-                with fixed(p for p in larger.parameters() if not any(p is q for q in new)):
-                    self.fitted(larger)
-                if _evidence(larger) <= _evidence(best):
-                    return None
-            return larger if _evidence(self.fitted(larger)) - _evidence(best) > num_added else None
+            return grown.model if _evidence(self.fitted(grown.model)) - before > grown.num_added else None
         except (ModelFittingError, NotPSDError):
             return None
 
-    def directions(self, number: int, best: SkewGP) -> Grown | None:
+    def _screened(self, grown: Grown, before: float) -> float:
+        """The evidence with the new parameters fitted alone, if it gains half of what they must gain; else `-inf`."""
+        model, _, new, scale = grown
+        if not new:
+            return before
+        try:
+            if scale is not None and not _rises(model, scale):
+                return -math.inf
+            with fixed(p for p in model.parameters() if not any(p is q for q in new)):
+                after = _evidence(self.fitted(model))
+            return after if after - before > grown.num_added / 2 else -math.inf
+        except (ModelFittingError, NotPSDError):
+            return -math.inf
+
+    def directions(self, number: int, best: SkewGP) -> list[Grown]:
         """More directions in which people's tastes differ."""
         d, own = self.columns.num, _summands(best.judge_covar_module)
         if not own or self.has_full_tastes:
-            return None
+            return []
         old = own[0].root.detach()
         before = old.shape[-1] if len(old) == d + 1 else 0
         rank = before + number
         if rank > min(MAX_RANK, d + 1):
-            return None
+            return []
         scale = COMPARISON_TASTES if self.compares else LOADING
         tastes = LinearTastesKernel(d, rank=rank, scale=scale).to(old)
         generator = torch.Generator().manual_seed(rank)
@@ -292,39 +314,69 @@ class _Panel:
         start[0, 0] = old[0, 0]
         tastes.raw_root.data.copy_(start)
         num_added = int(tastes.taste_mask.sum() - own[0].taste_mask.sum())
-        return self._model(_summands(best.covar_module), [tastes, *own[1:]], best.likelihood), num_added, []
+        return [Grown(self._model(_summands(best.covar_module), [tastes, *own[1:]], best.likelihood), num_added, [])]
 
-    def _own_effects(self, best: SkewGP) -> Grown | None:
+    def _own_effects(self, best: SkewGP) -> list[Grown]:
         """An own effect of each column."""
         d, own = self.columns.num, _summands(best.judge_covar_module)
         if not own or len(own[0].root) > 1:
-            return None
+            return []
         tastes = LinearTastesKernel(d, diagonal=True).to(own[0].raw_root)
         tastes.raw_root.data.mul_(START_OF_RANK)
         tastes.raw_root.data[0, 0] = own[0].raw_root[0, 0].item()
-        return self._model(_summands(best.covar_module), [tastes], best.likelihood), d, []
+        return [Grown(self._model(_summands(best.covar_module), [tastes], best.likelihood), d, [])]
 
-    def _smooth_part(self, is_own: bool, best: SkewGP) -> Grown | None:
-        """A smooth part of what all share, or of everybody's own."""
-        shared, own = _summands(best.covar_module), _summands(best.judge_covar_module)
-        grown = own if is_own else shared
-        if len(grown) != 1 or not self.columns.numbers or (is_own and not self.compares):
-            return None
-        grown.append(self._smooth())
-        larger = self._model(shared, own, best.likelihood)
-        smooth = _summands(larger.judge_covar_module if is_own else larger.covar_module)[1]
-        return larger, 2, [*smooth.parameters()]
+    def _smooth_part(self, is_own: bool, best: SkewGP) -> list[Grown]:
+        """A smooth part of what all share, or of everybody's own, from each of several lengthscales."""
+        parts = _summands(best.judge_covar_module if is_own else best.covar_module)
+        if len(parts) != 1 or not self.columns.numbers or (is_own and not self.compares):
+            return []
+        return [self._with_smooth(is_own, best, self._smooth(start), 2) for start in STARTS]
 
-    def _slips(self, best: SkewGP) -> Grown | None:
+    def _lengthscales(self, is_own: bool, best: SkewGP) -> list[Grown]:
+        """A lengthscale for each number in the smooth part; also where one for all, which others may lengthen, did not
+        stay.
+        """
+        parts, num = _summands(best.judge_covar_module if is_own else best.covar_module), len(self.columns.numbers)
+        if num < 2 or not parts or (is_own and len(parts) == 1):
+            return []
+        each = self._smooth(STARTS[0], each=True)
+        if len(parts) == 1:
+            return [self._with_smooth(is_own, best, each, 1 + num)]
+        one = parts[1]
+        if one.base_kernel.lengthscale.numel() == num:
+            return []
+        each = each.to(one.outputscale)
+        each.outputscale, each.base_kernel.lengthscale = one.outputscale.detach(), one.base_kernel.lengthscale.detach()
+        return [self._with_smooth(is_own, best, each, num - 1)._replace(scale=None)]
+
+    def _with_smooth(self, is_own: bool, best: SkewGP, smooth: Kernel, num_added: int) -> Grown:
+        """A model with a smooth part, in place of the one that it may have."""
+        parts = [_summands(best.covar_module), _summands(best.judge_covar_module)]
+        parts[is_own] = [parts[is_own][0], smooth]
+        larger = self._model(*parts, best.likelihood)
+        new = [*_summands(larger.judge_covar_module if is_own else larger.covar_module)[1].parameters()]
+        return Grown(larger, num_added, new, new[0])
+
+    def _default_kernel(self, best: SkewGP) -> list[Grown]:
+        """The default kernel in place of what is shared, where people are none, or are told by one answer each."""
+        num_answers = sum(entry.num_answers for entry in self.observations)
+        if num_answers > max(1, self.num_judges) and self.num_judges:
+            return []
+        kernel = default_covar_module(self.columns.num, self.observations)
+        return [Grown(self._model([kernel], _summands(best.judge_covar_module), best.likelihood), 0, [])]
+
+    def slips(self, best: SkewGP) -> list[Grown]:
         """A rate of slips."""
         likelihood = deepcopy(best.likelihood)
         slipping = [part for part in _slipping(likelihood) if not part.learns_slips]
         if not slipping:
-            return None
+            return []
         for part in slipping:
             part.start_slips()
         larger = self._model(_summands(best.covar_module), _summands(best.judge_covar_module), likelihood)
-        return larger, len(slipping), [part.raw_slip for part in _slipping(larger.likelihood)]
+        new = [part.raw_slip for part in _slipping(larger.likelihood)]
+        return [Grown(larger, len(slipping), new, new[0])]
 
 
 def _summands(kernel: Kernel | None) -> list[Any]:
@@ -333,6 +385,10 @@ def _summands(kernel: Kernel | None) -> list[Any]:
         return []
     is_sum = type(kernel) is AdditiveKernel and kernel.active_dims is None
     return [*kernel.kernels] if is_sum else [kernel]
+
+
+def _is_linear(shared: Sequence[Kernel]) -> bool:
+    return all(isinstance(part, LinearKernel) for part in shared)
 
 
 def _evidence(model: SkewGP) -> float:

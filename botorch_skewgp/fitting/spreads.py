@@ -6,13 +6,16 @@ fitted with a spread ([Tierney1986accurate]_), with the curvature `h_j` of the n
 
     log p(y | sigma) = log p(y | d) + sum_j log N(d_j; 0, sigma^2) + 1/2 sum_j log(2 pi / (h_j + sigma^-2)).
 
-Spreads are tried from a small one up, as large differences can be another mode that a fit does not leave. Where people
-have few answers, fitted deviations are mostly noise: with slope `g_j` and curvature `h_j` at deviations of zero,
+Spreads are tried from a small one up, as large differences can be another mode that a fit does not leave. The
+curvatures are by differences of gradients along few random directions ([Bekas2007estimator]_).
 
-    log p(y | sigma) = log p(y | 0) + sum_j (g_j^2 / (h_j + sigma^-2) - log(1 + sigma^2 h_j)) / 2
+Where people have few answers, fitted deviations are mostly noise, and their densities no bells. What people share is
+known from many others then, so that they are nearly independent given it, and each has an integral in one dimension:
 
-for all spreads from a single fit. A deviation keeps its variance `1 / (h_j + sigma^-2)`, over which predictions are
-averaged. The curvatures are by differences of gradients along few random directions ([Bekas2007estimator]_).
+    log p(y | sigma) = log p(y | 0) + sum_j log E[exp(l_j(d))],  l_j(d) = log p(y | d_j = d) - log p(y | 0)
+
+The slopes of `l_j` at a few nodes, of many people at once, have a cubic spline, whose integral is `l_j`. A deviation
+keeps its variance, over which predictions are averaged.
 
 .. [Tierney1986accurate] Tierney, Kadane. Accurate approximations for posterior moments and marginal densities. 1986.
 .. [Bekas2007estimator] Bekas, Kokiopoulou, Saad. An estimator for the diagonal of a matrix. 2007.
@@ -20,6 +23,7 @@ averaged. The curvatures are by differences of gradients along few random direct
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -31,6 +35,7 @@ from botorch.exceptions.errors import ModelFittingError
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
 from linear_operator.utils.errors import NotPSDError
+from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from botorch_skewgp.parameters import DeviationPrior
@@ -39,6 +44,9 @@ FACTORS = [2.0 ** (0.5 * i) for i in range(-4, 3)]  # of the expected spread, th
 FAR_BELOW = 5.0  # nats, at which larger spreads are given up
 MAX_DIRECTIONS = 16
 STEP = 0.05  # of differences of gradients, in deviations, which are logarithms
+NODES = 0.5, 1.0, 1.8, 3.0, 5.0  # of the rule in one dimension, on both sides of none, in expected spreads
+NUM_GROUPS = 6  # of judges who are moved at a time
+GRID = 201  # points of sums over a deviation
 FEW_ANSWERS = 30  # of a judge on average, below which deviations are integrated; fits of 158 judges of 18 did not end
 MIN_PRECISION = 0.5  # of a deviation beside its prior's, as where the density is no bell
 
@@ -94,23 +102,55 @@ def few_deviations_fixed(model: Module) -> AbstractContextManager[None]:
 
 
 def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor, fit: Callable[[], None]) -> None:
-    """Set the spread and the deviations' means and variances by their expansion around zero."""
+    """Set the spread, and the deviations' means and variances, by a rule in one dimension for each judge."""
     deviation.data.zero_()
     with few_deviations_fixed(mll.model):
         fit()
-    at = _expansion(mll, prior, deviation)
-    curvature = (at.precision - 1 / prior.scale.square()).clamp(min=0.0)
+    nodes, slopes = _slopes(mll, prior, deviation)
+    grid = torch.linspace(float(nodes[0]), float(nodes[-1]), GRID).to(slopes)
+    gains = CubicSpline(nodes.numpy(), slopes.cpu().numpy(), axis=-1).antiderivative()(grid.cpu().numpy())
+    spreads = prior.expected_spread * torch.tensor(FACTORS).to(slopes)
+    standard = grid / spreads.unsqueeze(-1)
+    log_prior = -0.5 * standard.square()
+    log_joint = torch.as_tensor(gains).to(slopes).unsqueeze(1) + log_prior - log_prior.logsumexp(-1, keepdim=True)
     scores = []
-    for factor in FACTORS:
-        prior.scale.fill_(factor * prior.expected_spread)
-        variance = prior.scale.square()
-        fitted = at.slope.square() / (curvature + 1 / variance) - torch.log1p(variance * curvature)
-        scores.append(float(0.5 * fitted.sum() + prior.log_density_of_spread()))
-    prior.scale.fill_(FACTORS[scores.index(max(scores))] * prior.expected_spread)
-    deviation.data.copy_(at.slope / (curvature + 1 / prior.scale.square()))
-    at = _expansion(mll, prior, deviation)  # a second step, as the first may be long
-    deviation.data.add_(at.slope / at.precision)
-    prior.judge_variance.copy_(1 / at.precision)
+    for spread, of_judges in zip(spreads, log_joint.logsumexp(-1).sum(0), strict=True):
+        prior.scale.fill_(spread)
+        scores.append(float(of_judges + prior.log_density_of_spread()))
+    best = scores.index(max(scores))
+    weights = log_joint[:, best].softmax(-1)
+    mean = weights @ grid
+    prior.scale.fill_(spreads[best])
+    deviation.data.copy_(mean)
+    prior.judge_variance.copy_((weights * (grid - mean.unsqueeze(-1)).square()).sum(-1))
+
+
+def _slopes(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor) -> tuple[Tensor, Tensor]:
+    """The slopes of the log evidence in each judge's deviation, `J x k`, at `k` nodes where others have none.
+
+    Some judges at a time are moved, half of them up and half down: what they say together of what all share cancels.
+    """
+    mll.train()
+    num_judges = len(deviation)
+    order = torch.randperm(num_judges, generator=torch.Generator().manual_seed(0)).to(deviation.device)
+    group, num_groups = order % NUM_GROUPS, min(NUM_GROUPS, num_judges)
+    sign = (1 - 2 * (order // NUM_GROUPS % 2)).to(deviation)
+
+    def slope(at: Tensor) -> Tensor:
+        deviation.data.copy_(at)
+        value = mll.evaluate(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+        return torch.autograd.grad(value, deviation)[0] + at / prior.scale.square()  # without their prior
+
+    sizes = prior.expected_spread * torch.tensor(NODES, dtype=torch.float64)
+    nodes = torch.cat([-sizes.flip(0), torch.zeros(1).double(), sizes])
+    slopes = slope(torch.zeros_like(sign)).unsqueeze(-1).repeat(1, len(nodes))
+    for i, size in enumerate(sizes.tolist(), 1):
+        for number, turn in itertools.product(range(num_groups), (1, -1)):
+            moved = group == number
+            found = slope(turn * size * sign * moved)[moved]
+            slopes[moved, len(sizes) + (i * turn * sign[moved]).long()] = found
+    deviation.data.zero_()
+    return nodes, slopes
 
 
 def deviations_of_judges(model: Module) -> list[tuple[DeviationPrior, Tensor]]:
