@@ -33,7 +33,13 @@ from torch.nn.functional import one_hot
 
 from botorch_skewgp.checks import as_count
 from botorch_skewgp.exceptions import CompetingExplanationsWarning
-from botorch_skewgp.fitting.spreads import few_deviations_fixed, fixed, learn_spreads
+from botorch_skewgp.fitting.spreads import (
+    deviations_of_judges,
+    few_deviations_fixed,
+    fixed,
+    has_few_answers,
+    learn_spreads,
+)
 from botorch_skewgp.inputs.columns import as_columns
 from botorch_skewgp.inputs.points import check_train_X
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -94,9 +100,10 @@ def fit_panel(
     4. for comparisons, a smooth part of everybody's own, likewise;
     5. without people, or with one answer of each, the default kernel of `SkewGP` in place of what is shared: it stays
        if its evidence is larger;
-    6. a rate of slips, after it was learned how much people differ in the use of the grades, see
-       `botorch_skewgp.fitting.spreads`.
+    6. a rate of slips.
 
+    How much people differ in the use of the grades is learned last, see `botorch_skewgp.fitting.spreads`. Where it is
+    integrated over, slips must be worth their nat beside it too.
     Kernels that are linear need no more inducing points than columns and are exact; smooth ones have `num_inducing`
     beside these.
 
@@ -137,10 +144,19 @@ def fit_panel(
         for part in panel.parts:
             while (larger := panel.with_part(best, part)) is not None:
                 best = larger
-        mll = SkewGPMarginalLogLikelihood(best.likelihood, best)
-        learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
-        best = panel.with_part(best, panel.slips) or best  # last, as somebody's own use of grades looks like slips
+        candidates = [best] if (larger := panel.with_part(best, panel.slips)) is None else [best, larger]
+        if not (deviations_of_judges(best) and has_few_answers(best)):
+            candidates = candidates[-1:]
+        # somebody's own use of the grades looks like slips until it is integrated over
+        scores = [_with_spreads(model) - number for number, model in enumerate(candidates)]
+        best = candidates[scores.index(max(scores))]
     return best.eval()
+
+
+def _with_spreads(model: SkewGP) -> float:
+    """The log evidence of a model after it was learned how much people differ, and priors."""
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    return learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
 
 
 class _Columns:
@@ -283,7 +299,7 @@ class _Panel:
             return None
 
     def _screened(self, grown: Grown, before: float) -> float:
-        """The evidence with the new parameters fitted alone, if it gains half of what they must gain; else `-inf`."""
+        """The evidence with the new parameters fitted alone; `-inf` unless it gains half of what is beyond a nat."""
         model, _, new, scale = grown
         if not new:
             return before
@@ -292,7 +308,7 @@ class _Panel:
                 return -math.inf
             with fixed(p for p in model.parameters() if not any(p is q for q in new)):
                 after = _evidence(self.fitted(model))
-            return after if after - before > grown.num_added / 2 else -math.inf
+            return after if after - before > (grown.num_added - 1) / 2 else -math.inf
         except (ModelFittingError, NotPSDError):
             return -math.inf
 

@@ -51,13 +51,17 @@ FEW_ANSWERS = 30  # of a judge on average, below which deviations are integrated
 MIN_PRECISION = 0.5  # of a deviation beside its prior's, as where the density is no bell
 
 
-def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
-    """Fit a fitted objective with several spreads of each of judges' parameters; keep the most probable."""
+def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> float:
+    """Fit a fitted objective with several spreads of each of judges' parameters; keep the most probable.
+
+    It returns the objective of the last of these, with the deviations integrated out; 0 if there are none.
+    """
+    found = 0.0
     for prior, deviation in deviations_of_judges(mll.model):
         if not deviation.requires_grad:
             continue
         if has_few_answers(mll.model):
-            _integrate(mll, prior, deviation, fit)
+            found = _integrate(mll, prior, deviation, fit)
             continue
         candidates = [(log_density_of_spread(mll, prior, deviation), deepcopy(mll.state_dict()))]
         deviation.data.zero_()
@@ -72,8 +76,10 @@ def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
             highest = max(highest, candidates[-1][0])
             if candidates[-1][0] < highest - FAR_BELOW:
                 break
-        mll.load_state_dict(max(candidates, key=lambda candidate: candidate[0])[1])
+        found, state = max(candidates, key=lambda candidate: candidate[0])
+        mll.load_state_dict(state)
         prior.judge_variance.copy_(1 / _expansion(mll, prior, deviation).precision)
+    return found
 
 
 def has_few_answers(model: Module) -> bool:
@@ -101,18 +107,22 @@ def few_deviations_fixed(model: Module) -> AbstractContextManager[None]:
     return fixed(deviation for _, deviation in deviations_of_judges(model) if has_few_answers(model))
 
 
-def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor, fit: Callable[[], None]) -> None:
-    """Set the spread, and the deviations' means and variances, by a rule in one dimension for each judge."""
+def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor, fit: Callable[[], None]) -> float:
+    """Set the spread, and the deviations' means and variances, by a rule in one dimension for each judge.
+
+    It returns the objective with the deviations integrated out.
+    """
     deviation.data.zero_()
     with few_deviations_fixed(mll.model):
         fit()
-    nodes, slopes = _slopes(mll, prior, deviation)
+    at_none, nodes, slopes = _slopes(mll, prior, deviation)
     grid = torch.linspace(float(nodes[0]), float(nodes[-1]), GRID).to(slopes)
     gains = CubicSpline(nodes.numpy(), slopes.cpu().numpy(), axis=-1).antiderivative()(grid.cpu().numpy())
     spreads = prior.expected_spread * torch.tensor(FACTORS).to(slopes)
     standard = grid / spreads.unsqueeze(-1)
     log_prior = -0.5 * standard.square()
-    log_joint = torch.as_tensor(gains).to(slopes).unsqueeze(1) + log_prior - log_prior.logsumexp(-1, keepdim=True)
+    gains = torch.as_tensor(gains - gains[:, GRID // 2 : GRID // 2 + 1]).to(slopes)  # over no deviation
+    log_joint = gains.unsqueeze(1) + log_prior - log_prior.logsumexp(-1, keepdim=True)
     scores = []
     for spread, of_judges in zip(spreads, log_joint.logsumexp(-1).sum(0), strict=True):
         prior.scale.fill_(spread)
@@ -123,10 +133,12 @@ def _integrate(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Ten
     prior.scale.fill_(spreads[best])
     deviation.data.copy_(mean)
     prior.judge_variance.copy_((weights * (grid - mean.unsqueeze(-1)).square()).sum(-1))
+    return at_none + max(scores)
 
 
-def _slopes(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor) -> tuple[Tensor, Tensor]:
-    """The slopes of the log evidence in each judge's deviation, `J x k`, at `k` nodes where others have none.
+def _slopes(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor) -> tuple[float, Tensor, Tensor]:
+    """The objective without deviations, `k` nodes, and its slopes in each judge's deviation there, `J x k`, where
+    others have none; all without the deviations' prior.
 
     Some judges at a time are moved, half of them up and half down: what they say together of what all share cancels.
     """
@@ -136,21 +148,23 @@ def _slopes(mll: MarginalLogLikelihood, prior: DeviationPrior, deviation: Tensor
     group, num_groups = order % NUM_GROUPS, min(NUM_GROUPS, num_judges)
     sign = (1 - 2 * (order // NUM_GROUPS % 2)).to(deviation)
 
-    def slope(at: Tensor) -> Tensor:
+    def slope(at: Tensor) -> tuple[Tensor, Tensor]:
         deviation.data.copy_(at)
         value = mll.evaluate(mll.model(*mll.model.train_inputs), mll.model.train_targets)
-        return torch.autograd.grad(value, deviation)[0] + at / prior.scale.square()  # without their prior
+        value = value - prior.log_prob(deviation).sum()
+        return value.detach(), torch.autograd.grad(value, deviation)[0]
 
     sizes = prior.expected_spread * torch.tensor(NODES, dtype=torch.float64)
     nodes = torch.cat([-sizes.flip(0), torch.zeros(1).double(), sizes])
-    slopes = slope(torch.zeros_like(sign)).unsqueeze(-1).repeat(1, len(nodes))
+    at_none, here = slope(torch.zeros_like(sign))
+    slopes = here.unsqueeze(-1).repeat(1, len(nodes))
     for i, size in enumerate(sizes.tolist(), 1):
         for number, turn in itertools.product(range(num_groups), (1, -1)):
             moved = group == number
-            found = slope(turn * size * sign * moved)[moved]
+            found = slope(turn * size * sign * moved)[1][moved]
             slopes[moved, len(sizes) + (i * turn * sign[moved]).long()] = found
     deviation.data.zero_()
-    return nodes, slopes
+    return float(at_none), nodes, slopes
 
 
 def deviations_of_judges(model: Module) -> list[tuple[DeviationPrior, Tensor]]:

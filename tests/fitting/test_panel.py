@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
-from gpytorch.kernels import AdditiveKernel, LinearKernel
+from gpytorch.kernels import AdditiveKernel
 
 from botorch_skewgp.fitting import fit_panel, panel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -150,6 +150,27 @@ def test_without_people_there_are_no_own_parts():
     assert float(model.predictive(torch.ones(1, 1, dtype=double)).probs) > 0.9
 
 
+def narrow(people):
+    """Duels about a wave in the first of four inputs, by one person or many; and pairs to ask about."""
+    generator = torch.Generator().manual_seed(5)
+    X = torch.rand(200, 2, 4, dtype=double, generator=generator)
+    order = chosen_of(3 * (15 * X[..., 0]).sin(), generator)
+    pairs = torch.arange(400).view(200, 2).gather(-1, order)
+    judge = torch.arange(160) % people if people > 1 else None
+    return X.flatten(0, 1), Preference(pairs[:160], judge=judge), pairs[160:]
+
+
+@pytest.mark.parametrize("people", [1, 8])
+def test_a_narrow_effect_beside_irrelevant_inputs_is_seen(people):
+    """One lengthscale for all inputs would be short where nothing happens, or long where something does."""
+    X, duels, asked = narrow(people)
+    model = fit_panel(X, duels, num_inducing=40)
+    first = model.predictive(X[asked]).probs[..., 0]
+    assert first.log().mean() > -0.5  # of chance -0.69; one lengthscale stays there
+    kernel = getattr(model.covar_module, "kernels", [model.covar_module])[-1].base_kernel
+    assert kernel.lengthscale.flatten().argmin() == 0
+
+
 @pytest.mark.parametrize(
     ("observations", "categories", "error", "match"),
     [
@@ -209,7 +230,7 @@ def test_parts_that_are_worth_their_hyperparameters_stay(duels, monkeypatch):
     monkeypatch.setattr(panel._Panel, "fitted", lambda self, model: model)
     monkeypatch.setattr(panel, "_rises", rises)
     monkeypatch.setattr(panel, "_evidence", worth)
-    monkeypatch.setattr(panel, "learn_spreads", lambda mll, fit: None)
+    monkeypatch.setattr(panel, "learn_spreads", lambda mll, fit: 0.0)
     model = fit_panel(X, Preference(told.pairs, judge=[0, 1, 0]))
     assert kinds_of(model) == (["LinearKernel", "ScaleKernel"], ["LinearTastesKernel", "ScaleKernel"])
     smooth = [f"{name}.kernels.1.raw_outputscale" for name in ("covar_module", "judge_covar_module") for _ in range(3)]

@@ -18,7 +18,7 @@ from botorch_skewgp.truncated.priors import Moments, SiteProduct, Sites
 from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MAX_ROWS = 1024  # with more, systems of equations take long, and sites are held
+MAX_ROWS = 256  # with more, systems of equations take long, and sites are held
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, product: SiteProduct, sites: Sites) -> Tensor:
