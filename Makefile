@@ -38,12 +38,13 @@ pictures: $(VENV)/.installed-test
 	$(BIN)/python docs/pictures/skewness.py
 	$(BIN)/python docs/pictures/uses.py
 
-# The wheel, in an empty environment away from the checkout, must run the README's examples; the source archive must
+# The archives, with a README.md that stands alone (SITE is the address of the built pages). The wheel, in an empty environment away from the checkout, must run the README's examples; the source archive must
 # build a wheel of the same files.
 dist: $(BIN)/python
 	rm -rf dist build
 	$(BIN)/python -m pip install --quiet build twine
-	$(BIN)/python -m build --outdir dist .
+	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && $(BIN)/python .ci/pypi_readme.py "$$place" $(SITE) && \
+	$(BIN)/python -m build --outdir dist "$$place"
 	$(BIN)/python -m twine check --strict dist/*
 	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && wheel=$$(echo "$(CURDIR)"/dist/*.whl) && \
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir "$$place/again" dist/*.tar.gz && \

@@ -117,7 +117,9 @@ def write_reference(app: Sphinx) -> None:
                 lines += ["   :members:", "   :show-inheritance:"]
             lines += ["```", ""]
         write(HERE / "api" / f"{name}.md", "\n".join(lines))
-    for stale in set((HERE / "api").glob("*.md")) - {HERE / "api" / f"{name}.md" for name in pages}:
+    entries = [name.partition(".")[2] + f" <{name}>" for name in pages]
+    write(HERE / "api" / "index.md", "\n".join(["# API", "", "```{toctree}", ":maxdepth: 1", "", *entries, "```", ""]))
+    for stale in set((HERE / "api").glob("*.md")) - {HERE / "api" / f"{name}.md" for name in [*pages, "index"]}:
         stale.unlink()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -52,8 +53,22 @@ def test_every_requirement_has_a_lowest_version():
 
 
 def test_extras_are_named_where_installation_is_told():
-    table = text("docs/getting_started.md").partition("| extra | for |")[2].partition("\n\n")[0]
-    assert set(PROJECT["optional-dependencies"]) <= set(re.findall(r"`(\w+)`", table))
+    install = text("docs/getting_started.md").partition("## Install")[2].partition("\n## ")[0]
+    assert set(PROJECT["optional-dependencies"]) <= set(re.findall(r"`(\w+)`", install))
+
+
+def test_the_readme_of_the_archives_stands_alone():
+    """PyPI shows it without the files beside it: links lead to the built pages, or are words."""
+    standalone = runpy.run_path(str(ROOT / ".ci" / "pypi_readme.py"))["standalone"]
+    relative = re.compile(r"\]\((?!https?:)")
+    readme = text("README.md")
+    assert len(relative.findall(readme)) > 10
+    for site in ("", "https://pages.example.org/latest"):
+        alone = standalone(readme, site)
+        assert not relative.findall(alone)
+        assert ("![" in alone) == bool(site)
+        assert ("[getting started](https://pages.example.org/latest/getting_started.html)" in alone) == bool(site)
+        assert "<!--" not in alone
 
 
 def test_nothing_is_installed_that_is_nowhere():
