@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -16,7 +15,6 @@ from benchmarks._observations import best_first, fitted, random_items, rbf_kerne
 from benchmarks._race import Cell, Group, Race, grid
 from benchmarks.steps import duel_model
 from botorch_skewgp import SkewGP
-from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, skew_gp_mll
 from botorch_skewgp.models import prior_model, row_model
@@ -123,8 +121,6 @@ MECHANISMS = (
         "2,000 numbers at 40 points, evidence and gradient", lambda: _objective(_numbers(40, 2000))),
     Mechanism("looser sweeps from sites nearby", skew_gp_mll, "TOLERANCE_NEARBY", 1e-7, "fit of 300 duels",
         lambda: lambda: fitted(duel_model(300))),
-    Mechanism("log normalisers in batches", skew_gp_mll, "_stacked", list, "sampled hyperparameters of 20 duels",
-        lambda: partial(sample_hyperparameters, fit_skew_gp(duel_model(20)))),
     Mechanism("merging of equal rows", prior_model, "MAX_SINGLE_ROWS", 10**9,
         "10,000 duels of 40 items, first posterior", lambda: _first_posterior(_items(40, 10_000))),
     Mechanism("Hamiltonian trajectories", draws, "choose_sampler", lambda *_: "reflective",

@@ -121,14 +121,10 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         """The objective at `N` sets of hyperparameters, without gradients; in float64."""
         rows, given = ([getattr(e, name) for e, _ in terms] for name in ("rows", "prior_rows"))
         zeros = [r.mean.new_zeros(()) for r in rows]
-        of_rows = self._log_normalizers(rows) if rows[0].num_rows else zeros
+        of_rows = [self._log_normalizer(r) for r in rows] if rows[0].num_rows else zeros
         of_prior_rows = [self._log_prior_normalizer(r) for r in given] if given[0].num_rows else zeros
         parts = zip(terms, of_rows, of_prior_rows, strict=True)
         return torch.stack([(e.log_evidence(one, other) + prior).double() for (e, prior), one, other in parts])
-
-    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Sequence[Tensor] | Tensor:
-        """The log normalisers of as many rows at each of `N` sets of hyperparameters, as of `_log_normalizer`."""
-        return [self._log_normalizer(r) for r in rows]
 
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

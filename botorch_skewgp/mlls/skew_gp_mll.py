@@ -3,24 +3,21 @@ r"""The log evidence by expectation propagation, the default objective for hyper
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
-import torch
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
-from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, Terms
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Distance from the fixed point, in units of a row's marginal; its square is the error of the value, and a gradient's
 # error is about this. From sites of before a looser one saves a seventh of a fit's sweeps.
 TOLERANCE = 1e-7
 TOLERANCE_NEARBY = 1e-5
-TOLERANCE_OF_VALUES = 1e-4  # where no gradient is needed
-MAX_ENTRIES = 2**18  # of covariances processed at a time, which a cache can hold
 
 
 class WarmExpectationPropagation:
@@ -39,35 +36,6 @@ class WarmExpectationPropagation:
         result = expectation_propagation(distribution, sites, tolerance, self._non_negative and sites is not None)
         self._sites, self._non_negative = result.sites, result.non_negative
         return result
-
-    @torch.no_grad()
-    def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of `N` distributions of equally many rows, without gradients; later sites stay."""
-        m = distributions[0].num_rows
-        size = max(MAX_ENTRIES // m**2, 1)
-        values = []
-        for i in range(0, len(distributions), size):
-            for batch in _stacked(distributions[i : i + size]):
-                start = None
-                if self._sites is not None and self._sites.precision.shape[-1] == m:
-                    start = Sites(*(entry.expand(batch.mean.shape) for entry in self._sites))
-                result = expectation_propagation(batch, start, tolerance=TOLERANCE_OF_VALUES)
-                values.append(result.log_normalizer.reshape(-1))
-        return torch.cat(values)
-
-
-def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
-    """One batch of the distributions if their priors can be stacked; else each by itself."""
-    first = distributions[0]
-    prior = type(first.prior).stack([each.prior for each in distributions])
-    if prior is None:
-        return list(distributions)
-    parts: dict[str, Tensor | None] = {}
-    for name in ("mean", "lower", "upper", "noise", "count"):
-        values = [getattr(each, name) for each in distributions]
-        parts[name] = None if values[0] is None else torch.stack(values)
-    heights = [each.heights for each in distributions if each.heights is not None]
-    return [TruncatedNormal(prior=prior, heights=Heights.stack(heights) if heights else None, **parts)]  # type: ignore[arg-type]
 
 
 class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
@@ -95,5 +63,8 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         return self._expectation_propagation(rows).log_normalizer
 
-    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
-        return self._expectation_propagation.log_normalizers(rows)
+    def values_of(self, terms: Sequence[Terms]) -> Tensor:
+        sites = copy(self._expectation_propagation)
+        values = super().values_of(terms)
+        self._expectation_propagation = sites  # later sites stay
+        return values

@@ -42,37 +42,31 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     def reset(self) -> None:
         """Forget the sites of the last evaluation."""
         self._expectation_propagation: defaultdict[int, WarmExpectationPropagation] = defaultdict(
-            WarmExpectationPropagation  # for each size of batches
+            WarmExpectationPropagation  # for each batch
         )
 
     def _partition(self, num_rows: int) -> list[Tensor]:
-        """Disjoint batches of `0, ..., num_rows - 1`: one `b x k` tensor of indices for each batch size `k`."""
-        num_batches = math.ceil(num_rows / self.batch_size)
-        generator = torch.Generator().manual_seed(self.seed)
-        order = torch.randperm(num_rows, generator=generator)
-        size, num_larger = divmod(num_rows, max(num_batches, 1))
-        larger, smaller = order.tensor_split([num_larger * (size + 1)])
-        groups = [larger.view(num_larger, size + 1), smaller.view(num_batches - num_larger, size)]
-        return [group for group in groups if group.numel()]
+        """Disjoint batches of `0, ..., num_rows - 1`, the larger ones first."""
+        order = torch.randperm(num_rows, generator=torch.Generator().manual_seed(self.seed))
+        return list(order.tensor_split(math.ceil(num_rows / self.batch_size))) if num_rows else []
 
     def _log_probabilities(self, rows: TruncatedNormal) -> tuple[Tensor, Tensor]:
         """The log probability of a skew prior's rows given the numbers, and those of batches given both."""
         s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
         zero, own = rows.mean.new_zeros(()), torch.arange(s, device=rows.mean.device)
-        of_prior = expectation_propagation(rows.select(own.unsqueeze(0))).log_normalizer.squeeze(0) if s else zero
-        values = [rows.mean.new_zeros(0)]
-        for group in self._partition(rows.num_rows - s):
-            index = torch.cat([own.expand(group.shape[0], -1), group.to(own) + s], dim=-1)
-            ep = self._expectation_propagation[index.shape[-1]](rows.select(index))
+        of_prior = expectation_propagation(rows.select(own)).log_normalizer if s else zero
+        values = []
+        for number, batch in enumerate(self._partition(rows.num_rows - s)):
+            ep = self._expectation_propagation[number](rows.select(torch.cat([own, batch.to(own) + s])))
             values.append(ep.log_normalizer - of_prior)
-        return of_prior, torch.cat(values)
+        return of_prior, torch.stack(values) if values else rows.mean.new_zeros(0)
 
 
 class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     r"""A composite log likelihood ([Varin2011composite]_): the log evidences of random disjoint batches, summed.
 
-    The objective is `log p(numbers) + sum_b log p(batch b | numbers)`, with expectation propagation for each batch, all
-    batches of one size at once. It costs `O(m batch_size^2)` instead of `O(m^3)` for `m` interval rows, besides the
+    The objective is `log p(numbers) + sum_b log p(batch b | numbers)`, with expectation propagation for each batch.
+    It costs `O(m batch_size^2)` instead of `O(m^3)` for `m` interval rows, besides the
     covariance matrix of the points. Batches count as independent of each other: the maximiser is consistent, the value
     is no evidence and not comparable between models or batch sizes. Every batch is conditioned on a skew prior's rows.
     Comparisons of one ranking may fall into several batches.

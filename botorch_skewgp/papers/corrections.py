@@ -33,7 +33,7 @@ LARGE = (0.3, 0.01)  # nats, and share of the log evidence, beyond which a corre
 
 @torch.no_grad()
 def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
-    r"""Expectation propagation's `log P(lower < u <= upper)` with the second-order correction, of shape `batch_shape`.
+    r"""Expectation propagation's `log P(lower < u <= upper)` with the second-order correction.
 
     Within a tenth of a nat where it was tried. Computes `O(m^2)` numbers, block by block. Not differentiable. A
     `LargeCorrectionWarning` is issued where the correction is so large that the next orders may matter, as for many
@@ -51,25 +51,23 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
     covariance_rows = approximation.product.covariance_rows
     m = distribution.num_rows
-    total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
+    total = distribution.mean.new_zeros(())
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))
     for rows in torch.arange(m, device=scale.device).split(max(MAX_ENTRIES // max(m, 1), 1)):
-        products = variance[..., rows].unsqueeze(-1) * variance.unsqueeze(-2)
-        ratio = covariance_rows(rows) / products  # S_ij / (S_ii S_jj)
-        of_itself = (..., torch.arange(len(rows), device=rows.device), rows)
+        ratio = covariance_rows(rows) / torch.outer(variance[rows], variance)  # S_ij / (S_ii S_jj)
+        of_itself = (torch.arange(len(rows), device=rows.device), rows)
         if distribution.count is None:
             ratio[of_itself] = 0
         for cumulant, order, factorial in cumulants:
             power = ratio.pow(order)
             if distribution.count is not None:  # pairs of different rows, of which one row stands for many
-                power[of_itself] *= 1 - 1 / distribution.count[..., rows]
+                power[of_itself] *= 1 - 1 / distribution.count[rows]
             cumulant = distribution.times_factors(cumulant)
-            term = (power @ cumulant.unsqueeze(-1)).squeeze(-1) * cumulant[..., rows]
-            total = total + 0.5 * term.sum(-1) / factorial
+            total = total + 0.5 * (power @ cumulant) @ cumulant[rows] / factorial
     value = approximation.log_normalizer
-    if bool((total.abs() > LARGE[0] + LARGE[1] * value.abs()).any()):
+    if bool(total.abs() > LARGE[0] + LARGE[1] * value.abs()):
         warnings.warn(
-            f"The correction of expectation propagation's log evidence is {float(total.abs().max()):.2g} nats, so that "
+            f"The correction of expectation propagation's log evidence is {float(total.abs()):.2g} nats, so that "
             "what it leaves out may be of that size too. Use the exact method, or leave out rows without noise that "
             "nearly repeat others.",
             LargeCorrectionWarning,

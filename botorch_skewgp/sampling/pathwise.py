@@ -215,7 +215,8 @@ GenKernelFeatures.register(CheckedScaleKernel)(GenKernelFeatures.dispatch(ScaleK
 def _check_has_features(covar_module: Module) -> None:
     """Raise an error for a kernel that BoTorch's dispatcher would take for the class that it derives from."""
     for kernel in covar_module.modules():
-        is_inherited = GenKernelFeatures.dispatch(type(kernel)) and (type(kernel),) not in GenKernelFeatures.funcs
+        found = GenKernelFeatures.dispatch(type(kernel))
+        is_inherited = found is not None and (type(kernel),) not in GenKernelFeatures.funcs
         if is_inherited:
             name = type(kernel).__name__
             raise UnsupportedError(

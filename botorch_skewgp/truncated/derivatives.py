@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+Slope = tuple[Tensor, Callable[[], Tensor]]  # a tensor, and the derivative in it, of its shape
 
-class _WithSlope(torch.autograd.Function):
+
+class _WithSlopes(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
-        ctx.save_for_backward(slope)
+    def forward(ctx: Any, value: Tensor, slopes: list[Tensor], *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*slopes)
         return value.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        (slope,) = ctx.saved_tensors
-        return grad, grad.reshape(*grad.shape, *(1,) * (slope.ndim - grad.ndim)) * slope, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return grad, None, *(grad * slope for slope in ctx.saved_tensors)
 
 
-def with_slope(value: Tensor, tensor: Tensor, slope: Callable[[], Tensor]) -> Tensor:
-    """The value with a known derivative, the slope, in another tensor, if that needs one; differentiable once."""
-    if not tensor.requires_grad:
+def with_slopes(value: Tensor, slopes: Sequence[Slope]) -> Tensor:
+    """A scalar with known derivatives in other tensors, of those that need some; differentiable once."""
+    needed = [(tensor, slope) for tensor, slope in slopes if tensor.requires_grad]
+    if not needed:
         return value
     with torch.no_grad():
-        known = slope()
-    return _WithSlope.apply(value, tensor, known)
+        known = [slope() for _, slope in needed]
+    return _WithSlopes.apply(value, known, *(tensor for tensor, _ in needed))
 
 
 class _SquaredLengths(torch.autograd.Function):

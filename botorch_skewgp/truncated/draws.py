@@ -221,14 +221,12 @@ def draw(
 ) -> Draws:
     """Draw from a truncated normal until R-hat, effective sizes and moments of `NoisyPrior.expectations` are good,
     thinning twice as much each time; a `PoorDrawsWarning` says that they are not at `max_thinning`. Raises
-    `ContradictionError` where rows cannot be, `ValueError` for a batch or a sampler that does not fit, and
+    `ContradictionError` where rows cannot be, `ValueError` for a sampler that does not fit, and
     `TooManyReflectionsError` if all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
-    if distribution.batch_shape:
-        raise ValueError(f"Draws are of a single distribution; got a batch of shape {tuple(distribution.batch_shape)}.")
     if distribution.num_rows == 0:
         empty, none = distribution.mean.new_zeros(settings.num_draws, 0), distribution.mean.new_zeros(0)
         return Draws(empty, none, none, 0.0, 1, settings.chains_of(False), "none")
@@ -292,8 +290,7 @@ def _replaced_by_sites(
     replaced = gaussian_rows(approximation)
     require_feasible(distribution, approximation.product)
     approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
-    is_fixed = bool((approximation.residual <= FIXED).all())
-    return approximation, replaced & gaussian_rows(approximation) & is_fixed
+    return approximation, replaced & gaussian_rows(approximation) & (approximation.residual <= FIXED)
 
 
 def _plan(

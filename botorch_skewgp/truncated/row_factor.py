@@ -60,7 +60,7 @@ class RowFactor:
     def scale(self, variance: Tensor) -> Tensor:
         """The standard deviation of rows whose noiseless parts have these variances; 1 where it is zero."""
         total = variance + self.noise
-        return torch.where(total > 0, total, 1.0).sqrt()
+        return total.sqrt() if self.has_noise else torch.where(total > 0, total, 1.0).sqrt()
 
     def clamp(self, u: Tensor) -> Tensor:
         """Rows moved inside their bounds, which rounding may leave."""
@@ -75,12 +75,12 @@ class RowFactor:
         """The log of the expected factor, `log P(lower < u <= upper)`, for `h ~ N(mean, variance)`; differentiable."""
         scale = self.scale(variance)
         if self._side is None:
-            bounds = self._standard(mean, scale)
-        else:  # half of the operations
+            value = log_interval_probability(*self._standard(mean, scale))
+        else:  # a quarter of the operations
             bound = torch.where(self._side > 0, self.lower, self.upper)  # not what is kept, which may lack derivatives
-            bound = -self._side * standardise(bound, mean, scale)
-            bounds = torch.full_like(bound, -torch.inf), bound
-        value = log_interval_probability(*bounds)
+            value = torch.special.log_ndtr(self._side * (mean - bound) / scale)
+        if self.has_noise:
+            return value
         holds = (self.lower < mean) & (mean <= self.upper)
         return torch.where(variance + self.noise > 0, value, torch.where(holds, 0.0, -torch.inf).to(value))
 

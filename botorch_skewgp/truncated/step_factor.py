@@ -55,13 +55,6 @@ class Heights:
             first += part.num_answers
         return cls(outside, gain, torch.cat(answers).to(like))
 
-    @classmethod
-    def stack(cls, parts: Sequence[Heights]) -> Heights:
-        """The heights of the same rows at several parameters, as a batch."""
-        answers = [part.answer for part in parts if part.answer is not None]
-        outside, gain = (torch.stack(values) for values in zip(*((p.outside, p.gain) for p in parts), strict=True))
-        return cls(outside, gain, torch.stack(answers) if answers else None)
-
     def total(self, values: Tensor) -> Tensor:
         """The sums of values over the rows of each answer, at all of these rows; `... x m`."""
         if self.answer is None:

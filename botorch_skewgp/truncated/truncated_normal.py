@@ -18,6 +18,8 @@ from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, Map, Noisy
 from botorch_skewgp.truncated.row_factor import RowFactor, mapped
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
+ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
@@ -25,12 +27,12 @@ class TruncatedNormal:
     `Gamma = C + diag(noise)`, in float64. Raises `ValueError` where shapes, values, counts or heights cannot be.
     """
 
-    mean: Tensor  # `batch_shape x m`
-    prior: LowRankPrior  # prior of `h - mean`; or its covariance `C`, `batch_shape x m x m`, positive semi-definite
-    lower: Tensor  # `batch_shape x m`, lower bounds; `-inf` where there is none
-    upper: Tensor  # `batch_shape x m`, upper bounds; `inf` where there is none
-    noise: Tensor  # `batch_shape x m`, variances of the rows' independent noise; zero is allowed
-    # `batch_shape x m`: the number of rows that a row stands for, of the same `h` and bounds and independent noise;
+    mean: Tensor  # `m`
+    prior: LowRankPrior  # prior of `h - mean`; or its covariance `C`, `m x m`, positive semi-definite
+    lower: Tensor  # `m`, lower bounds; `-inf` where there is none
+    upper: Tensor  # `m`, upper bounds; `inf` where there is none
+    noise: Tensor  # `m`, variances of the rows' independent noise; zero is allowed
+    # `m`: the number of rows that a row stands for, of the same `h` and bounds and independent noise;
     # draws of `u` are of their mean. One each if `None`. Needs noise in rows that stand for another number than one.
     # Fractions are powers of factors, see `PoweredFactor`.
     count: Tensor | None = None
@@ -40,11 +42,13 @@ class TruncatedNormal:
     def __post_init__(self) -> None:
         if isinstance(self.prior, Tensor):
             shape = self.prior.shape
-            if len(shape) < 2 or shape[-2] != shape[-1]:
-                raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(shape)}.")
+            if len(shape) != 2 or shape[0] != shape[1]:
+                raise ValueError(f"prior must be m x m if it is a covariance; got {tuple(shape)}.")
             object.__setattr__(self, "prior", DensePrior(self.prior))
         if self.mean.dtype != torch.float64:
             raise ValueError(f"Truncated normals are in double precision; got a mean of {self.mean.dtype}.")
+        if self.mean.ndim != 1:
+            raise ValueError(f"mean must be of m rows, of a single distribution; got shape {tuple(self.mean.shape)}.")
         m = self.mean.shape[-1]
         if self.prior.num_rows != m:
             raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
@@ -85,11 +89,6 @@ class TruncatedNormal:
         """The number `m` of rows."""
         return self.mean.shape[-1]
 
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The shape of the batch of distributions."""
-        return self.mean.shape[:-1]
-
     @cached_property
     def factor(self) -> RowFactor:
         """The likelihood factor of each row, to the power `count / num_factors` where some are weights."""
@@ -106,7 +105,7 @@ class TruncatedNormal:
         return None if self.count is None else self.count.ceil()
 
     def times_factors(self, values: Tensor) -> Tensor:
-        """Values of rows times the number of their factors, `batch_shape x m` or broadcast with it."""
+        """Values of rows times the number of their factors, `m` or broadcast with it."""
         return values if self.num_factors is None else values * self.num_factors
 
     @cached_property
@@ -116,7 +115,7 @@ class TruncatedNormal:
 
     @property
     def gamma(self) -> Tensor:
-        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation; not kept, for it is large."""
+        """`Gamma`, the dense `m x m` covariance of `u` before truncation; not kept, for it is large."""
         return self.noisy_prior.covariance
 
     @property
@@ -125,8 +124,14 @@ class TruncatedNormal:
         return self.noisy_prior.cholesky
 
     @cached_property
+    def informative(self) -> Tensor | None:
+        """1 for rows that are informative and 0 for those that are all noise, `m`; `None` if all are."""
+        some = self.prior.variances.detach() > ALL_NOISE * self.noise.detach()
+        return None if bool(some.all()) else some.to(self.noise)
+
+    @cached_property
     def gamma_diagonal(self) -> Tensor:
-        """The variances of single rows `u` before truncation, `batch_shape x m`."""
+        """The variances of single rows `u` before truncation, `m`."""
         return self.prior.variances + self.noise
 
     def noiseless(self, latent: Tensor) -> Tensor:
@@ -139,7 +144,7 @@ class TruncatedNormal:
         return rows - product / diagonal, diagonal.rsqrt()
 
     def select(self, index: Tensor) -> TruncatedNormal:
-        """The distribution of some rows without counts, by a mask `m`; or a batch of them, by integers `... x k`."""
+        """The distribution of some rows without counts, by a mask `m` or by integers `k`."""
         return self._changed(self.prior.select(index), None, lambda values: values[..., index])
 
     def map(self, change: Map) -> TruncatedNormal:

@@ -1,30 +1,23 @@
 """Derivatives in closed form against autograd and finite differences."""
 
-import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.derivatives import squared_lengths, with_slopes
 
 
-@pytest.mark.parametrize("batch_shape", [(), (3,)])
-def test_with_slope(batch_shape, generator):
-    x = torch.randn(*batch_shape, 4, 2, dtype=torch.float64, generator=generator, requires_grad=True)
-    scale = torch.rand(batch_shape, dtype=torch.float64, generator=generator, requires_grad=True)
+def test_with_slopes(generator):
+    """Known derivatives in two tensors, beside a graph of the value's own."""
+    x, y = (torch.randn(4, 2, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(2))
+    scale = torch.rand((), dtype=torch.float64, generator=generator, requires_grad=True)
 
-    def function(x, scale):  # of which only the first factor's graph is kept
-        rest = x.detach()
-        return with_slope(scale * rest.sin().sum((-2, -1)), x, lambda: scale[..., None, None] * rest.cos())
+    def value(x, y, scale):
+        a, b = x.detach(), y.detach()
+        slopes = [(x, lambda: scale * a.cos()), (y, lambda: scale * b)]
+        return with_slopes(scale * (a.sin().sum() + 0.5 * b.square().sum()), slopes)
 
-    def plain(x, scale):
-        return scale * x.sin().sum((-2, -1))
-
-    assert torch.equal(function(x, scale), plain(x, scale))
-    weight = torch.randn(batch_shape, dtype=torch.float64, generator=generator)
-    for found, expected in zip(
-        *(torch.autograd.grad((weight * f(x, scale)).sum(), (x, scale)) for f in (function, plain)), strict=True
-    ):
-        torch.testing.assert_close(found, expected)
+    assert gradcheck(value, (x, y, scale))
+    assert gradcheck(lambda scale: value(x.detach(), y, scale), (scale,))
 
 
 def test_squared_lengths(generator):

@@ -25,7 +25,8 @@ def arguments(m=3, **changes):
     ("changes", "message"),
     [
         ({"prior": torch.eye(4)}, "prior must be that of 3 rows to match mean; got 4"),
-        ({"prior": torch.ones(3)}, r"prior must be batch_shape x m x m if it is a covariance; got \(3,\)"),
+        ({"prior": torch.ones(3)}, r"prior must be m x m if it is a covariance; got \(3,\)"),
+        ({"mean": torch.zeros(2, 3, dtype=torch.float64)}, r"of a single distribution; got shape \(2, 3\)"),
         ({"lower": torch.zeros(2, dtype=torch.float64)}, r"lower must have mean's shape \(3,\); got \(2,\)"),
         ({"upper": torch.ones(1, 3, dtype=torch.float64)}, r"upper must have mean's shape \(3,\); got \(1, 3\)"),
         ({"noise": torch.ones(3, dtype=torch.float32)}, "noise must have mean's dtype and device"),

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.derivatives import Slope, squared_lengths
 from botorch_skewgp.truncated.priors.low_rank import (
     LowRankPrior,
     Map,
@@ -125,7 +125,7 @@ class BorderedPrior(LowRankPrior):
         inner = [half.square().sum(-2).unsqueeze(-1) for half in halves]
         variance = blocks.scatter(inner, U[:, :1]).squeeze(-1) + outer.square().sum(0)
         offset = total.shift - total.precision * mean
-        shift = _times(blocks, halves, weight, cholesky, offset.unsqueeze(-2)).squeeze(-2)
+        shift = _times(blocks, halves, weight, cholesky, offset.unsqueeze(0)).squeeze(0)
         moments = Moments.with_cavity(mean + shift, variance, sites)
         return BorderedSiteProduct(self, mean, total, moments, cholesky, halves, weight, log_det)
 
@@ -203,7 +203,7 @@ class BorderedSiteProduct(SiteProduct):
     def shared_root(self) -> Tensor:
         return inverse_of_transpose(self.cholesky)
 
-    def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
+    def slopes(self, pull: Tensor) -> list[Slope]:
         U, N, blocks = self.prior.matrix, self.prior.block_root, self.prior.blocks
         g, T = pull.unsqueeze(-1), self.sites.precision.unsqueeze(-1)
 
@@ -219,5 +219,4 @@ class BorderedSiteProduct(SiteProduct):
             return blocks.scatter(parts, N)
 
         # (C + T^-1)^-1 = T - T V T - T G A^-1 G^T T
-        value = with_slope(value, U, lambda: g @ (g.mT @ U) - left())
-        return with_slope(value, N, slope_of_blocks)
+        return [(U, lambda: g @ (g.mT @ U) - left()), (N, slope_of_blocks)]

@@ -5,7 +5,7 @@ r"""Priors given by a root or a covariance, and products with sites: by coordina
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.derivatives import Slope, squared_lengths
 from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 
 MAX_PRECISION = 1e8  # precision of a site over the prior's, beyond which sums of products lose the identity
@@ -26,8 +26,8 @@ class Sites(NamedTuple):
     """Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row.
 
     Args:
-        precision: The precisions `tau`, `batch_shape x m`; those of answers that may be slips can be negative.
-        shift: The linear terms `nu`, `batch_shape x m`.
+        precision: The precisions `tau`, `m`; those of answers that may be slips can be negative.
+        shift: The linear terms `nu`, `m`.
     """
 
     precision: Tensor
@@ -35,7 +35,7 @@ class Sites(NamedTuple):
 
 
 class Moments(NamedTuple):
-    r"""Moments of the rows with and without their own site, all `batch_shape x m`.
+    r"""Moments of the rows with and without their own site, `m` each.
 
     A site that is far more precise than the prior is nearly a number, `h_i = r_i = nu_i / tau_i`: what is left, `h_i -
     r_i`, would cancel in a difference of means. So means are kept as deviations from a reference `r_i`, which is zero
@@ -68,7 +68,7 @@ class Moments(NamedTuple):
     def with_cavity(cls, mean: Tensor, variance: Tensor, sites: Sites) -> Moments:
         """From moments with all sites."""
         left = 1 - sites.precision * variance
-        cavity_mean = (mean - sites.shift * variance) / left
+        cavity_mean = torch.addcmul(mean, sites.shift, variance, value=-1) / left
         return cls(mean, variance, cavity_mean, variance / left, torch.zeros_like(mean), mean, cavity_mean)
 
     @property
@@ -87,7 +87,7 @@ class LowRankPrior:
 
     @property
     def root(self) -> Tensor:
-        """The root `F` as a matrix, `batch_shape x m x r`, which may be large; differentiable."""
+        """The root `F` as a matrix, `m x r`, which may be large; differentiable."""
         return self.matrix
 
     @property
@@ -117,13 +117,13 @@ class LowRankPrior:
 
     @cached_property
     def covariance(self) -> Tensor:
-        """The covariance as a dense `batch_shape x m x m` tensor."""
+        """The covariance as a dense `m x m` tensor."""
         F = self.root
         return F @ F.mT
 
     @property
     def variances(self) -> Tensor:
-        """The diagonal of the covariance, `batch_shape x m`; differentiable."""
+        """The diagonal of the covariance, `m`; differentiable."""
         return squared_lengths(self.matrix)
 
     def map(self, change: Map) -> LowRankPrior:
@@ -131,29 +131,19 @@ class LowRankPrior:
         return LowRankPrior(change(self.matrix))
 
     def select(self, index: Tensor) -> LowRankPrior:
-        """The prior of some rows, by a mask `m`; or, for a single distribution, a batch by integers `... x k`."""
-        return LowRankPrior(self.root[..., index, :])
-
-    @classmethod
-    def stack(cls, priors: Sequence[LowRankPrior]) -> LowRankPrior | None:
-        """Priors of this kind and one shape as a batch; `None` if others are among them, or the kind has no batches."""
-        shapes = {(type(prior), prior.num_rows, prior.rank) for prior in priors}
-        if cls not in (LowRankPrior, DensePrior) or len(shapes) > 1:
-            return None
-        if cls is DensePrior:
-            return DensePrior(torch.stack([prior.covariance for prior in priors]), priors[0].has_jitter)
-        return LowRankPrior(torch.stack([prior.matrix for prior in priors]))
+        """The prior of some rows, by a mask `m` or by integers `k`."""
+        return LowRankPrior(self.root[index])
 
     def times(self, latent: Tensor) -> Tensor:
-        r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
+        r"""Rows less their mean, `k x m`, at latent coordinates, `k x r`."""
         return latent @ self.matrix.mT
 
     def transposed_times(self, rows: Tensor) -> Tensor:
-        r"""The transpose of `times`, from `batch_shape x k x m` to `batch_shape x k x r`."""
+        r"""The transpose of `times`, from `k x m` to `k x r`."""
         return rows @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""`F^T diag(precision) F`, `batch_shape x r x r`; only its lower triangle counts."""
+        r"""`F^T diag(precision) F`, `r x r`; only its lower triangle counts."""
         return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
 
     @cached_property
@@ -167,28 +157,26 @@ class LowRankPrior:
             return cholesky_of_precision(self.root, precision)
         information = self.information(precision)
         cholesky, info = torch.linalg.cholesky_ex(eye_like(information) + information)
-        return None if bool(info.any()) else cholesky
+        return None if bool(info) else cholesky
 
     def variances_given(self, cholesky: Tensor) -> Tensor:
-        r"""The diagonal of `F (L L^T)^-1 F^T`, `batch_shape x m`, for a lower factor `L`."""
+        r"""The diagonal of `F (L L^T)^-1 F^T`, `m`, for a lower factor `L`."""
         half = torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False)
         return torch.linalg.vector_norm(half, dim=-2).square()  # without a copy of what may be large
 
-    def with_slope_of_covariance(self, value: Tensor, slope: Callable[[], Tensor]) -> Tensor:
-        """A value, `batch_shape`, with its derivative in the covariance, `batch_shape x m x m` and symmetric."""
-        return with_slope(value, self.matrix, lambda: 2 * slope() @ self.matrix)
+    def slope_of_covariance(self, slope: Callable[[], Tensor]) -> Slope:
+        """The derivative in what the prior is made of, given that in its covariance, `m x m` and symmetric."""
+        return self.matrix, lambda: 2 * slope() @ self.matrix
 
-    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        """A value whose derivative in `C` is half of `g g^T - (C + T^-1)^-1`, with pulls `g` and precisions `T`."""
+    def slope(self, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Slope:
+        """Likewise where that in `C` is half of `g g^T - (C + T^-1)^-1`, with pulls `g` and precisions `T`."""
 
         def slope() -> Tensor:
-            g = pull.unsqueeze(-1)
             slope = self.matrix @ -torch.cholesky_inverse(cholesky)
             slope *= precision.unsqueeze(-1)
-            slope += g @ (g.mT @ self.matrix)
-            return slope
+            return slope.addr_(pull, pull @ self.matrix)
 
-        return with_slope(value, self.matrix, slope)
+        return self.matrix, slope
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> SiteProduct | None:
         """The product with the `total` sites of all rows that each row stands for, and cavities without one of `sites`;
@@ -200,14 +188,13 @@ class LowRankPrior:
         cholesky = self.cholesky_of_precision(total.precision)
         if cholesky is None:
             return None
-        offset = (total.shift - total.precision * mean).unsqueeze(-2)
-        latent = torch.cholesky_solve(self.transposed_times(offset).mT, cholesky).mT
-        variance = self.variances_given(cholesky)
-        moments = Moments.with_cavity(mean + self.times(latent).squeeze(-2), variance, sites)
+        offset = total.shift - total.precision * mean
+        latent = torch.cholesky_solve(self.transposed_times(offset).unsqueeze(-1), cholesky).squeeze(-1)
+        moments = Moments.with_cavity(mean + self.times(latent), self.variances_given(cholesky), sites)
         return SiteProduct(self, mean, total, moments, cholesky)
 
     def minimal_root(self) -> Tensor:
-        """A root of the covariance with columns for its rank up to rounding and jitter, `batch_shape x m x r`."""
+        """A root of the covariance with columns for its rank up to rounding and jitter, `m x r`."""
         return self.root
 
 
@@ -219,9 +206,9 @@ class DensePrior(LowRankPrior):
 
     @cached_property
     def matrix(self) -> Tensor:  # type: ignore[override]
-        """A root, `batch_shape x m x m`, without a graph; no Cholesky factor, as rows may repeat, or all be noise."""
+        """A root, `m x m`, without a graph; no Cholesky factor, as rows may repeat, or all be noise."""
         values, vectors = torch.linalg.eigh(self._covariance.detach())
-        return vectors * values.clamp(min=0).sqrt().unsqueeze(-2)  # rounding only
+        return vectors * values.clamp(min=0).sqrt()  # rounding only
 
     @property
     def num_rows(self) -> int:
@@ -237,33 +224,29 @@ class DensePrior(LowRankPrior):
 
     @property
     def variances(self) -> Tensor:
-        return self._covariance.diagonal(dim1=-2, dim2=-1)
+        return self._covariance.diagonal()
 
     def map(self, change: Map) -> DensePrior:
         return DensePrior(change(self._covariance), self.has_jitter)
 
     def select(self, index: Tensor) -> DensePrior:
-        index = index.nonzero().squeeze(-1) if index.dtype == torch.bool else index
-        return DensePrior(self._covariance[..., index.unsqueeze(-1), index.unsqueeze(-2)], self.has_jitter)
+        return DensePrior(self._covariance[index][:, index], self.has_jitter)
 
-    def with_slope_of_covariance(self, value: Tensor, slope: Callable[[], Tensor]) -> Tensor:
-        return with_slope(value, self._covariance, slope)
+    def slope_of_covariance(self, slope: Callable[[], Tensor]) -> Slope:
+        return self._covariance, slope
 
-    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
+    def slope(self, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Slope:
         def slope() -> Tensor:
-            g = pull.unsqueeze(-1)
             half = torch.linalg.solve_triangular(cholesky, (precision.unsqueeze(-1) * self.matrix).mT, upper=False)
-            return 0.5 * (g @ g.mT + half.mT @ half - torch.diag_embed(precision))
+            return 0.5 * (torch.outer(pull, pull) + half.mT @ half - torch.diag(precision))
 
-        return with_slope(value, self._covariance, slope)
+        return self._covariance, slope
 
     def minimal_root(self) -> Tensor:
         values, vectors = torch.linalg.eigh(self._covariance)
         rounding = max(self.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
-        positive = values > rounding * values[..., -1:]
-        size = int(positive.sum(-1).max())
-        root = vectors * torch.where(positive, values, 0.0).sqrt().unsqueeze(-2)
-        return root[..., self.num_rows - size :]  # the last columns of `matrix`
+        positive = values > rounding * values[-1:]
+        return vectors[:, positive] * values[positive].sqrt()  # the last columns of `matrix`
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,23 +254,23 @@ class SiteProduct:
     """The product of a prior and sites; of precisions `1 / noise` and shifts `u / noise`, the law of `h` given `u`."""
 
     prior: LowRankPrior  # prior of `h - mean`
-    prior_mean: Tensor  # prior mean of the rows, `batch_shape x m`
+    prior_mean: Tensor  # prior mean of the rows, `m`
     sites: Sites  # sites of all rows that each row stands for, together
     moments: Moments
     cholesky: Tensor  # lower factor of the latent coordinates' precision `I + F^T T F`; see the subclasses
 
     @cached_property
     def offset(self) -> Tensor:
-        """The linear terms of the sites as functions of `h - prior_mean`, `batch_shape x m`."""
+        """The linear terms of the sites as functions of `h - prior_mean`, `m`."""
         return self.sites.shift - self.sites.precision * self.prior_mean
 
     @property
     def log_det(self) -> Tensor:
-        """Half of the log determinant of `I + S C S`, with `S` the roots of the sites' precisions; `batch_shape`."""
-        return self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        """Half of the log determinant of `I + S C S`, with `S` the roots of the sites' precisions."""
+        return self.cholesky.diagonal().log().sum()
 
     def times(self, rows: Tensor) -> Tensor:
-        """The covariance of all rows times vectors, `batch_shape x k x m`."""
+        """The covariance of all rows times vectors, `k x m`."""
         return self.prior.times(self.latent_given(rows))
 
     def latent_given(self, offset: Tensor) -> Tensor:
@@ -296,12 +279,12 @@ class SiteProduct:
 
     @cached_property
     def latent_mean(self) -> Tensor:
-        """The mean of the latent coordinates, `batch_shape x r`."""
-        return self.latent_given(self.offset.unsqueeze(-2)).squeeze(-2)
+        """The mean of the latent coordinates, `r`."""
+        return self.latent_given(self.offset.unsqueeze(0)).squeeze(0)
 
     @cached_property
     def latent_root(self) -> Tensor:
-        """An upper triangular `batch_shape x r x r` root of the covariance of the latent coordinates."""
+        """An upper triangular `r x r` root of the covariance of the latent coordinates."""
         return inverse_of_transpose(self.cholesky)
 
     def shared_given(self, offset: Tensor) -> Tensor:
@@ -316,15 +299,15 @@ class SiteProduct:
     @property
     def shared_coordinates(self) -> tuple[Tensor, Tensor]:
         """Mean and root of the covariance of the latent coordinates that several blocks of rows share."""
-        return self.shared_given(self.offset.unsqueeze(-2)).squeeze(-2), self.shared_root
+        return self.shared_given(self.offset.unsqueeze(0)).squeeze(0), self.shared_root
 
     def covariance_rows(self, rows: Tensor) -> Tensor:
-        """The rows at `k` indices of the covariance of all rows, `batch_shape x k x m`."""
+        """The rows at `k` indices of the covariance of all rows, `k x m`."""
         return self.times(torch.nn.functional.one_hot(rows, self.prior.num_rows).to(self.prior_mean))
 
-    def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """As the prior's, with the precisions of the sites; pulls are `batch_shape x m`."""
-        return self.prior.with_slope(value, pull, self.sites.precision, self.cholesky)
+    def slopes(self, pull: Tensor) -> list[Slope]:
+        """As the prior's, with the precisions of the sites; pulls are `m`."""
+        return [self.prior.slope(pull, self.sites.precision, self.cholesky)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,29 +319,30 @@ class SquareSiteProduct(SiteProduct):
         """The product with one site for each row, of precisions that are not negative ([Rasmussen2006]_, 3.6.3)."""
         tau, C = sites.precision, prior.covariance
         S = tau.sqrt()
-        B = S.unsqueeze(-1) * C
-        B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
-        B.diagonal(dim1=-2, dim2=-1).add_(1)
+        SC = S.unsqueeze(-1) * C
+        B = SC * S  # passes over matrices are a third of a sweep
+        B.diagonal().add_(1)
         cholesky, info = torch.linalg.cholesky_ex(B)
         del B  # as large as the covariance, as are the other matrices here
-        if bool(info.any()):
-            return None
         # the mean is `prior mean + (C - V^T V) (nu - tau prior mean)` and the covariance `C - V^T V`, `V = L^-1 S C`
-        offset = (sites.shift - tau * prior_mean).unsqueeze(-1)
-        V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-        mean = prior_mean + (C @ offset - V.mT @ (V @ offset)).squeeze(-1)
-        prior_variance = C.diagonal(dim1=-2, dim2=-1)
-        variance = prior_variance - V.square().sum(-2)
+        offset = torch.addcmul(sites.shift, tau, prior_mean, value=-1)
+        V = torch.linalg.solve_triangular(cholesky, SC, upper=False)
+        del SC
+        mean = prior_mean + torch.addmv(C @ offset, V.mT, V @ offset, alpha=-1)
+        prior_variance = C.diagonal()
+        variance = prior_variance - V.square().sum(0)
         del V
         moments = Moments.with_cavity(mean, variance, sites)
-        precise = tau * prior_variance > PRECISE_SITE
-        if bool(precise.any()):
-            moments = _from_references(moments, sites, offset, cholesky, precise)
+        failed, most = torch.stack([info.to(tau), (tau * prior_variance).amax()]).tolist() if len(tau) else (0, 0)
+        if failed:
+            return None
+        if most > PRECISE_SITE:
+            moments = _from_references(moments, sites, offset, cholesky, tau * prior_variance > PRECISE_SITE)
         return cls(prior, prior_mean, sites, moments, cholesky)
 
     def _pulls(self, offset: Tensor) -> Tensor:
-        """`(I + T C)^-1` times vectors, `batch_shape x k x m`, as `S B^-1 S^-1` where sites have a precision."""
-        S = self.sites.precision.sqrt().unsqueeze(-2)
+        """`(I + T C)^-1` times vectors, `k x m`, as `S B^-1 S^-1` where sites have a precision."""
+        S = self.sites.precision.sqrt()
         informed = S > 0
         if bool(informed.all()):
             return S * torch.cholesky_solve((offset / S).mT, self.cholesky).mT
@@ -376,21 +360,22 @@ class SquareSiteProduct(SiteProduct):
     def latent_root(self) -> Tensor:
         return inverse_of_transpose(cholesky_of_precision(self.prior.root, self.sites.precision))
 
-    def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
+    def slopes(self, pull: Tensor) -> list[Slope]:
         def slope() -> Tensor:
-            g, S = pull.unsqueeze(-1), self.sites.precision.sqrt().unsqueeze(-1)
-            return 0.5 * (g @ g.mT - S * torch.cholesky_inverse(self.cholesky) * S.mT)
+            S = self.sites.precision.sqrt()
+            inverse = torch.cholesky_inverse(self.cholesky).mul_(S).mul_(S.unsqueeze(-1))
+            return torch.addr(inverse, pull, pull, beta=-0.5, alpha=0.5)
 
-        return self.prior.with_slope_of_covariance(value, slope)
+        return [self.prior.slope_of_covariance(slope)]
 
 
 def _from_references(moments: Moments, sites: Sites, offset: Tensor, cholesky: Tensor, precise: Tensor) -> Moments:
     """The moments of rows with precise sites as deviations from references, see `Moments`, others as they are."""
     tau = sites.precision
-    half = torch.linalg.solve_triangular(cholesky, eye_like(cholesky).expand_as(cholesky), upper=False)
-    left = torch.where(precise, half.square().sum(-2), 1 - tau * moments.variance)  # 1 - tau V = diag(B^-1)
-    residual = torch.where(tau > 0, offset.squeeze(-1) / tau.sqrt(), 0.0).unsqueeze(-1)  # S (r - prior mean)
-    correction = -(half.mT @ (half @ residual)).squeeze(-1)
+    half = torch.linalg.solve_triangular(cholesky, eye_like(cholesky), upper=False)
+    left = torch.where(precise, half.square().sum(0), 1 - tau * moments.variance)  # 1 - tau V = diag(B^-1)
+    residual = torch.where(tau > 0, offset / tau.sqrt(), 0.0)  # S (r - prior mean)
+    correction = -(half.mT @ (half @ residual))
     safe = torch.where(precise, tau, 1.0)
     reference = torch.where(precise, sites.shift / safe, 0.0)
     deviation = torch.where(precise, correction / safe.sqrt(), moments.deviation)

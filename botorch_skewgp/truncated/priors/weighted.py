@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.derivatives import Slope, squared_lengths
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, Map
 
 # Variance of the noiseless part of a row, as a share of what it would be if all its terms added up, below which sums by
@@ -79,14 +79,14 @@ class WeightedPrior(LowRankPrior):
     def variances_given(self, cholesky: Tensor) -> Tensor:
         return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT.contiguous())
 
-    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
+    def slope(self, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Slope:
         R = self.matrix
 
         def slope() -> Tensor:
-            g = self._by_points(pull).unsqueeze(-1)
-            return g @ (g.mT @ R) - self._by_pairs(precision) @ (R @ torch.cholesky_inverse(cholesky))
+            g = self._by_points(pull)
+            return torch.outer(g, g @ R) - self._by_pairs(precision) @ (R @ torch.cholesky_inverse(cholesky))
 
-        return with_slope(value, R, slope)
+        return R, slope
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.derivatives import with_slope
+from botorch_skewgp.truncated.derivatives import Slope
 from botorch_skewgp.truncated.priors import Moments, SiteProduct, Sites
 from botorch_skewgp.truncated.propagation.steps import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -21,11 +21,13 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 MAX_ROWS = 256  # with more, systems of equations take long, and sites are held
 
 
-def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, product: SiteProduct, sites: Sites) -> Tensor:
-    """A log evidence, with its derivatives at constant sites, with those through sites that are not negative too."""
+def slopes_of_sites(distribution: TruncatedNormal, product: SiteProduct, sites: Sites) -> tuple[Tensor, list[Slope]]:
+    """What derivatives at constant sites lack, those through sites that are not negative: a tensor that has
+    some of them, and the others as slopes.
+    """
     m = distribution.num_rows
     if not 0 < m <= MAX_ROWS:
-        return value
+        return distribution.mean.new_zeros(()), []
     fixed = distribution.map(Tensor.detach)
     mean, variance = product.moments.mean.detach(), product.moments.variance.detach()
     with torch.no_grad():
@@ -41,18 +43,17 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, product: S
         response = covariance @ local[0]
         by_precision = local[2] - count * (mean.unsqueeze(-1) * response + squares @ local[1])
         by_shift = local[3] + count * response
-        response = _times(covariance, explicit[0])
+        response = covariance @ explicit[0]
         of_precision = explicit[2] - distribution.times_factors(
-            mean * response + _times(squares, explicit[1]) + 0.5 * (variance + mean.square())
+            mean * response + squares @ explicit[1] + 0.5 * (variance + mean.square())
         )
         of_shift = explicit[3] + distribution.times_factors(response + mean)
         system = torch.eye(2 * m).to(mean) - torch.cat([by_precision, by_shift], dim=-2)
         multipliers = torch.linalg.solve(system, torch.cat([of_precision, of_shift], dim=-1))
-        of_mean, of_variance = (e + _times(d, multipliers) for e, d in zip(explicit[:2], local[:2], strict=True))
-        response = _times(covariance, of_mean)
+        of_mean, of_variance = (e + d @ multipliers for e, d in zip(explicit[:2], local[:2], strict=True))
+        response = covariance @ of_mean
     target = match_moments(distribution, *Moments.with_cavity(mean, variance, sites).cavity, non_negative=True)
-    moved = (multipliers * torch.cat(target, dim=-1)).sum(-1)
-    value = value + moved - moved.detach()
+    moved = (multipliers * target.flatten()).sum(-1)
     # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance and g = shift - T mean
     precision, shift = (distribution.times_factors(entry) for entry in sites)
     pull = of_mean - precision * response
@@ -62,9 +63,9 @@ def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, product: S
         outer = pull.unsqueeze(-1) * (shift - precision * mean).unsqueeze(-2)
         return 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT
 
-    value = with_slope(value, distribution.mean, lambda: pull)
     # what is kept of the prior may be without a graph
-    return with_slope(value, distribution.prior.map(lambda tensor: tensor).covariance, of_prior)
+    covariance_of_prior = distribution.prior.map(lambda tensor: tensor).covariance
+    return moved, [(distribution.mean, lambda: pull), (covariance_of_prior, of_prior)]
 
 
 def log_integral_of_site(precision: Tensor, shift: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
@@ -76,29 +77,25 @@ def log_integral_of_site(precision: Tensor, shift: Tensor, mean: Tensor, varianc
 
 def _terms(
     distribution: TruncatedNormal, mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor
-) -> tuple[Tensor, Sites]:
+) -> tuple[Tensor, Tensor]:
     """The rows' terms of the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
     cavity = Moments.with_cavity(mean, variance, Sites(precision, shift)).cavity
     log_ratio = distribution.factor.log_probability(*cavity) - log_integral_of_site(precision, shift, *cavity)
     return distribution.times_factors(log_ratio), match_moments(distribution, *cavity, non_negative=True)
 
 
-def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:
-    """The derivatives of the next sites in each input of `_terms`, as if independent; `... x m x 2m` each."""
+def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Tensor) -> list[Tensor]:
+    """The derivatives of the next sites in each input of `_terms`, as if independent; `m x 2m` each."""
     m = distribution.num_rows
     answer = None if distribution.heights is None else distribution.heights.answer
     label = torch.arange(m).to(inputs[0]) if answer is None else answer
     same = label.unsqueeze(-1) == label.unsqueeze(-2)
     place = same.tril(-1).sum(-1)
-    derivatives = [torch.zeros(*inputs[0].shape, 2 * m).to(inputs[0]) for _ in inputs]
+    derivatives = [inputs[0].new_zeros(m, 2 * m) for _ in inputs]
     for c in range(int(place.max()) + 1):
-        own = (place == c).expand(inputs[0].shape)
+        own = place == c
         for half, output in enumerate(target):
             pulls = torch.autograd.grad(output, inputs, own.to(output), retain_graph=True)
             for derivative, pull in zip(derivatives, pulls, strict=True):
-                derivative[..., half * m : (half + 1) * m] += pull.unsqueeze(-1) * (same & own.unsqueeze(-2))
+                derivative[:, half * m : (half + 1) * m] += pull.unsqueeze(-1) * (same & own)
     return derivatives
-
-
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)

@@ -41,12 +41,10 @@ class Sampler(ABC):
     """A Markov chain of a single truncated normal; `run` is pure, and chains are a batch.
 
     Args:
-        distribution: The distribution of which chains are run; a batch raises `ValueError`.
+        distribution: The distribution of which chains are run.
     """
 
     def __init__(self, distribution: TruncatedNormal) -> None:
-        if distribution.batch_shape:
-            raise ValueError(f"{type(self).__name__} draws from a single distribution; got a batch.")
         self.distribution = distribution
 
     @abstractmethod

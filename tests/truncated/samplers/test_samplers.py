@@ -165,14 +165,6 @@ def test_dense_and_low_rank_agree_on_duplicate_and_contradictory_rows(kind, gene
     check_same_means(*runs)
 
 
-@kinds(*KINDS)
-def test_batches_are_refused(kind):
-    zeros = torch.zeros(2, 3, dtype=torch.float64)
-    distribution = make(zeros, torch.eye(3).expand(2, 3, 3), zeros, zeros + 1, zeros + 1)
-    with pytest.raises(ValueError, match="a single distribution; got a batch"):
-        kind.make(distribution)
-
-
 @kinds("reflective", "eager", "gibbs", "linear")
 def test_starts_outside_the_bounds(kind):
     sampler = kind.make(independent().distribution)
