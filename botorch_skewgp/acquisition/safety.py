@@ -289,8 +289,8 @@ def search_safely(
     box = domain.box.with_fixed(fixed)
     if box.num_points <= MAX_POINTS:
         X = box.all_points()
-        is_allowed = partial(evaluate_feasibility, **{name: options.get(name) for name in LINEAR})
-        X = X[is_allowed(X.unsqueeze(-2), nonlinear_inequality_constraints=others or None)]
+        linear: dict[str, Any] = {name: options.get(name) for name in LINEAR}
+        X = X[evaluate_feasibility(X.unsqueeze(-2), nonlinear_inequality_constraints=others or None, **linear)]
         found, _ = optimize_acqf_discrete(acq_function, q, choices=safe.select(X), unique=False)
         return found, _value(acq_function, found)
     choices = _combinations(box, fixed)

@@ -81,6 +81,8 @@ def warn_of_few_outcomes(model: Model) -> None:
         return  # an average over sampled hyperparameters; fitted ones put the function too far on one side of the limit
     answers = []
     for entry in member.observations:
+        if not entry.tells_values:
+            continue
         if entry.points_per_observation > 1 or entry.anchors_scale:
             return  # these tell more than the side of the limit
         answers.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())

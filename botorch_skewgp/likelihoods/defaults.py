@@ -23,6 +23,13 @@ class Context(NamedTuple):
     kinds: tuple[Kind, ...]
     observations: tuple[Observation, ...] = ()
 
+    @property
+    def anchors_scale(self) -> bool:
+        """Whether some kind fixes location and scale of the latent function, not only by bounds of it."""
+        readings = {type(entry) for entry in self.observations if entry.tells_values}
+        bounds = {type(entry) for entry in self.observations} - readings
+        return any(kind.anchors_scale for kind in self.kinds if kind not in bounds)
+
 
 # Labels, grades and comparisons determine the latent function relative to their noise, which is therefore its unit.
 JUDGEMENT_NOISE = 1.0

@@ -221,7 +221,7 @@ class JudgedLikelihood(Likelihood):
 
     def set_defaults_beside(self, context: Context) -> None:
         """Set a new copy's defaults that depend on observations, unless the values were given or set."""
-        if not any(kind.anchors_scale for kind in context.kinds):
+        if not context.anchors_scale:
             return
         read = ReadParameter("noise")
         if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):

@@ -26,6 +26,7 @@ from botorch_skewgp.inputs.columns import as_columns
 from botorch_skewgp.kernels.checked import MIN_LENGTHSCALE, CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
 
@@ -53,6 +54,13 @@ VALIDITY_LENGTHSCALE = (0.2, 0.5)
 # Likewise a larger output scale, with a mode of about the variance of the constant mean: otherwise a high constant
 # explains five valid points.
 VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
+# Where the noise of validity is not small, failures come by chance, as side effects of a dose do, and the chance may
+# rise over the whole domain: the middle half of edges, from 10 to 90 % failures, has a width of 0.24 to 1.3. Scale and
+# constant are in units of that noise. With this prior safe searches keep to their level; with that of failures that
+# repeat, one success at a setting is taken for nearly a proof, and every tenth trial is over the limit.
+LEAST_CHANCE_NOISE = 0.1
+CHANCE_LENGTHSCALE = (0.35, 1.0)
+CHANCE_OUTPUTSCALE = 3.0
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation is between a hundredth and a hundred times that of the noise, as nearly all of the prior is.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
@@ -66,14 +74,16 @@ def default_covar_module(
     dim: int,
     observations: Observation | Sequence[Observation] = (),
     judge: Literal["consistent", "noisy"] | None = None,
+    likelihood: RowLikelihood | None = None,
 ) -> ScaleKernel:
     r"""A scaled RBF kernel.
 
     Lengthscales for labels have BoTorch's dimension-scaled prior ([Hvarfner2024vanilla]_); beside numbers it is
     narrower, around the same mode. For `Validity` alone it is narrower still, and the prior of the output scale has
-    larger values. For comparisons alone (duels, ties, choices, rankings) lengthscales have a narrow prior too, and the
-    output scale, in units of the judge's noise, has a wide one unless `judge` is given. Both are then fitted as
-    logarithms.
+    larger values, unless the noise of the likelihood, 0.1 or more, says that failures come by chance: then lengthscales
+    may be short or long, and the output scale is about three times the noise. For comparisons alone (duels, ties,
+    choices, rankings) lengthscales have a narrow prior too, and the output scale, in units of the judge's noise, has a
+    wide one unless `judge` is given. Both are then fitted as logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
@@ -85,6 +95,7 @@ def default_covar_module(
         judge: Prior knowledge of the judge of comparisons: `"consistent"` if answers hardly change when asked again, as
             those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many do (one in
             ten).
+        likelihood: The model's likelihood, if it is not the default one.
 
     Raises:
         InputDataError: If `judge` is something else, or `dim` is not a positive integer.
@@ -101,8 +112,11 @@ def default_covar_module(
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
         return _scaled(_comparison_kernel(dim), mode, spread)
     failures = len(observations) > 0 and all(entry.tells_validity for entry in observations)
+    noise_of_chance = _noise_of_chance(observations, likelihood)
     if failures or any(entry.anchors_scale for entry in observations):
         fraction, spread = VALIDITY_LENGTHSCALE if failures else ANCHORED_LENGTHSCALE
+        if noise_of_chance is not None:
+            fraction, spread = CHANCE_LENGTHSCALE
         median = fraction * math.sqrt(dim)
         prior = LogNormalPrior(math.log(median), spread)
         constraint = GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=median)
@@ -110,6 +124,8 @@ def default_covar_module(
         vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
         prior, constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
     location = VALIDITY_OUTPUTSCALE_LOCATION if failures else OUTPUTSCALE_LOCATION
+    if noise_of_chance is not None:
+        location = math.log(CHANCE_OUTPUTSCALE * noise_of_chance)
     covar_module = CheckedScaleKernel(
         CheckedRBFKernel(ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=constraint),
         outputscale_prior=LogNormalPrior(location, OUTPUTSCALE_SPREAD),
@@ -120,9 +136,17 @@ def default_covar_module(
 
 
 def _informative(observations: Observation | Sequence[Observation]) -> Sequence[Observation]:
-    """The observations that determine defaults: all but slopes, unless there are no others."""
+    """The observations that determine defaults: all but slopes and bounds, unless there are no others."""
     observations = as_sequence(observations)
     return [entry for entry in observations if entry.tells_values] or observations
+
+
+def _noise_of_chance(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> float | None:
+    """The noise of validity alone if failures come by chance, else `None`."""
+    if likelihood is None or not observations or not all(entry.tells_validity for entry in observations):
+        return None
+    noise = getattr(likelihood.for_kind(type(observations[0])), "noise", None)
+    return float(noise) if noise is not None and float(noise) >= LEAST_CHANCE_NOISE else None
 
 
 def _are_comparisons(observations: Sequence[Observation]) -> bool:
@@ -185,7 +209,9 @@ def as_logarithm() -> Positive:
     return Positive(transform=torch.exp, inv_transform=torch.log)
 
 
-def default_mean_module(observations: Observation | Sequence[Observation]) -> Mean:
+def default_mean_module(
+    observations: Observation | Sequence[Observation], likelihood: RowLikelihood | None = None
+) -> Mean:
     r"""A constant: fitted with numbers, irrelevant to comparisons, integrated out for labels and votes.
 
     A fitted constant would extend a few equal labels to the whole domain. The variance of the integrated one is that of
@@ -194,8 +220,12 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
 
     Args:
         observations: The observations the model will be built from.
+        likelihood: The model's likelihood, if it is not the default one.
     """
     observations = _informative(observations)
+    noise_of_chance = _noise_of_chance(observations, likelihood)
+    if noise_of_chance is not None:
+        return IntegratedConstantMean(CHANCE_OUTPUTSCALE * noise_of_chance)
     levels = [entry for entry in observations if entry.points_per_observation == 1 or entry.tells_level]
     told = any(entry.num_outputs == 1 for entry in levels)
     anchored = any(entry.anchors_scale for entry in observations)

@@ -39,5 +39,6 @@ def warn_of_sure_labels(model: PriorModel, distribution: Any) -> None:
     """Issue a `FewAnswersWarning` if a model of labels alone is sure of a label."""
     if not isinstance(distribution, Bernoulli) or not bool((distribution.probs > SURE).any()):
         return
-    if all(entry.points_per_observation == 1 and not entry.anchors_scale for entry in model.observations):
+    telling = [entry for entry in model.observations if entry.tells_values]
+    if all(entry.points_per_observation == 1 and not entry.anchors_scale for entry in telling):
         warn_of_few_answers(model)

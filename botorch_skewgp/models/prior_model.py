@@ -99,14 +99,16 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         input_transform = deepcopy(input_transform)
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
-            covar_module = defaults.default_covar_module(d, observations)
+            covar_module = defaults.default_covar_module(d, observations, likelihood=likelihood)
             warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
         check_skew_prior(skew_prior, d, num_outputs)
         super().__init__()
         self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
         self._num_outputs, self._outcome_scale = num_outputs, outcome_scale
         self.likelihood, self.covar_module = likelihood, covar_module
-        self.mean_module = defaults.default_mean_module(observations) if mean_module is None else mean_module
+        self.mean_module = (
+            defaults.default_mean_module(observations, likelihood) if mean_module is None else mean_module
+        )
         self.skew_prior, self.judge_covar_module = skew_prior, judge_covar_module
         self.inducing: inducing.InducingPoints | None = None
         if isinstance(inducing_points, Tensor):

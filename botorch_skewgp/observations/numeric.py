@@ -154,6 +154,11 @@ class Censored(Countable):
             self._set(noise=_as_variances(self.noise, lower, "lower"))
 
     @property
+    def tells_values(self) -> bool:  # type: ignore[override]
+        """Whether some are readings: bounds of the function itself leave the defaults of a model as they are."""
+        return self.noise is None or bool((self.noise > 0).any())
+
+    @property
     def middles(self) -> Tensor:
         """The midpoints of intervals, and the bounds of readings with one bound."""
         below = self.upper.isfinite()

@@ -112,7 +112,7 @@ class Observation:
         tells_validity: Whether the outcome is that an experiment worked or failed.
         tells_level: Whether an observation of several points also informs about their level.
         tells_values: Whether it informs about values or differences of the latent function; default kernels ignore
-            other kinds, such as slopes.
+            others, such as slopes and bounds.
     """
 
     index_field: ClassVar[str] = "index"

@@ -21,6 +21,7 @@ from botorch_skewgp.acquisition import (
     SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
 )
+from botorch_skewgp.acquisition.safety import log_probability_of_safety
 from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
@@ -258,8 +259,8 @@ def test_validity_of_fantasies_with_different_outcomes(binary, generator):
     assert fantasies.latent_posterior(X).log_probabilities.shape[:-1] == (8, 3)
     expected = fantasies.predictive(X).probs.squeeze(-1)
     torch.testing.assert_close(log_probability_of_validity(fantasies, X).exp(), expected)
-    odds = log_probability_of_validity(fantasies, X, log_odds=True)
-    torch.testing.assert_close(odds, expected.logit())
+    odds, safe = (log_probability_of_safety(fantasies, X, 0.6, log_odds) for log_odds in (True, False))
+    torch.testing.assert_close(odds, safe.exp().logit())
 
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):

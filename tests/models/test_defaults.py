@@ -9,6 +9,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.means import ConstantMean
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import ValidityLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.defaults import (
     IntegratedConstantMean,
@@ -46,6 +47,49 @@ def test_the_likeliest_variance_of_failures_is_about_that_of_the_constant():
     mode = float(default_covar_module(2, [FAILURES]).outputscale_prior.mode)
     constant = float(default_mean_module([FAILURES]).variance)
     assert constant == pytest.approx(mode, rel=0.1)
+
+
+def assert_same_defaults(model, other):
+    assert type(model.mean_module) is type(other.mean_module)
+    for (name, prior), (same, of_other) in zip(prior_of(model), prior_of(other), strict=True):
+        assert name == same
+        torch.testing.assert_close((prior.loc, prior.scale), (of_other.loc, of_other.scale))
+    assert learned_of_answers(model) == learned_of_answers(other)
+
+
+def learned_of_answers(model):
+    """What is learned of the likelihood of answers, beside that of numbers."""
+    part = model.likelihood.for_kind(type(model.observations[0]))
+    return {name for name, parameter in part.named_parameters() if parameter.requires_grad}
+
+
+def prior_of(model):
+    return [(name, prior) for name, _, prior, *_ in model.named_priors() if name.startswith("covar_module")]
+
+
+@pytest.mark.parametrize("seen", [Validity([True, False]), Binary([1, 0]), Ordinal([0, 2], 3), Preference([[0, 1]])])
+def test_bounds_of_the_function_leave_defaults_to_answers(seen):
+    """A bound tells no numbers, and the answers' noise stays the unit of the function."""
+    bound = Censored(0.8, [torch.inf], index=[0], noise=0.0)
+    reading = Censored(0.8, [torch.inf], index=[0], noise=0.1)
+    alone, bounded, measured = (SkewGP(X[:2], entries) for entries in (seen, [seen, bound], [seen, reading]))
+    assert_same_defaults(alone, bounded)
+    with pytest.raises(AssertionError):
+        assert_same_defaults(alone, measured)
+
+
+@pytest.mark.parametrize(("noise", "low", "high"), [(0.01, 0.0, 0.1), (1.0, 0.4, 2.0), (4.0, 0.4, 2.0)])
+def test_edges_of_failures_are_wide_where_they_come_by_chance(noise, low, high):
+    """The distance from 10 to 90 % failures across an edge: the noise's quantiles over the slope, under the prior."""
+    model = SkewGP(X[:2], Validity([True, False]), ValidityLikelihood(noise=noise))
+    z = torch.randn(4000, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    lengths, scales = (model.covar_module.base_kernel.lengthscale_prior, model.covar_module.outputscale_prior)
+    lengthscale = (lengths.loc + lengths.scale * z[:, :2]).exp()
+    variance = (scales.loc + scales.scale * z[:, 2:3]).exp()
+    slope = (variance.sqrt() / lengthscale * z[:, 3:]).norm(dim=-1)
+    width = (2 * 1.2816 * noise**0.5 / slope).median()
+    assert low < width < high
+    assert (model.mean_module.variance / noise - 3).abs() < 1e-9 or noise < 0.1
 
 
 def test_a_consistent_judge_is_believed_and_a_noisy_one_less():
