@@ -80,7 +80,7 @@ def gain(model, X: Tensor, candidates: Tensor, kind: type[Observation]) -> Tenso
     mixtures = [
         LatentMixture.of(m.latent_posterior(joint), m.outcome_scale, m.draw_settings.num_draws) for m in members
     ]
-    answers = [AnswerModel(m.answering_likelihood.reading(kind, joint, m.outcome_scale)) for m in members]
+    answers = [AnswerModel.of(m, kind) for m in members]
     return expected_gain(mixtures, answers, n * k + torch.arange(len(candidates)), torch.arange(n * k).view(n, k))
 
 

@@ -30,7 +30,7 @@ from botorch_skewgp.acquisition.constraints import (
     ValidityConstraint,
     ValidityWeightedAcquisitionFunction,
 )
-from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterDuels
+from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement, qExpectedUtilityAfterAnswers
 from botorch_skewgp.acquisition.next_pair import next_choice, next_pair
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
 from botorch_skewgp.acquisition.recommendation import copeland_scores, probability_of_best, recommend
@@ -61,7 +61,7 @@ __all__ = [
     "next_safe",
     "probability_of_best",
     "probability_of_safety",
-    "qExpectedUtilityAfterDuels",
+    "qExpectedUtilityAfterAnswers",
     "recommend",
     "select_from_pool",
 ]

@@ -82,15 +82,11 @@ class _Information(AcquisitionFunction):
         for part in X.reshape(-1, k, X.shape[-1]).split(max(NUM_TOGETHER, len(others) // k)):
             points = torch.cat([part.flatten(0, 1), others])
             mixtures = [self._mixture(member, joint_posterior(member, points)) for member in members]
-            answers = [AnswerModel(self.reading(member, points)) for member in members]
+            answers = [AnswerModel.of(member, self.kind) for member in members]
             place = torch.arange(len(points), device=points.device)
             items, places = place.tensor_split([len(part) * k])
             values.append(self._value_of(mixtures, answers, items.view(-1, k), places))
         return torch.cat(values).reshape(X.shape[:-2])
-
-    def reading(self, member: LatentModel, like: Tensor) -> Reading:
-        """The reading of an observation, in units of a member's latent function."""
-        return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
     @abstractmethod
     def _others(self) -> Tensor:
@@ -195,8 +191,8 @@ class _InformationAtPoints(_Information):
         self.register_buffer("X_reference", X_reference.detach())
 
     @abstractmethod
-    def _reference(self, member: LatentModel) -> Reading:
-        """The reading at reference points, in units of a member's latent function."""
+    def _reference(self, member: LatentModel) -> AnswerModel:
+        """What is read at reference points, in units of a member's latent function."""
 
     def _others(self) -> Tensor:
         return self.X_reference.flatten(0, -2)
@@ -249,9 +245,9 @@ class LevelSetInformation(_InformationAtPoints):
         super().__init__(model, X_reference, kind)
         self.level = level
 
-    def _reference(self, member: LatentModel) -> Reading:
+    def _reference(self, member: LatentModel) -> AnswerModel:
         level = PsychometricFunction.of(member, self.kind).latent_level(self.level).reshape(1)
-        return Reading.at_point(level, level.new_zeros(1))
+        return AnswerModel([Reading.at_point(level, level.new_zeros(1))])
 
 
 class PredictiveInformation(_InformationAtPoints):
@@ -275,8 +271,8 @@ class PredictiveInformation(_InformationAtPoints):
         BotorchTensorDimensionError: If `X_reference` has another shape.
     """
 
-    def _reference(self, member: LatentModel) -> Reading:
-        return self.reading(member, self.X_reference)
+    def _reference(self, member: LatentModel) -> AnswerModel:
+        return AnswerModel.of(member, self.kind)
 
 
 def select_from_pool(acq_function: AcquisitionFunction, pool: Tensor, num: int = 1) -> tuple[Tensor, Tensor]:

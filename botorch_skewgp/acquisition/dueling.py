@@ -1,4 +1,6 @@
-r"""Acquisition functions for duels: against a reference point, and of several pairs. `papers.dueling` has others.
+r"""Acquisition functions for duels against a reference point, and for questions beside pending ones.
+
+`papers.dueling` has other challengers.
 
 .. [Ament2023logei] Ament et al. Unexpected improvements to expected improvement for Bayesian optimization. 2023.
 .. [Astudillo2023qeubo] Astudillo et al. qEUBO. AISTATS 2023.
@@ -6,7 +8,7 @@ r"""Acquisition functions for duels: against a reference point, and of several p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -17,11 +19,13 @@ from botorch.utils.transforms import concatenate_pending_points, is_ensemble, t_
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import Components, components_of
+from botorch_skewgp.acquisition.look_ahead import AnswerModel
+from botorch_skewgp.acquisition.search_domain import as_asked
 from botorch_skewgp.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
-MAX_PENDING = 7  # pairs: of the 2^8 answers to these and one more few samples tell
+MAX_PARTS = 128  # joint outcomes of pending questions; of more few samples tell
 SOFTNESS = 0.1  # of a step of a model without errors, in standard deviations of the difference: gradients see who wins
 
 
@@ -89,89 +93,91 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
         return self._components(X).log_expected_improvement(X.new_zeros(()), maximize=True)
 
 
-class qExpectedUtilityAfterDuels(qExpectedUtilityOfBestOption):
-    r"""`E[max_{x in D} E[f(x) | answers]]`, with `D` the points of a pair and of pending pairs, and answers to all.
+class qExpectedUtilityAfterAnswers(qExpectedUtilityOfBestOption):
+    r"""`E[max_{x in D} E[f(x) | answers]]`, with `D` the points of a question and of pending ones, and answers to all.
 
-    What the best of the points asked about is worth after the page is answered. Answers divide samples of the function,
-    by their probabilities, into as many parts as there are joint outcomes. Of one pair without others or errors, the
-    two parts are those where each point is better, and the value is qEUBO ([Astudillo2023qeubo]_). qEUBO with pending
-    points as further options would be that of a choice among all of them, of which duels tell less.
+    What the best of the points asked about is worth once all is answered. Answers divide samples of the function, by
+    their probabilities, into as many parts as there are joint outcomes. Of one pair without others or errors, the two
+    parts are those where each point is better, and the value is qEUBO ([Astudillo2023qeubo]_). qEUBO with pending
+    points as further options would be that of a choice among all of them, of which several answers tell less.
 
     Args:
-        model: A model of the utility; answers are without errors unless it is a SkewGP of duels, or an ensemble.
-        pairs: The pending pairs, `m x 2 x d` with at most `MAX_PENDING`; values take `2^m` joint outcomes.
-        X_pending: A point of the new pair, `1 x d`, if it is given.
+        model: A model of the utility; answers are without errors unless it is a SkewGP of comparisons, or an ensemble.
+        pending: The pending questions, which of some points is best: `k x d` points each. Of more than `MAX_PARTS`
+            joint outcomes, as of eight pairs, as many are drawn.
+        X_pending: Points of the new question that are given, `n x d`.
 
     Raises:
-        InputDataError: If the pairs are not finite or have another shape.
+        InputDataError: If the points are not finite, or a question has another shape.
     """
 
-    pairs: Tensor
-
-    def __init__(self, model: Model, pairs: Tensor, X_pending: Tensor | None = None) -> None:
+    def __init__(self, model: Model, pending: Sequence[Tensor], X_pending: Tensor | None = None) -> None:
         super().__init__(model, X_pending=X_pending)
-        check_class(pairs, "pairs", Tensor)
-        if pairs.ndim != 3 or pairs.shape[1] != 2 or len(pairs) > MAX_PENDING or not pairs.isfinite().all():
-            raise InputDataError(
-                f"pairs must be finite points, m x 2 x d with m at most {MAX_PENDING}; got shape {tuple(pairs.shape)}."
-            )
-        self.register_buffer("pairs", pairs)
-        members = members_of(model, "next_pair") if is_latent_model(model) else []
-        self._answers = [_answers_of(member) for member in members] or [_answers_without_errors]
+        self.pending = as_asked(pending, None)
+        members = members_of(model, "next_pair") if is_latent_model(model) else [None]
+        self._answers = [_Answers(member) for member in members]
 
     @concatenate_pending_points
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The value of a pair, or of a first point of it that is not compared yet, `batch_shape x q x d`.
+        """The value of a question, or of a first point of it that is not compared yet, `batch_shape x q x d`.
 
         Raises:
-            InputDataError: If candidates are not one pair of points.
+            InputDataError: If candidates have other inputs than the pending points.
         """
-        known = self.pairs.flatten(0, 1).to(X)
-        if X.shape[-2] > 2 or X.shape[-1] != known.shape[-1]:
-            raise InputDataError(
-                f"Candidates must be one pair of points like pairs, 2 x {known.shape[-1]}, that of X_pending counted; "
-                f"got shape {tuple(X.shape)}."
-            )
+        known = torch.cat([X.new_empty(0, X.shape[-1]), *(question.to(X) for question in self.pending)])
         points = torch.cat([known.expand(*X.shape[:-2], *known.shape), X], dim=-2)
-        _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (2m + q)
+        _, values = self._get_samples_and_objectives(points)  # S x batch_shape x (n + q)
         # an ensemble is a mixture, about whose members answers are informative too
         of_members = list(values.unbind(-2)) if is_ensemble(self.model) else [values]
         pending = [v.detach().flatten(1, -2)[:, 0] for v in of_members]  # the same for all candidates
-
-        def answers(values: list[Tensor], place: int) -> Tensor:
-            """The probabilities of answers to the pair at a place, `S x batch_shape x O`."""
-            pair = slice(2 * place, 2 * place + 2)
-            return torch.cat([of(v[..., pair]) for of, v in zip(self._answers, values, strict=True)])
-
-        values = torch.cat(of_members)
+        generator = torch.Generator(X.device).manual_seed(0)
+        values, start = torch.cat(of_members), 0
         parts = values.new_full((len(values), 1), 1 / len(values))
-        for place in range(len(self.pairs)):
-            parts = (parts.unsqueeze(-1) * answers(pending, place).unsqueeze(-2)).flatten(-2)
+        for question in self.pending:
+            place = slice(start, start + len(question))
+            answers = torch.cat([of(v[..., place]) for of, v in zip(self._answers, pending, strict=True)])
+            parts = (parts.unsqueeze(-1) * answers.unsqueeze(-2)).flatten(-2)
+            if parts.shape[-1] > MAX_PARTS:
+                chances = parts.sum(0)
+                drawn = chances.multinomial(MAX_PARTS, replacement=True, generator=generator)
+                parts = parts[:, drawn] / (MAX_PARTS * chances[drawn])
+            start += len(question)
         if X.shape[-2] == 1:
             return torch.einsum("sp,s...n->...pn", parts, values).amax(-1).sum(-1)
+        answers = torch.cat([of(v[..., start:]) for of, v in zip(self._answers, of_members, strict=True)])
         expected = X.new_zeros(())
-        for probability in answers(of_members, len(self.pairs)).unbind(-1):
+        for probability in answers.unbind(-1):
             means = torch.einsum("sp,s...n->...pn", parts, values * probability.unsqueeze(-1))
             expected = expected + means.amax(-1).sum(-1)
         return expected
 
 
-def _answers_of(member: LatentModel) -> Callable[[Tensor], Tensor]:
-    """The probabilities of answers to duels given `... x 2` values, as a judge of the model gives them."""
-    likelihood = member.answering_likelihood
-    try:
-        kind = likelihood.kind_of_duels
-    except InputDataError:  # of numbers alone, say
-        return _answers_without_errors
-    with torch.no_grad():
-        reading = likelihood.reading(kind, member.datapoints, member.outcome_scale)
-    return lambda values: reading.log_probabilities(member.outcome_scale.standardize(values)).exp()
+class _Answers:
+    """The probabilities of each of several points to be named the best, given `S x ... x k` values."""
 
+    def __init__(self, member: LatentModel | None) -> None:
+        self._member = member
+        self._models: dict[int, AnswerModel | None] = {}  # by the number of points
 
-def _answers_without_errors(values: Tensor) -> Tensor:
-    """Who wins for sure, in soft steps, `S x ... x 2` values; likewise."""
-    difference = values[..., 0] - values[..., 1]
-    step = SOFTNESS * difference.std(0)
-    first = torch.sigmoid(difference / step.clamp(min=torch.finfo(step.dtype).tiny))
-    return torch.stack([first, 1 - first], dim=-1)
+    def __call__(self, values: Tensor) -> Tensor:
+        k = values.shape[-1]
+        if k not in self._models:
+            self._models[k] = self._model_of(k)
+        model = self._models[k]
+        if model is None or self._member is None:
+            # without errors the largest value wins, in soft steps
+            step = 2 * SOFTNESS * (values - values.mean(-1, keepdim=True)).std(0).mean(-1, keepdim=True)
+            return torch.softmax(values / step.clamp(min=torch.finfo(step.dtype).tiny), dim=-1)
+        return model.smooth_probabilities(self._member.outcome_scale.standardize(values))
+
+    @torch.no_grad()
+    def _model_of(self, k: int) -> AnswerModel | None:
+        """The distribution of answers about `k` points, as a judge of the model gives them; `None` if not known."""
+        if self._member is None:
+            return None
+        try:
+            kind = self._member.likelihood.kind_of_choices(k)
+            return AnswerModel.of(self._member, kind, None if k == 2 else k)
+        except InputDataError:  # of numbers alone, say
+            return None

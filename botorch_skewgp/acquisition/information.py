@@ -43,6 +43,7 @@ from botorch_skewgp.truncated.univariate import hermite, normal_cdf
 
 NUM_LIKELY = 12  # points that count by themselves as the best one
 NUM_ENTROPY_NODES = 10  # of the quadrature; the integrand is close to a constant
+NUM_NODES_OF_LAWS = 64  # likewise, where it is not
 NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, for an error of at most 1e-9
 MIN_NODES = 12
 MIN_REACH = 0.01  # widths from the middle; derivatives between closer nodes have few digits
@@ -56,9 +57,8 @@ def information_about_function(
     joint, entropy_given_function = [], []
     for mixture, answer in zip(mixtures, answers, strict=True):
         means, variance, _ = mixture.weighted_sum(answer.reading.weight[0], items)
-        log_p = answer.reading.log_outcome_probabilities(means, variance.unsqueeze(-1))  # B x S x O
-        joint.append(mixture.weights @ log_p.exp())
-        expected = expected_entropy(means, variance, mixture.weights.sum(0), answer.reading)
+        joint.append(mixture.weights @ answer.of_sums(means, variance.unsqueeze(-1)))
+        expected = expected_entropy(means, variance, mixture.weights.sum(0), answer)
         entropy_given_function.append(expected)
     p = torch.stack(joint).mean(0)  # of scenarios and outcomes, B x M x O
     entropy_given_scenario = entropy(p.flatten(-2)) - entropy(p.sum(-1))
@@ -110,17 +110,17 @@ def _unbiased_entropy(mean: Tensor, square: Tensor, share: Tensor, num_draws: in
 def information_about_cells(
     mixtures: Sequence[LatentMixture],
     answers: Sequence[AnswerModel],
-    references: Sequence[Reading],
+    references: Sequence[AnswerModel],
     places: Tensor,
     items: Tensor,
 ) -> Tensor:
     """The expected information of answers at `B x k` points about the cell of a reading at `R x j`, on average, `B`."""
-    num_pairs = answers[0].reading.cutpoints.shape[-1] * references[0].cutpoints.shape[-1]
+    num_pairs = answers[0].reading.cutpoints.shape[-1] * references[0].reading.cutpoints.shape[-1]
     num_terms = 2 * len(places) * mixtures[0].means.shape[-1] * num_pairs
     values = []
     for part in items.split(max(1, MAX_ENTRIES // num_terms)):
         of_members = [
-            _joint_cells(mixture, answer.reading, part, reference, places)
+            _joint_cells(mixture, answer, part, reference, places)
             for mixture, answer, reference in zip(mixtures, answers, references, strict=True)
         ]
         p = torch.stack(of_members).mean(0)
@@ -129,8 +129,19 @@ def information_about_cells(
     return torch.cat(values)
 
 
-def _joint_cells(mixture: LatentMixture, reading: Reading, items: Tensor, reference: Reading, places: Tensor) -> Tensor:
+def _joint_cells(
+    mixture: LatentMixture, answer: AnswerModel, items: Tensor, reference: AnswerModel, places: Tensor
+) -> Tensor:
     """The probabilities of outcomes at `B x k` points and cells at `R x j`, each from the lowest, `B x R x O x T`."""
+    return answer.average(
+        lambda reading: reference.average(lambda cell: _joint_cells_of(mixture, reading, items, cell, places))
+    )
+
+
+def _joint_cells_of(
+    mixture: LatentMixture, reading: Reading, items: Tensor, reference: Reading, places: Tensor
+) -> Tensor:
+    """The same of one law each."""
     weights = mixture.weights[0]
     h, sd, covariance = mixture.standardised_cutpoints(reading, items)  # B x (O - 1) x S
     k, reference_sd, _ = mixture.standardised_cutpoints(reference, places)  # R x (T - 1) x S
@@ -160,21 +171,31 @@ def entropy(probabilities: Tensor) -> Tensor:
     return torch.special.entr(torch.where(is_possible, probabilities, 1.0)).sum(-1)
 
 
-def expected_entropy(means: Tensor, variance: Tensor, weights: Tensor, reading: Reading) -> Tensor:
+def expected_entropy(means: Tensor, variance: Tensor, weights: Tensor, answer: AnswerModel) -> Tensor:
     """`E[H(y | f)]` of a single reading of `B` mixtures: `B x S` means, `B` variances, `S` probabilities; `B`."""
-    variance = variance.unsqueeze(-1)
-    width = (variance + _width(reading)).sqrt().detach()
+    variance, reading = variance.unsqueeze(-1), answer.reading
+    width = (variance + torch.stack([_width(law) for law in answer.readings]).amin(0)).sqrt().detach()
     nodes_per_width = NODES_PER_WIDTH
     if reading.num_outcomes > 2:
         # the likeliest outcome changes half way between cut-points, sharply if these are far apart
         gaps = reading.cutpoints[0].detach().diff().max() / width
         nodes_per_width *= 2 + float(gaps.max())
+    if len(answer.readings) > 1:
+        log_mean = lambda at: _log_mean_entropy_of_laws(at, variance, answer)  # noqa: E731
+        return _interpolated(log_mean, means, width, nodes_per_width).exp() @ weights
     log_entropies = _interpolated(lambda at: _log_mean_entropy(at, variance, reading), means, width, nodes_per_width)
     expected = log_entropies.exp() @ weights
     if reading.slips is None:
         return expected
     attentive = replace(reading, slips=None).log_outcome_probabilities(means, variance).exp()  # B x S x K
     return expected + (weights @ attentive * _entropies_of_slips(reading)).sum(-1)
+
+
+def _log_mean_entropy_of_laws(means: Tensor, variance: Tensor, answer: AnswerModel) -> Tensor:
+    """`log E[H(y | f)]` of normal `f` with `B x n` means and `B x 1` variances, where answers average over laws."""
+    nodes, log_weights = hermite(means, NUM_NODES_OF_LAWS)
+    f = means.unsqueeze(-1) + variance.sqrt().unsqueeze(-1) * nodes
+    return (entropy(answer.of_sums(f, 0.0)) @ log_weights.exp()).clamp(min=torch.finfo(f.dtype).tiny).log()
 
 
 def _interpolated(function: Callable[[Tensor], Tensor], x: Tensor, width: Tensor, nodes_per_width: float) -> Tensor:

@@ -20,8 +20,9 @@ cut into cells of equal probability, which is a lower bound that rises with thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -29,6 +30,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel
 from botorch_skewgp.rows.reading import Reading, cell_probabilities
@@ -136,22 +138,66 @@ class AnswerModel:
     """The distribution of answers to questions of one kind given the latent function, in units of the latter.
 
     Args:
-        reading: What an answer reads; for numbers a reading without cut-points.
+        readings: What an answer reads, by each of the laws that answers are an average of; for numbers a reading
+            without cut-points. All have the same weights and outcomes.
+        shares: The weights of the laws; `None` for a single one.
         cutpoints: For numbers the ends of cells of a number at each point, `N x C`; else `None`.
     """
 
-    reading: Reading
+    readings: Sequence[Reading]
+    shares: Tensor | None = None
     cutpoints: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        member: Any,
+        kind: type[Observation],
+        num_points: int | None = None,
+        judge: int | str | None = None,
+    ) -> AnswerModel:
+        """Answers of a judge, of the model's own if `None`, of a kind with outcomes."""
+        laws = (
+            member.fitted().answer_laws(kind) if judge is None else member.for_judge(judge).fitted().answer_laws(kind)
+        )
+        readings = []
+        for law in laws:
+            reading = law.likelihood.reading(kind, member.datapoints, member.outcome_scale, num_points)
+            factor = law.factor.to(reading.noise)
+            # a reading of c f has the cut-points and the deviation of one of f over c
+            noise = reading.noise / factor.square()
+            readings.append(replace(reading, cutpoints=reading.cutpoints / factor, noise=noise))
+        return cls(readings, torch.stack([law.weight for law in laws]).to(readings[0].noise))
+
+    def with_noise(self, variances: Tensor) -> AnswerModel:
+        """Answers whose cut-points have variances, each worth one with that much more noise."""
+        readings = []
+        for reading in self.readings:
+            size = reading.weight.square().sum(-1, keepdim=True)  # a reading has this times the noise
+            readings.append(replace(reading, noise=reading.noise + (variances / size).mean()))
+        return replace(self, readings=readings)
+
+    @property
+    def reading(self) -> Reading:
+        """The first reading, whose weights and outcomes are those of all."""
+        return self.readings[0]
 
     @property
     def num_outcomes(self) -> int:
         """The number of outcomes."""
         return self.reading.num_outcomes if self.cutpoints is None else self.cutpoints.shape[-1] + 1
 
-    def bounds(self, items: Tensor) -> tuple[Tensor, Tensor]:
+    def average(self, of_reading: Callable[[Reading], Tensor]) -> Tensor:
+        """The average over laws of what is linear in the probabilities of outcomes."""
+        values = [of_reading(reading) for reading in self.readings]
+        if self.shares is None or len(values) == 1:
+            return values[0]
+        return torch.tensordot(self.shares, torch.stack(values), dims=1)
+
+    def bounds(self, reading: Reading, items: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the outcomes of a single reading, `1 x O` or for numbers `B x O`."""
         if self.cutpoints is None:
-            lower, upper = self.reading.bounds(torch.arange(self.num_outcomes, device=items.device))
+            lower, upper = reading.bounds(torch.arange(self.num_outcomes, device=items.device))
             return lower.mT, upper.mT
         cutpoints = self.cutpoints[items[:, 0]]
         end = torch.full_like(cutpoints[:, :1], torch.inf)
@@ -160,9 +206,17 @@ class AnswerModel:
     def probabilities(self, values: Tensor, items: Tensor) -> Tensor:
         """The probabilities of outcomes given `B x S x k` values at `B x k` points, `B x S x O`."""
         if self.cutpoints is None:
-            return self.reading.probabilities(values)
-        lower, upper = self.bounds(items)
+            return self.average(lambda reading: reading.probabilities(values))
+        lower, upper = self.bounds(self.reading, items)
         return cell_probabilities(lower.unsqueeze(-2), upper.unsqueeze(-2), values, self.reading.variance.sqrt())
+
+    def of_sums(self, value: Tensor, variance: Tensor | float) -> Tensor:
+        """Those of what a single reading reads without noise, `...`, with a variance besides its own; `... x O`."""
+        return self.average(lambda reading: reading.log_outcome_probabilities(value, variance).exp())
+
+    def smooth_probabilities(self, values: Tensor) -> Tensor:
+        """The same given values, `... x k`, with derivatives, `... x O`."""
+        return self.average(lambda reading: reading.log_probabilities(values).exp())
 
 
 def given_pending(
@@ -249,10 +303,16 @@ def expected_gain(
 
 def _single_outcome_means(mixture: LatentMixture, answer: AnswerModel, items: Tensor, points: Tensor) -> Tensor:
     """`E[f(x) 1(o)]` of a single reading and each scenario, `B x M x O x C`, in units of the outcome."""
-    reading = answer.reading
+    return answer.average(lambda reading: _outcome_means_of(reading, mixture, answer, items, points))
+
+
+def _outcome_means_of(
+    reading: Reading, mixture: LatentMixture, answer: AnswerModel, items: Tensor, points: Tensor
+) -> Tensor:
+    """The same of one law of answers."""
     means, variance, covariance = mixture.weighted_sum(reading.weight[0], items)
     sd = (variance + reading.variance).sqrt()[:, None, None]  # B x 1 x 1
-    lower, upper = answer.bounds(items)
+    lower, upper = answer.bounds(reading, items)
     lower = standardise(lower.unsqueeze(-1), means.unsqueeze(-2), sd)  # B x O x S
     upper = standardise(upper.unsqueeze(-1), means.unsqueeze(-2), sd)
     slip = reading.slip_of(torch.arange(answer.num_outcomes, device=items.device))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import CandidateGenerationError
+from botorch.exceptions.errors import CandidateGenerationError, InfeasibilityError
 from botorch.generation.gen import gen_candidates_scipy, get_reasons_against_fast_path
 from botorch.optim import optimize_acqf_discrete
 from botorch.optim.initializers import initialize_q_batch
@@ -17,6 +17,8 @@ from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
 from botorch.optim.parameter_constraints import evaluate_feasibility
 from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
+
+from botorch_skewgp.acquisition.search_options import INFEASIBLE
 
 NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
@@ -109,7 +111,7 @@ class MixedDomain:
         """Random points within the constraints, in which all combinations of few values come about equally often."""
         seed = int(torch.randint(2**31, (1,), generator=generator))
         if self.constraints:
-            X = self._within_constraints(num_points, seed)
+            X = points_within(self.bounds, num_points, seed, self.constraints)
         else:
             X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2)
         few = self.few
@@ -125,22 +127,6 @@ class MixedDomain:
                     X[:, factor.columns] = factor.values[largest % len(factor.values)]
         X = self.rounded(X)
         return X[self.are_feasible(X)]
-
-    def _within_constraints(self, num_points: int, seed: int) -> Tensor:
-        """Random points of the box within the constraints, `num_points x d`."""
-        low, high = self.bounds
-        is_free = low < high
-        place = is_free.cumsum(0) - 1  # of a free column among the free ones
-        constraints = []
-        for columns, coefficients, least in self.constraints or []:
-            free = is_free[columns]
-            if free.any():
-                of_fixed = float((coefficients * low[columns])[~free].sum())
-                constraints.append((place[columns[free]], coefficients[free], least - of_fixed))
-        bounds = self.bounds[:, is_free]
-        X = low.repeat(num_points, 1)
-        X[:, is_free] = get_polytope_samples(num_points, bounds, constraints, seed=seed, n_burnin=100, n_thinning=4)
-        return X
 
     def rounded(self, X: Tensor) -> Tensor:
         """Points, `... x d`, at the nearest of their values."""
@@ -178,6 +164,34 @@ class MixedDomain:
             moved[:, factor.columns] = torch.where(is_changed, others[:, factor.columns], X[:, factor.columns])
         moved = self.rounded(moved.clamp(low, high))
         return moved[self.are_feasible(moved)]
+
+
+Linear = Sequence[tuple[Tensor, Tensor, float]]  # constraints `i, a, b` for `sum_i a_i x_i >= b`, or `= b`
+
+
+def points_within(
+    bounds: Tensor, num_points: int, seed: int | None, inequality: Linear | None = None, equality: Linear | None = None
+) -> Tensor:
+    """Random points of a box within linear constraints, `num_points x d`."""
+    low, high = bounds
+    is_free = low < high
+    place = is_free.cumsum(0) - 1  # of a free column among the free ones
+
+    def of_free(constraints: Linear | None) -> list[tuple[Tensor, Tensor, float]]:
+        kept = []
+        for columns, coefficients, bound in constraints or []:
+            free = is_free[columns]
+            of_fixed = float((coefficients * low[columns])[~free].sum())
+            if free.any():
+                kept.append((place[columns[free]], coefficients[free], bound - of_fixed))
+        return kept
+
+    X, linear = low.repeat(num_points, 1), [of_free(inequality), of_free(equality)]
+    try:
+        X[:, is_free] = get_polytope_samples(num_points, bounds[:, is_free], *linear, seed, n_burnin=100, n_thinning=4)
+    except InfeasibilityError as error:
+        raise CandidateGenerationError(INFEASIBLE) from error
+    return X
 
 
 # From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for

@@ -6,9 +6,9 @@ duels, over those that tell more for later answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, overload
 
 import torch
@@ -33,7 +33,7 @@ from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.panel import judge_of
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import LatentModel, members_of
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows import Reading, first_of_equal
 
 Judge = int | str
 QuestionMethod = Literal["knowledge_gradient", "information"]
@@ -121,6 +121,9 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
     num_questions: int | None = None,
+    pending: Sequence[NextQuestion] = (),
+    fixed_features: Mapping[int, float] | None = None,
+    **constraints: Any,
 ) -> NextQuestion | list[NextQuestion]:
     r"""The next question to ask: the most informative kind for its price, at the points with the largest expected gain.
 
@@ -129,6 +132,7 @@ def next_question(
         >>> best = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
         >>> best.question.kind, best.X, best.value, best.cost
         >>> page = next_question(model, bounds, questions=[Numeric, Preference], num_questions=3)
+        >>> other = next_question(model, bounds, questions=[Preference], pending=page)
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
@@ -148,6 +152,10 @@ def next_question(
         cat_dims: As in `next_pair`.
         seed: The seed of the pool of points.
         num_questions: The number of questions of a page to ask at once, each chosen with the earlier ones pending.
+        pending: Questions that were asked and are not answered yet, as they were returned: they are not asked again,
+            and values are the gains beyond theirs.
+        fixed_features: As in `next_pair`.
+        constraints: Constraints of `optimize_acqf`, on single points.
 
     Returns:
         The question; with `num_questions` a list of them, in the order of choice, each value the gain beyond those
@@ -156,7 +164,7 @@ def next_question(
     Raises:
         InputDataError: If there are no questions, the likelihood does not take one of the kinds, a cost is not
             positive, there are both bounds and candidates or neither, too few points for a question, a judge without
-            observations, the list of judges is empty, or there are fewer questions than one.
+            observations, the list of judges is empty, there are fewer questions than one, or no question is left.
         UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
     """
     members = members_of(model, "next_question")
@@ -169,102 +177,149 @@ def next_question(
     factors = _factors_of_judges(members, judges)
     if value_per_unit is not None and as_number(value_per_unit, "value_per_unit") <= 0:
         raise InputDataError(f"value_per_unit must be positive and finite, or None; got {value_per_unit!r}.")
-    dims = {"discrete_dims": discrete_dims, "cat_dims": cat_dims}
-    space = search_space(model, bounds, X_candidates, members[0].datapoints, **dims)
-    X = points_to_ask_about(model, members, space, seed)
+    if not all(isinstance(asked, NextQuestion) for asked in pending):
+        raise InputDataError(f"pending must be a list of questions that next_question returned; got {pending!r}.")
+    where = constraints | {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "fixed_features": fixed_features}
+    space = search_space(model, bounds, X_candidates, members[0].datapoints, **where)
+    X = torch.cat([points_to_ask_about(model, members, space, seed), *(asked.X for asked in pending)])
+    X = X[first_of_equal(X).unique()] if pending else X
     least = max(question.size for question in kinds)
     if len(X) < least:
         raise InputDataError(
             f"A question is about {least} points, but there {'is' if len(X) == 1 else 'are'} {len(X)}; widen the "
             "bounds, or give more X_candidates."
         )
-    search = _Search(members, X, kinds, prices, factors, value_per_unit, method == "information", seed)
-    mixtures = [_mixture(member, X, list(factors)) for member in members]
-    readings = _readings(members, kinds, list(factors), X)
-    chosen: list[NextQuestion] = []
-    for _ in range(num):
-        best = search.best(mixtures, readings)
-        chosen.append(best.question)
-        if len(chosen) < num:
-            mixtures = given_pending(mixtures, best.answers, best.item, seed)
+    named = list(dict.fromkeys(judge for judge in (*factors, *(asked.judge for asked in pending)) if judge is not None))
+    search = _Search(members, X, kinds, prices, factors, value_per_unit, method == "information", seed, named)
+    for asked in pending:
+        search.left_out.add(search.wait_for(asked))
+    chosen = [search.best()]
+    while len(chosen) < num:
+        search.wait_for(chosen[-1])
+        chosen.append(search.best())
     return chosen[0] if num_questions is None else chosen
 
 
-# The readings of a question of no numbers for each member, by its place and the judge
-Readings = dict[tuple[int, Judge | None], list[Reading]]
+Asked = tuple[Question, Judge | None]
+Rank = tuple[bool, float, float]  # larger for a better question: whether it is worth its price, information and gain
 
 
-class _Valued(NamedTuple):
-    """A question at its best points, and how it compares with others.
-
-    Args:
-        question: The question, its points and the judge.
-        rank: What is larger for a better question: that it is worth its price, information and gain by the price.
-        answers: The distribution of its answers for each member.
-        item: The places of its points in the mixtures.
-    """
-
-    question: NextQuestion
-    rank: tuple[bool, float, float]
-    answers: list[AnswerModel]
-    item: Tensor
-
-
-@dataclass(frozen=True, eq=False)
 class _Search:
     """What questions are chosen from, and how; the arguments of `next_question`, checked.
 
     Args:
         factors: Factors of the price by judge.
+        named: The judges whose utilities matter, of questions and of pending ones.
     """
 
-    members: Sequence[LatentModel]
-    X: Tensor
-    questions: Sequence[Question]
-    prices: Sequence[float]
-    factors: Mapping[Judge | None, float]
-    value_per_unit: float | None
-    by_information: bool
-    seed: int
+    def __init__(
+        self,
+        members: Sequence[LatentModel],
+        X: Tensor,
+        questions: Sequence[Question],
+        prices: Sequence[float],
+        factors: Mapping[Judge | None, float],
+        value_per_unit: float | None,
+        by_information: bool,
+        seed: int,
+        named: Sequence[Judge],
+    ) -> None:
+        self.members, self.X, self.named = members, X, named
+        self.questions, self.prices, self.factors = questions, prices, factors
+        self.value_per_unit, self.by_information, self.seed = value_per_unit, by_information, seed
+        self.recommended = torch.arange(len(X), device=X.device)
+        self.mixtures = [_mixture(member, X, named) for member in members]
+        self.left_out = set[tuple[Asked, frozenset[int]]]()  # questions that are not asked again
+        self._answers: dict[Asked, list[AnswerModel]] = {}
+        self._know_answers([(question, judge) for question in questions for judge in factors])
 
-    def best(self, mixtures: Sequence[LatentMixture], readings: Readings) -> _Valued:
+    def wait_for(self, asked: NextQuestion) -> tuple[Asked, frozenset[int]]:
+        """Condition on the unknown answer to a question; returns what names it."""
+        key = asked.question, asked.judge
+        self._know_answers([key])
+        places = (asked.X.to(self.X).unsqueeze(1) == self.X).all(-1).long().argmax(-1)
+        answers, item = self._answers_to(*key), self._of_judge(places, asked.judge)
+        self.mixtures = given_pending(self.mixtures, answers, item, self.seed)
+        return key, frozenset(places.tolist())
+
+    def best(self) -> NextQuestion:
         """The best question for one of the judges."""
         valued = []
-        recommended = torch.arange(len(self.X), device=self.X.device)
-        for number, question in enumerate(self.questions):
-            items = sets_to_ask_about(mixtures, question.size, recommended, self.seed)
-            for judge in self.factors:
-                answers = _answer_models(self.members, mixtures, question, self.X, readings.get((number, judge)))
-                valued.append(self._valued(mixtures, number, judge, answers, items))
-        return max(valued, key=lambda entry: entry.rank)
+        for question, price in zip(self.questions, self.prices, strict=True):
+            items = sets_to_ask_about(self.mixtures, question.size, self.recommended, self.seed)
+            for judge, factor in self.factors.items():
+                is_new = [((question, judge), frozenset(row)) not in self.left_out for row in items.tolist()]
+                if any(is_new):
+                    valued.append(self._valued(question, judge, price * factor, items[is_new]))
+        if not valued:
+            raise InputDataError("All questions are pending; wait for an answer, or give more points or kinds.")
+        return max(valued, key=lambda entry: entry[0])[1]
 
-    def _valued(
-        self,
-        mixtures: Sequence[LatentMixture],
-        number: int,
-        judge: Judge | None,
-        answers: list[AnswerModel],
-        items: Tensor,
-    ) -> _Valued:
+    def _valued(self, question: Question, judge: Judge | None, cost: float, items: Tensor) -> tuple[Rank, NextQuestion]:
         """A question of a judge at the best of some sets of points, `B x k`."""
-        recommended = torch.arange(len(self.X), device=items.device)
-        place = 0 if judge is None else 1 + list(self.factors).index(judge)
-        of_judge = items + place * len(self.X)
-        gains = expected_gain(mixtures, answers, recommended, of_judge)
-        cost = self.prices[number] * self.factors[judge]
+        answers, of_judge = self._answers_to(question, judge), self._of_judge(items, judge)
+        gains = expected_gain(self.mixtures, answers, self.recommended, of_judge)
         # where no single answer changes the recommendation, information chooses the points
         min_gain = ROUNDING * self.members[0].outcome_scale.scale
         by_information = self.by_information or bool(gains.max() <= min_gain)
         values, rate = gains, 0.0
         if by_information or len(self.questions) * len(self.factors) > 1:
-            information = information_about_best(mixtures, answers, recommended, of_judge)
+            information = information_about_best(self.mixtures, answers, self.recommended, of_judge)
             rate = float(information.max()) / cost
             values = information if by_information else gains
         best = values.argmax()
         gain = max(float(gains[best]), 0.0)
         stop = self.value_per_unit is not None and gain * self.value_per_unit < cost
-        question = NextQuestion(self.questions[number], self.X[items[best]].clone(), judge, gain, cost, stop)
-        return _Valued(question, (not stop, rate, gain / cost), answers, of_judge[best])
+        found = NextQuestion(question, self.X[items[best]].clone(), judge, gain, cost, stop)
+        return (not stop, rate, gain / cost), found
+
+    def _of_judge(self, items: Tensor, judge: Judge | None) -> Tensor:
+        """The places in the mixtures of a judge's utility at points."""
+        return items + (0 if judge is None else 1 + self.named.index(judge)) * len(self.X)
+
+    def _answers_to(self, question: Question, judge: Judge | None) -> list[AnswerModel]:
+        """The distribution of answers for each member; those of numbers have cells that fit all members."""
+        known = self._answers.get((question, judge))
+        return _answers_of_numbers(self.members, self.mixtures, question.kind, self.X) if known is None else known
+
+    def _know_answers(self, keys: Iterable[Asked]) -> None:
+        """Find out what answers read that are no numbers."""
+        likelihood = self.members[0].likelihood
+        new = [key for key in keys if key not in self._answers and not likelihood.for_kind(key[0].kind).takes_numbers]
+        self._answers |= _answers_with_outcomes(self.members, new, self.X)
+
+
+def _answers_of_numbers(
+    members: Sequence[LatentModel], mixtures: Sequence[LatentMixture], kind: type[Observation], X: Tensor
+) -> list[AnswerModel]:
+    """The distribution of numbers for each member, with cells that fit all members."""
+    noise = []
+    for member in members:
+        part = member.answering_likelihood.for_kind(kind)
+        noise.append(part.latent_noise(X[:1]).to(X).reshape(1))
+    readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]
+    cells = cells_of_numbers(mixtures, noise)
+    return [AnswerModel([reading], None, ends) for reading, ends in zip(readings, cells, strict=True)]
+
+
+def _answers_with_outcomes(
+    members: Sequence[LatentModel], keys: Sequence[Asked], X: Tensor
+) -> dict[Asked, list[AnswerModel]]:
+    """The distribution of answers for each member; uncertain cut-points add noise to those of a single model."""
+    answers = {
+        (question, judge): [AnswerModel.of(member, question.kind, question.num_points, judge) for member in members]
+        for question, judge in keys
+    }
+    if not keys or len(members) > 1 or not isinstance(members[0], SkewGP):
+        return answers
+    model = deepcopy(members[0])
+    with torch.enable_grad():
+        cutpoints = [_cutpoints(model, question, X, judge) for question, judge in keys]
+        variances = cutpoint_variances(model, cutpoints)
+    for key, variance in zip(keys, variances, strict=True):
+        if variance.numel():
+            answers[key] = [answer.with_noise(variance) for answer in answers[key]]
+    return answers
 
 
 def _questions(member: LatentModel, questions: Any) -> list[Question]:
@@ -282,7 +337,7 @@ def _questions(member: LatentModel, questions: Any) -> list[Question]:
                 f"Questions of kind {kind.__name__} have no outcomes to look ahead to; leave them out."
             )
         if not part.takes_numbers:
-            _reading(member, question, member.datapoints)
+            AnswerModel.of(member, kind, question.num_points)
     return checked
 
 
@@ -324,12 +379,6 @@ def _factors_of_judges(
     return by_judge
 
 
-def _reading(member: LatentModel, question: Question, like: Tensor, judge: Judge | None = None) -> Reading:
-    """The reading of an answer of a judge, of the model's own if `None`."""
-    likelihood = member.answering_likelihood if judge is None else member.likelihood.for_judge(judge)
-    return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
-
-
 def _cutpoints(model: SkewGP, question: Question, like: Tensor, judge: Judge | None) -> Tensor:
     """The cut-points of the same reading as functions of the model's parameters, which a fitted value is not."""
     judge = judge_of(model.fitted().judge) if judge is None else judge
@@ -337,52 +386,7 @@ def _cutpoints(model: SkewGP, question: Question, like: Tensor, judge: Judge | N
     return likelihood.reading(question.kind, like, model.outcome_scale, question.num_points).cutpoints
 
 
-def _readings(
-    members: Sequence[LatentModel], questions: Sequence[Question], judges: Sequence[Judge | None], like: Tensor
-) -> Readings:
-    """The readings of questions of no numbers; uncertain cut-points add noise to those of a single model."""
-    readings: Readings = {}
-    for number, question in enumerate(questions):
-        if not members[0].likelihood.for_kind(question.kind).takes_numbers:
-            for judge in judges:
-                readings[number, judge] = [_reading(member, question, like, judge) for member in members]
-    if not readings or len(members) > 1 or not isinstance(members[0], SkewGP):
-        return readings
-    model = deepcopy(members[0])
-    with torch.enable_grad():
-        cutpoints = [_cutpoints(model, questions[number], like, judge) for number, judge in readings]
-        variances = cutpoint_variances(model, cutpoints)
-    for (key, (reading,)), variance in zip(readings.items(), variances, strict=True):
-        if variance.numel():
-            size = reading.weight.square().sum(-1, keepdim=True)  # a reading has this times the noise
-            readings[key] = [replace(reading, noise=reading.noise + (variance / size).mean())]
-    return readings
-
-
-def _answer_models(
-    members: Sequence[LatentModel],
-    mixtures: Sequence[LatentMixture],
-    question: Question,
-    X: Tensor,
-    readings: Sequence[Reading] | None = None,
-) -> list[AnswerModel]:
-    """The distribution of answers for each member; numbers, which have no readings, have cells that fit all members."""
-    if readings is not None:
-        return [AnswerModel(reading) for reading in readings]
-    noise = []
-    for member in members:
-        part = member.answering_likelihood.for_kind(question.kind)
-        noise.append(part.latent_noise(X[:1]).to(X).reshape(1))
-    cells = cells_of_numbers(mixtures, noise)
-    readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]
-    return [AnswerModel(reading, cutpoints) for reading, cutpoints in zip(readings, cells, strict=True)]
-
-
-def _mixture(member: LatentModel, X: Tensor, judges: Sequence[Judge | None]) -> LatentMixture:
+def _mixture(member: LatentModel, X: Tensor, judges: Sequence[Judge]) -> LatentMixture:
     """The model's utility, and then each judge's, at the pool's points."""
-    if judges == [None]:
-        posterior = joint_posterior(member, X)
-    else:
-        by = [judge for judge in [None, *judges] for _ in range(len(X))]
-        posterior = joint_posterior(member, X.repeat(1 + len(judges), 1), by)
-    return LatentMixture.of(posterior, member.outcome_scale)
+    by = [judge for judge in [None, *judges] for _ in range(len(X))] if judges else None
+    return LatentMixture.of(joint_posterior(member, X.repeat(1 + len(judges), 1), by), member.outcome_scale)

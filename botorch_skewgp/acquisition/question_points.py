@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.look_ahead import LatentMixture, joint_draws, joint_posterior
-from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.search_domain import SearchDomain
-from botorch_skewgp.protocols import LatentModel, input_transform_of
+from botorch_skewgp.protocols import LatentModel
 from botorch_skewgp.rows import first_of_equal
 
 NUM_SPREAD = 512  # points over the domain that draws choose from
@@ -38,10 +36,8 @@ def points_to_ask_about(
     """The points of a domain or of a list that questions may be about, `N x d`, all different."""
     if isinstance(domain, Tensor):
         return domain.unique(dim=0)
-    if not bool((domain.bounds[0] < domain.bounds[1]).any()):
-        raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
-    own = rounded_inputs(input_transform_of(model), members[0].datapoints)
-    own = domain.rounded(own[domain.contains(own)])
+    domain.check_choice()
+    own = domain.nearest(members[0].datapoints)
     if len(own):
         own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]]
     generator = torch.Generator(own.device).manual_seed(seed)
@@ -51,9 +47,7 @@ def points_to_ask_about(
     likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *around_best]))]), seed)
     around_likely = domain.nearest(_around(domain, likely.repeat(4, 1), ZOOM, generator))
     likely = _likely(members, torch.cat([own, likely, around_likely]), seed + 1)
-    options = CHALLENGER
-    if not (domain.box.factors or domain.whole):
-        options = {**options, "options": {"maxiter": 30}}
+    options = CHALLENGER if domain.has_values else {**CHALLENGER, "options": {"maxiter": 30}}
     with torch.enable_grad(), manual_seed(seed):
         acquisition = DuelingLogExpectedImprovement(model, best)
         challenger, _ = domain.optimize(acquisition, 1, **options)

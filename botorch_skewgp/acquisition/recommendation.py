@@ -5,7 +5,7 @@ r"""The point to recommend now, the best so far, and how likely each point is to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,21 +14,17 @@ from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
+from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from botorch_skewgp.acquisition.closed_forms import MixtureMean
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.look_ahead import LatentMixture, joint_draws, joint_posterior
-from botorch_skewgp.acquisition.model_points import (
-    STARTS_ARE_CHECKED,
-    check_one_output,
-    checked_options,
-    points_of,
-    posterior_means,
-)
+from botorch_skewgp.acquisition.model_points import check_one_output, points_of, posterior_means
 from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.safety import LEVEL, SafetyInequality, frozen, search_safely
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
+from botorch_skewgp.acquisition.search_options import OWN_STARTS, split_options
 from botorch_skewgp.checks import as_count, as_seed
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import for_judge, input_transform_of, members_of
@@ -52,6 +48,8 @@ def recommend(
     level: float = LEVEL,
     confidence: float = RECOMMENDED_CONFIDENCE,
     safe_points: Tensor | None = None,
+    fixed_features: Mapping[int, float] | None = None,
+    seed: int = 0,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""The point to recommend now: the one with the largest posterior mean.
@@ -85,15 +83,17 @@ def recommend(
     model = for_judge(model, judge)
     if posterior_transform is None:
         check_one_output(model)
-    search = checked_options(options, num_restarts, raw_samples)
-    if bounds is None and options:
-        raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
+    options |= {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "fixed_features": fixed_features}
+    where, search = split_options(options, num_restarts, raw_samples)
     safe = None if validity is None else SafetyInequality(frozen(validity), level, confidence, safe_points)
     own = points_of(model)
     X = own if X_candidates is None else as_points(X_candidates, own, "X_candidates")
     if X is None:
         raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")
     if bounds is None:
+        given = sorted(name for name, value in options.items() if value is not None)
+        if given:
+            raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
         if not len(X):
             raise InputDataError("The model has no points to recommend from; give bounds or X_candidates.")
         if safe is not None:
@@ -109,18 +109,19 @@ def recommend(
     else:
         acquisition = PosteriorMean(model, posterior_transform=posterior_transform)
     if safe is not None:
-        return search_safely(acquisition, bounds, safe, 1, discrete_dims, cat_dims, X, **search)
-    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
-    known = domain.rounded(X[domain.contains(X)])
-    if not len(known) or not STARTS_ARE_CHECKED.isdisjoint(search):
-        return domain.optimize(acquisition, 1, **search)
-    means = posterior_means(model, known, posterior_transform)
-    seen, largest = known[means.argmax()].unsqueeze(0), means.max()
-    if not domain.box.factors and num_restarts > 1:
-        search["batch_initial_conditions"] = seen.unsqueeze(0)
-    point, value = domain.optimize(acquisition, 1, **search)
-    is_no_better = value <= largest + ROUNDING * largest.abs()  # the search may end beside it
-    return (seen, largest) if is_no_better else (point, value)
+        with manual_seed(as_seed(seed)):
+            return search_safely(acquisition, bounds, safe, starts=X, **where, **search)
+    domain = SearchDomain.build(model, bounds, X, **where)
+    known = domain.nearest(X)
+    if len(known):
+        means = posterior_means(model, known, posterior_transform)
+        seen, largest = known[means.argmax()].unsqueeze(0), means.max()
+        if not domain.box.factors and num_restarts > 1 and OWN_STARTS.isdisjoint(search):
+            search["batch_initial_conditions"] = seen.unsqueeze(0)
+    with manual_seed(as_seed(seed)):
+        point, value = domain.optimize(acquisition, 1, **search)
+    # the search may end beside it
+    return (seen, largest) if len(known) and value <= largest + ROUNDING * largest.abs() else (point, value)
 
 
 @torch.no_grad()

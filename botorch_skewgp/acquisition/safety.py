@@ -34,8 +34,8 @@ from torch.nn import Module
 
 from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.acquisition.mixed_search import MAX_POINTS, MixedDomain
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
-from botorch_skewgp.acquisition.search_options import CONSTRAINTS, INFEASIBLE, LINEAR
+from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points, checked_fixed
+from botorch_skewgp.acquisition.search_options import CONSTRAINTS, INFEASIBLE, LINEAR, with_columns
 from botorch_skewgp.acquisition.validity import log_average_of_members, validity_functions, warn_of_few_outcomes
 from botorch_skewgp.checks import as_count, as_probability, check_class
 from botorch_skewgp.exceptions import NoSafePointError
@@ -278,14 +278,13 @@ def search_safely(
     if own:
         raise InputDataError(f"A safe search finds starts and candidates that are safe; leave {', '.join(own)} out.")
     seen = validity_functions(safe.model)[0][0].datapoints
-    domain = SearchDomain.build(safe.model, bounds, discrete_dims, cat_dims, seen)
-    options = domain.checked(options)
+    domain = SearchDomain.build(safe.model, bounds, seen, discrete_dims, cat_dims)
+    options = with_columns(options, domain.bounds)
     others = list(options.pop("nonlinear_inequality_constraints", None) or [])
     if not all(is_of_points for _, is_of_points in others):
         raise UnsupportedError("A search that is to be safe takes non-linear constraints on single points only.")
-    fixed = dict(options.pop("fixed_features", None) or {})
-    if any(isinstance(value, Tensor) and value.numel() > 1 for value in fixed.values()):
-        raise UnsupportedError("A search that is to be safe takes fixed features of a single value.")
+    values = {factor.columns[0]: factor.values[:, 0] for factor in domain.box.factors}
+    fixed = checked_fixed(options.pop("fixed_features", None), domain.bounds, values)
     box = domain.box.with_fixed(fixed)
     if box.num_points <= MAX_POINTS:
         X = box.all_points()

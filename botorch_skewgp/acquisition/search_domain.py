@@ -1,36 +1,31 @@
-"""Where pairs and recommendations are searched: a domain, inputs of certain values, and coordinates of the search."""
+"""Where questions and recommendations are searched: a domain, values of inputs, coordinates of the search."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.exceptions.errors import CandidateGenerationError, InfeasibilityError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
 from botorch.optim.parameter_constraints import evaluate_feasibility
 from botorch.optim.utils import get_X_baseline
-from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
+from botorch.utils.sampling import draw_sobol_samples, sparse_to_dense_constraints
+from scipy.optimize import linprog
 from torch import Tensor
 
-from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch
+from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch, points_within
 from botorch_skewgp.acquisition.rounding import rounded_inputs
-from botorch_skewgp.acquisition.search_options import (
-    CONSTRAINTS,
-    LINEAR,
-    MIXED_OPTIONS,
-    OPTIONS_IN_UNITS_OF_INPUTS,
-    with_columns,
-)
-from botorch_skewgp.checks import as_tensor
-from botorch_skewgp.inputs.columns import as_columns
+from botorch_skewgp.acquisition.search_options import CONSTRAINTS, INFEASIBLE, LINEAR, by_column, with_columns
+from botorch_skewgp.checks import as_number, as_tensor
 from botorch_skewgp.inputs.points import as_bounds
 from botorch_skewgp.inputs.transforms import logarithmic_inputs, whole_inputs
 from botorch_skewgp.protocols import input_transform_of
@@ -38,7 +33,7 @@ from botorch_skewgp.protocols import input_transform_of
 Values = Mapping[int, Sequence[float]]
 NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
-ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
+IN_UNITS_OF_INPUTS = {"gen_candidates", "ic_generator"}  # options
 MAX_AT_ONCE = 64  # sets of points that are evaluated together
 
 
@@ -118,15 +113,16 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
 
 @dataclass(frozen=True)
 class SearchDomain:
-    """A box with the values that inputs may take, of a model that may round inputs."""
+    """Where points of a model are searched: a box with values and constraints of inputs, some of which are rounded."""
 
     model: Model
-    box: MixedDomain
+    box: MixedDomain  # in which an input without a choice has equal bounds
     whole: tuple[Factor, ...]  # of inputs without given values that the model rounds to one of a few whole numbers
+    constraints: Mapping[str, Any]  # arguments of `optimize_acqf`
 
     @property
     def bounds(self) -> Tensor:
-        """The bounds, `2 x d`."""
+        """The bounds, `2 x d`; those of a fixed input are equal."""
         return self.box.bounds
 
     @property
@@ -134,84 +130,86 @@ class SearchDomain:
         """Whether some inputs take one of a few values."""
         return bool(self.box.factors or self.whole)
 
+    @property
+    def is_box(self) -> bool:
+        """Whether all points within the bounds are allowed."""
+        return not (self.has_values or self.constraints or self.box.process)
+
     @classmethod
     def build(
-        cls, model: Model, bounds: Any, discrete_dims: Values | None, cat_dims: Values | None, like: Tensor | None
+        cls,
+        model: Model,
+        bounds: Any,
+        like: Tensor | None = None,
+        discrete_dims: Values | None = None,
+        cat_dims: Values | None = None,
+        fixed_features: Mapping[int, float] | None = None,
+        post_processing_func: Any = None,
+        **constraints: Any,
     ) -> SearchDomain:
-        """A checked domain, in the dtype and on the device of the model's points, `like`, if these are known."""
+        """A checked domain, in the dtype and on the device of the model's points, `like`, if these are known.
+
+        Raises:
+            InputDataError: If an argument names an input that there is not, or a value that it does not take.
+            CandidateGenerationError: If no point satisfies linear constraints.
+        """
         bounds = as_bounds(bounds, None if like is None else like.shape[-1])
         bounds = bounds.clone() if like is None else bounds.to(like)
         _check_bounds(model, bounds)
         discrete = _checked_values("discrete_dims", discrete_dims, bounds)
-        categorical = _checked_values("cat_dims", cat_dims, bounds)
-        for column, values in discrete.items():
-            if column in categorical:
+        values = discrete | _checked_values("cat_dims", cat_dims, bounds)
+        for column, allowed in discrete.items():
+            if values[column] is not allowed:
                 raise InputDataError(f"Input {column} is in discrete_dims and in cat_dims; its order matters or not.")
-            if not torch.equal(values[[0, -1]], bounds[:, column]):
+            if not torch.equal(allowed[[0, -1]], bounds[:, column]):
                 raise InputDataError(
                     f"The least and the largest value of input {column} in discrete_dims must be its bounds, "
-                    f"{bounds[:, column].tolist()}; got {values.tolist()}."
+                    f"{bounds[:, column].tolist()}; got {allowed.tolist()}."
                 )
-        without_choice = {column: values for column, values in categorical.items() if len(values) == 1}
-        for column, value in without_choice.items():
+        if unknown := sorted(constraints.keys() - CONSTRAINTS):
+            raise InputDataError(f"There is no argument {', '.join(unknown)}; leave it out.")
+        constraints = {name: value for name, value in with_columns(constraints, bounds).items() if value}
+        fixed = {column: float(allowed) for column, allowed in values.items() if len(allowed) == 1}
+        fixed |= checked_fixed(fixed_features, bounds, values)
+        for column, value in fixed.items():
             bounds[:, column] = value
-        factors = [Factor.of_input(column, values, False) for column, values in discrete.items()]
-        factors += [
-            Factor.of_input(column, values, True)
-            for column, values in categorical.items()
-            if column not in without_choice
+        factors = [
+            Factor.of_input(column, allowed, column not in discrete)
+            for column, allowed in values.items()
+            if column not in fixed
         ]
-        listed = {factor.columns[0] for factor in factors}
-        whole = _whole_factors(model, bounds, without=listed)
-        return cls(model, MixedDomain(bounds, tuple(factors)), whole)
-
-    def contains(self, X: Tensor) -> Tensor:
-        """Whether each of `n x d` points is in the domain, up to rounding."""
-        low, high = self.bounds
-        tolerance = TOLERANCE * (high - low)
-        inside = (low - tolerance <= X) & (high + tolerance >= X)
-        for (dim,), values, _ in self.box.factors:
-            inside[:, dim] &= (X[:, [dim]] - values.mT).abs().amin(-1) <= tolerance[dim]
-        return inside.all(-1)
+        bounds = bounds if factors else _of_one_point(bounds, *_linear(constraints))
+        whole = [factor for factor in _whole_factors(model, bounds) if factor.columns[0] not in values]
+        return cls(model, MixedDomain(bounds, tuple(factors), process=post_processing_func), tuple(whole), constraints)
 
     def rounded(self, X: Tensor) -> Tensor:
-        """Points as the model takes them, rounded where its input transform rounds, and within the bounds."""
+        """Points as the model takes them, rounded where its input transform rounds, moved within the bounds."""
         return _rounded(self.model, X).clamp(self.bounds[0], self.bounds[1])
 
     def spread(self, num_points: int) -> Tensor:
-        """Points spread evenly over the search coordinates, `num_points x d`, between allowed values too."""
+        """Points spread evenly over the search coordinates, `num_points x d`, between allowed values too; over the
+        inputs within linear constraints.
+        """
+        linear = _linear(self.constraints)
+        if any(linear):
+            return points_within(self.bounds, num_points, 0, *linear)
         unit = self.coordinates.bounds
         return self.coordinates.to_inputs(draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2))
 
     def nearest(self, X: Tensor) -> Tensor:
-        """The nearest points to `n x d` others with allowed values."""
-        return self.box.rounded(self.rounded(X))
+        """The nearest points to `n x d` others with allowed values, of those within the constraints."""
+        X = self.box.rounded(self.rounded(X))
+        X = X if self.box.process is None else self.box.process(X.unsqueeze(-2)).squeeze(-2)
+        inequality, equality = _linear(self.constraints)
+        others = [entry for entry in self.constraints.get("nonlinear_inequality_constraints", []) if entry[1]]
+        return X[evaluate_feasibility(X.unsqueeze(-2), inequality or None, equality or None, others or None)]
 
-    def check_choice(self, options: Mapping[str, Any]) -> None:
-        """Raise unless there are two different points in the domain, given fixed features among the options."""
-        free = self.bounds[0] < self.bounds[1]
-        free[list(self.checked(options).get("fixed_features") or {})] = False
-        if not free.any():
+    def check_choice(self) -> None:
+        """Raise unless there are two different points in the domain."""
+        if not (self.bounds[0] < self.bounds[1]).any():
+            if self.constraints:
+                raise CandidateGenerationError("The constraints leave one point, and a question needs two; widen them.")
             raise InputDataError("Bounds and fixed_features leave one point, and a question needs two; free an input.")
-
-    def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options that name inputs by their columns, with fixed features in the domain; raises `InputDataError`."""
-        options = with_columns(options, self.bounds)
-        for column, value in (options.get("fixed_features") or {}).items():
-            name = f"fixed_features[{column}]"
-            values = as_tensor(value, name)
-            low, high = self.bounds[:, column].tolist()
-            rounding = TOLERANCE * (high - low)
-            if not ((low - rounding <= values) & (values <= high + rounding)).all():
-                raise InputDataError(f"{name} must be within its bounds, {low} and {high}; got {value}.")
-            for factor in self.box.factors:
-                if factor.columns == [column]:
-                    allowed = factor.values[:, 0].to(values)
-                    if not torch.isclose(values.unsqueeze(-1), allowed).any(-1).all():
-                        raise InputDataError(
-                            f"{name} must be one of the input's values {allowed.tolist()}; got {value}."
-                        )
-        return options
 
     @property
     def coordinates(self) -> SearchCoordinates:
@@ -220,46 +218,37 @@ class SearchDomain:
 
     @torch.enable_grad()
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
-        """The best `q` points, `q x d`, and their value, searched in coordinates if no option is in units of inputs.
+        """The best `q` points, `q x d`, and their value, searched in coordinates if nothing is in units of inputs.
 
         Raises:
-            InputDataError: If an option names an input that there is not, or a value that it does not take.
-            UnsupportedError: If an option is for other results, or does not go with inputs that have a list of values.
+            UnsupportedError: If an option does not go with inputs that have a list of values.
             CandidateGenerationError: If no point satisfies the constraints.
         """
-        options = self.checked(options)
-        for name, needed in ONLY_THE_BEST.items():
-            if options.get(name, needed) is not needed:
-                raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
-        if options.get("sequential"):
-            raise UnsupportedError("The points of a question are chosen together; leave sequential out.")
+        if not (self.bounds[0] < self.bounds[1]).any():
+            points = self.bounds[:1].repeat(q, 1)
+            return points, _value(acquisition, points)
         box = self._box_for(acquisition, q, options)
         rounds = _rounded(self.model, self.bounds) is not self.bounds
         around_best = (options.get("options") or {}).get("sample_around_best")
-        in_inputs = around_best or not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options)
+        in_inputs = around_best or self.constraints or self.box.process or not IN_UNITS_OF_INPUTS.isdisjoint(options)
         is_unit_cube = torch.equal(self.bounds, self.coordinates.bounds)
         with warnings.catch_warnings(), _frozen_model(acquisition):
             if rounds:  # line searches end at steps; the best of their ends is kept
                 warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            try:
-                if in_inputs or is_unit_cube:
-                    rounding = {"post_processing_func": self.rounded} if rounds else {}
-                    return _search(box, acquisition, q, rounding | options)
-                points = self._search_coordinates(box, acquisition, q, options)
-            except InfeasibilityError as error:
-                raise CandidateGenerationError(
-                    "No point within the bounds satisfies the constraints; widen them."
-                ) from error
+            if in_inputs or is_unit_cube:
+                process = self.box.process or (self.rounded if rounds else None)
+                return _search(replace(box, process=process), acquisition, q, self.constraints, options)
+            points = self._search_coordinates(box, acquisition, q, options)
         return points, _value(acquisition, points)
 
     def _box_for(self, acquisition: AcquisitionFunction, q: int, options: Mapping[str, Any]) -> MixedDomain:
         """The box of a search, with lists of values where the points of the acquisition function are chosen in turn."""
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
-        others = sorted(options.keys() - MIXED_OPTIONS)
+        others = sorted((options.keys() - {"num_restarts", "raw_samples"}) | (self.constraints.keys() - LINEAR[:1]))
         if self.box.factors and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
-                "with. Leave the method out, or let it choose a challenger of an incumbent."
+                "with. Leave the method out, or let it choose a challenger of a point."
             )
         if self.box.factors and others:
             raise UnsupportedError(f"Where inputs have a list of values, leave out {', '.join(others)}.")
@@ -273,69 +262,81 @@ class SearchDomain:
         """The points found by a search in coordinates, in units of the inputs."""
         coordinates, pending = self.coordinates, getattr(acquisition, "X_pending", None)
         starts = options.get("batch_initial_conditions")
-        options = options | {
-            "post_processing_func": lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U))),
-            "batch_initial_conditions": None if starts is None else coordinates.from_inputs(starts),
-        }
+        if starts is not None:
+            options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
         in_coordinates = AcquisitionFunctionOfCoordinates(acquisition, coordinates)
-        found, _ = _search(coordinates.of_box(box), in_coordinates, q, options)
+        process = lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U)))  # noqa: E731
+        found, _ = _search(replace(coordinates.of_box(box), process=process), in_coordinates, q, {}, options)
         if pending is not None:
             acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
         return box.rounded(self.rounded(coordinates.to_inputs(found)))
 
     def made_different(
-        self,
-        acquisition: AcquisitionFunction,
-        points: Tensor,
-        value: Tensor,
-        incumbent: Tensor | None,
-        asked: Tensor | None,
-        options: Mapping[str, Any],
+        self, acquisition: AcquisitionFunction, points: Tensor, value: Tensor, given: Tensor, asked: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """The points found, `q x d`, and their value, others in place of those that repeat one or an asked pair."""
+        """The points found beside `n x d` given ones, `q x d`, and their value; others in place of some that repeat one
+        another, a given one, or with these a question that was asked.
+        """
         # where two points are one, as in a corner, both maximise the mean, and gradients do not part them
-        options = self.checked(options)
-        for place in range(len(points)):
-            before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
-            if asked is not None:
-                before = torch.cat([before, asked.flip(1)[self._repeats(asked, before).any(-1)]])
-            if not self._repeats(points[place], before).any():
+        q, others = len(points), None
+        for place in range(q):
+            whole = place == q - 1
+            questions = asked if whole else ()
+            if self._is_new(points[: place + 1].unsqueeze(0), given, questions).all():
                 continue
-            others = self._others(options)
-            others = others[~self._repeats(others, before).any(-1)]
+            others = self.nearest(self.spread(NUM_OTHERS)) if others is None else others
             sets = points.repeat(len(others), 1, 1)
             sets[:, place] = others
-            constraints = {name: options.get(name) for name in CONSTRAINTS}
-            if len(sets) and any(constraints.values()):
-                sets = sets[evaluate_feasibility(sets, **constraints)]
+            is_new = self._is_new(sets[:, : place + 1], given, questions)
+            if whole and not is_new.any():  # all pairs of the first point were asked
+                order = torch.rand(NUM_OTHERS, len(others), generator=torch.Generator().manual_seed(0)).argsort(-1)
+                sets = others[order[:, :q].to(others.device)]
+                is_new = self._is_new(sets, given, questions)
+            sets = sets[is_new]
+            if len(sets) and self.constraints:
+                sets = sets[evaluate_feasibility(sets, **{name: self.constraints.get(name) for name in CONSTRAINTS})]
             if not len(sets):
                 raise CandidateGenerationError(
-                    f"No {len(points) + (incumbent is not None)} different points were found that satisfy the "
-                    "constraints; widen the bounds, leave constraints or fixed_features out, or ask for fewer."
+                    f"No {q + len(given)} different points were found that satisfy the constraints; widen the bounds, "
+                    "leave constraints or fixed_features out, or ask for fewer."
                 )
             with torch.no_grad():
                 values = torch.cat([acquisition(part) for part in sets.split(MAX_AT_ONCE)])
             points, value = sets[values.argmax()], values.max()
         return points, value
 
-    def _repeats(self, X: Tensor, others: Tensor) -> Tensor:
-        """Whether each of `... x d` points is each of `n x d` others, up to rounding; `... x n`."""
-        near = (X.unsqueeze(-2) - others).abs() <= TOLERANCE * (self.bounds[1] - self.bounds[0])
-        return near.all(-1)
+    def _is_new(self, sets: Tensor, given: Tensor, asked: Sequence[Tensor]) -> Tensor:
+        """Which of `B x k x d` sets have different points, beside given ones, and are with these no asked question."""
+        sets = torch.cat([sets, given.expand(len(sets), *given.shape)], dim=-2)
+        return are_new(sets, asked, TOLERANCE * (self.bounds[1] - self.bounds[0]))
 
-    def _others(self, options: Mapping[str, Any]) -> Tensor:
-        """Allowed points spread over the domain, within linear constraints on single points, `n x d`."""
-        linear = {name: [entry for entry in options.get(name) or [] if entry[0].ndim == 1] for name in LINEAR}
-        if any(linear.values()):
-            given: dict[str, Any] = {name: value or None for name, value in linear.items()}
-            X = get_polytope_samples(NUM_OTHERS, self.bounds, seed=0, n_burnin=100, n_thinning=2, **given)
-        else:
-            X = self.spread(NUM_OTHERS)
-        X = self.nearest(X)
-        for column, fixed in (options.get("fixed_features") or {}).items():
-            X[:, column] = fixed
-        process = options.get("post_processing_func")
-        return X if process is None else process(X.unsqueeze(-2)).squeeze(-2)
+
+def as_asked(pending: Any, like: Tensor | None) -> list[Tensor]:
+    """Questions that were asked, `k x d` points each, from an `m x k x d` tensor or a list; raises `InputDataError`."""
+    if pending is None:
+        return []
+    if not isinstance(pending, Sequence | Tensor) or isinstance(pending, str):
+        raise InputDataError(f"pending must be an m x k x d tensor, or a list of k x d tensors; got {pending!r}.")
+    asked = [as_points(question, like, "A pending question") for question in pending]
+    if any(len(question) < 2 for question in asked):
+        raise InputDataError(
+            "A pending question must be about two points or more, an m x k x d tensor or a list of k x d ones."
+        )
+    return asked
+
+
+def are_new(sets: Tensor, asked: Sequence[Tensor], tolerance: Tensor | float = 0.0) -> Tensor:
+    """Which of `B x k x d` sets of points have `k` different ones, and are none of the questions asked, `k' x d` each,
+    in any order; points are the same if no input differs by more than a tolerance.
+    """
+    k = sets.shape[-2]
+    same = ((sets.unsqueeze(-2) - sets.unsqueeze(-3)).abs() <= tolerance).all(-1)
+    is_new = same.sum((-1, -2)) == k
+    for question in asked:
+        if len(question) == k:
+            in_both = ((sets.unsqueeze(-2) - question).abs() <= tolerance).all(-1)
+            is_new &= ~in_both.any(-1).all(-1)
+    return is_new
 
 
 @contextmanager
@@ -353,23 +354,62 @@ def _frozen_model(acquisition: AcquisitionFunction) -> Iterator[None]:
 
 
 def _search(
-    box: MixedDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
+    box: MixedDomain, acquisition: AcquisitionFunction, q: int, constraints: Mapping[str, Any], options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """BoTorch's search; the mixed one if some inputs have a list of values."""
-    if not box.factors:
-        if "gen_candidates" not in options:
-            options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
-        # from a maximum only rounding is left to climb: a line search without progress is no reason to begin again
-        options = {"retry_on_optimization_warning": False} | options
-        return optimize_acqf(acquisition, bounds=box.bounds, q=q, **options)  # type: ignore[return-value]
-    constraints, process = options.get("inequality_constraints"), options.get("post_processing_func")
-    box = replace(box, constraints=constraints, process=process).with_fixed(options.get("fixed_features") or {})
-    X_seen = get_X_baseline(acquisition)
-    generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
-    effort = {"num_spread": options["raw_samples"], "num_climbs": options["num_restarts"]}
-    search = MixedSearch(acquisition, box, generator, may_repeat=True, **effort)
-    points = search.best_points(q, box.bounds[:0] if X_seen is None else X_seen)
-    return points, _value(acquisition, points)
+    if box.factors:
+        box, X_seen = replace(box, constraints=constraints.get("inequality_constraints")), get_X_baseline(acquisition)
+        generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
+        effort = {"num_spread": options["raw_samples"], "num_climbs": options["num_restarts"]}
+        search = MixedSearch(acquisition, box, generator, may_repeat=True, **effort)
+        points = search.best_points(q, box.bounds[:0] if X_seen is None else X_seen)
+        return points, _value(acquisition, points)
+    options = {"retry_on_optimization_warning": False} | options  # from a maximum only rounding is left to climb
+    if "gen_candidates" not in options:
+        options["options"] = EACH_START_ALONE | (options.get("options") or {})
+    linear = _linear(constraints)
+    is_of_points = sum(map(len, linear)) == sum(len(constraints.get(name, [])) for name in LINEAR)
+    if any(linear) and is_of_points and "ic_generator" not in options:
+
+        def generator_of_starts(n: int, q: int, seed: int | None) -> Tensor:
+            return points_within(box.bounds, n * q, seed, *linear).view(n, q, -1)
+
+        options["generator"] = generator_of_starts  # BoTorch's walk takes most of a search
+    is_fixed = box.bounds[0] == box.bounds[1]
+    fixed = {column: float(box.bounds[0, column]) for column in is_fixed.nonzero().flatten().tolist()}
+    return optimize_acqf(
+        acquisition,
+        bounds=box.bounds,
+        q=q,
+        fixed_features=fixed or None,
+        post_processing_func=box.process,
+        **constraints,
+        **options,
+    )  # type: ignore[return-value]
+
+
+def _linear(constraints: Mapping[str, Any]) -> tuple[list[Any], ...]:
+    """The linear inequality and equality constraints of single points; others are of several points of a question."""
+    return tuple([entry for entry in constraints.get(name, []) if entry[0].ndim == 1] for name in LINEAR)
+
+
+def _of_one_point(bounds: Tensor, inequality: list[Any], equality: list[Any]) -> Tensor:
+    """The bounds; where linear constraints leave one point within them, up to rounding, those of this point."""
+    rows: dict[str, Any] = {}
+    for ends, part, sign in (("ub", inequality, -1), ("eq", equality, 1)):
+        if part:
+            A, b = sparse_to_dense_constraints(bounds.shape[-1], part)
+            rows |= {f"A_{ends}": (sign * A).double().cpu().numpy(), f"b_{ends}": (sign * b).double().cpu().numpy()}
+    if not rows:
+        return bounds
+    width = (bounds[1] - bounds[0]).double().cpu()
+    direction = torch.arange(1.0, 1 + len(width)).sin() / width.where(width > 0, 1)  # at right angles to no constraint
+    ends = [linprog(c, **rows, bounds=bounds.mT.tolist()).x for c in (direction.numpy(), -direction.numpy())]
+    if any(end is None for end in ends):
+        raise CandidateGenerationError(INFEASIBLE)
+    least, most = torch.tensor(np.stack(ends))
+    is_one = bool(((most - least).abs() <= TOLERANCE * width).all())
+    return least.to(bounds).repeat(2, 1) if is_one else bounds
 
 
 @torch.no_grad()
@@ -383,14 +423,14 @@ def _rounded(model: Model, X: Tensor) -> Tensor:
 
 
 def search_space(
-    model: Model, bounds: Any, X_candidates: Any, like: Tensor | None, **options: Any
+    model: Model, bounds: Any, X_candidates: Any, like: Tensor | None, **where: Any
 ) -> SearchDomain | Tensor:
-    """A domain, with `discrete_dims` and `cat_dims` among the options, or candidates, `n x d`, without options."""
+    """A domain, see `SearchDomain.build`, or candidates, `n x d`, with which no other argument has a meaning."""
     if (bounds is None) == (X_candidates is None):
         raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
     if bounds is not None:
-        return SearchDomain.build(model, bounds, options["discrete_dims"], options["cat_dims"], like)
-    given = sorted(name for name, value in options.items() if value is not None)
+        return SearchDomain.build(model, bounds, like, **where)
+    given = sorted(name for name, value in where.items() if value is not None)
     if given:
         raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
     return as_points(X_candidates, like, "X_candidates")
@@ -425,26 +465,20 @@ def _check_bounds(model: Model, bounds: Tensor) -> None:
         )
 
 
-def _whole_factors(model: Model, bounds: Tensor, without: Collection[int]) -> tuple[Factor, ...]:
-    """The few whole numbers of inputs that a model rounds, but for some inputs."""
+def _whole_factors(model: Model, bounds: Tensor) -> list[Factor]:
+    """The few whole numbers of inputs that a model rounds."""
     factors = []
     for column in whole_inputs(input_transform_of(model), bounds.shape[-1]):
         low, high = bounds[:, column].tolist()
-        has_choice = low.is_integer() and high.is_integer() and low < high
-        if has_choice and high - low < MAX_DISCRETE_VALUES and column not in without:
+        if low.is_integer() and high.is_integer() and 0 < high - low < MAX_DISCRETE_VALUES:
             factors.append(Factor.of_input(column, torch.arange(low, high + 1).to(bounds), False))
-    return tuple(factors)
+    return factors
 
 
 def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, Tensor]:
     """The values that inputs may take, ascending, like the bounds; raises `InputDataError` if they are not within."""
-    if choices is None:
-        return {}
-    if not isinstance(choices, Mapping):
-        raise InputDataError(f"{name} must map inputs to their values, such as {{2: [16, 32, 64]}}; got {choices!r}.")
     checked = {}
-    columns = as_columns(choices.keys(), bounds.shape[1], name)
-    for dim, values in zip(columns, choices.values(), strict=True):
+    for dim, values in by_column(choices, name, "{2: [16, 32, 64]}", bounds).items():
         allowed = as_tensor([*values] if isinstance(values, Iterable) else values, f"{name}[{dim}]").to(bounds)
         low, high = bounds[:, dim]
         if allowed.ndim != 1 or allowed.numel() == 0 or not ((low <= allowed) & (allowed <= high)).all():
@@ -454,3 +488,24 @@ def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[i
             )
         checked[dim] = allowed.unique()
     return checked
+
+
+def checked_fixed(fixed_features: Any, bounds: Tensor, values: Mapping[int, Tensor]) -> dict[int, float]:
+    """The values of fixed inputs; raises `InputDataError` where one is none that its input takes."""
+    fixed = dict[int, float]()
+    for column, given in by_column(fixed_features, "fixed_features", "{0: 0.5}", bounds).items():
+        name = f"fixed_features[{column}]"
+        value = as_number(given, name)
+        low, high = bounds[:, column].tolist()
+        rounding = TOLERANCE * (high - low)
+        if not low - rounding <= value <= high + rounding:
+            raise InputDataError(f"{name} must be within its bounds, {low} and {high}; got {given}.")
+        fixed[column] = min(max(value, low), high)
+        if column in values:
+            same = torch.isclose(values[column], bounds.new_tensor(value))
+            if not same.any():
+                raise InputDataError(
+                    f"{name} must be one of the input's values {values[column].tolist()}; got {given}."
+                )
+            fixed[column] = float(values[column][same.nonzero()[0, 0]])
+    return fixed

@@ -1,4 +1,4 @@
-"""Options of a search as BoTorch's functions read them: inputs by columns, constraints in the domain's precision."""
+"""Arguments of a search: how it searches, and linear constraints, which name inputs by their columns."""
 
 from __future__ import annotations
 
@@ -12,41 +12,66 @@ from botorch.optim import optimize_acqf
 from botorch.optim.initializers import gen_batch_initial_conditions
 from torch import Tensor
 
-from botorch_skewgp.checks import as_tensor
+from botorch_skewgp.checks import as_count, as_number, as_tensor
 from botorch_skewgp.inputs.columns import as_column, as_columns
 
 LINEAR = ("inequality_constraints", "equality_constraints")
 CONSTRAINTS = (*LINEAR, "nonlinear_inequality_constraints")
-# arguments of optimisers that a user may give; a generator of initial conditions may have others
-OPTIONS = {
+INFEASIBLE = "No point within the bounds satisfies the constraints; widen them."
+WHERE = {
+    *CONSTRAINTS,
+    "discrete_dims",
+    "cat_dims",
+    "fixed_features",
+    "post_processing_func",
+}  # options that are part of the domain
+# further arguments of optimisers that a user may give; a generator of initial conditions may have others
+HOW = {
     *inspect.signature(optimize_acqf).parameters,
     *inspect.signature(gen_batch_initial_conditions).parameters,
-} - {"acq_function", "bounds", "q", "ic_gen_kwargs"}
-# those of them where inputs have a list of values
-MIXED_OPTIONS = {"num_restarts", "raw_samples", "fixed_features", "inequality_constraints", "post_processing_func"}
-INFEASIBLE = "No point within the bounds satisfies the constraints; widen them."
-OPTIONS_IN_UNITS_OF_INPUTS = {
-    *CONSTRAINTS,
-    "fixed_features",
-    "gen_candidates",
-    "ic_generator",
-    "post_processing_func",
-}
+} - {"acq_function", "bounds", "q", "ic_gen_kwargs", "acq_function_sequence", "generator", *WHERE}
+OWN_STARTS = {"batch_initial_conditions", "ic_generator"}  # of the user
+ONLY_THE_BEST = {"sequential", "return_best_only", "return_full_tree", "return_acq_values"}  # which questions need
+
+
+def split_options(
+    options: Mapping[str, Any], num_restarts: int, raw_samples: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options that say where to search, and those that say how; raises `InputDataError` for others."""
+    counts = {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    how: dict[str, Any] = {name: as_count(value, name, least=1) for name, value in counts.items()}
+    how |= {name: value for name, value in options.items() if name not in WHERE}
+    if "X_pending" in how:
+        raise InputDataError("X_pending is not supported; give the questions that are asked already as pending.")
+    for name in sorted(ONLY_THE_BEST & how.keys()):
+        raise InputDataError(
+            f"The points of a question are chosen together, and the best are returned; leave {name} out."
+        )
+    unknown = sorted(how.keys() - HOW)
+    if unknown and "ic_generator" not in how:
+        raise InputDataError(f"optimize_acqf has no argument {', '.join(unknown)}; leave it out.")
+    return {name: value for name, value in options.items() if name in WHERE}, how
 
 
 def with_columns(options: Mapping[str, Any], bounds: Tensor) -> dict[str, Any]:
     """Options whose fixed features and linear constraints name inputs by their columns; raises `InputDataError`."""
-    d, options = bounds.shape[-1], dict(options)
-    fixed = options.get("fixed_features")
-    if fixed is not None:
-        if not isinstance(fixed, Mapping):
-            raise InputDataError(f"fixed_features must map inputs to their values, such as {{0: 0.5}}; got {fixed!r}.")
-        columns = as_columns(fixed.keys(), d, "fixed_features")
-        options["fixed_features"] = dict(zip(columns, fixed.values(), strict=True))
+    options = dict(options)
+    if options.get("fixed_features") is not None:
+        options["fixed_features"] = by_column(options["fixed_features"], "fixed_features", "{0: 0.5}", bounds)
     for name in LINEAR:
         if options.get(name):
             options[name] = [_linear(name, constraint, bounds) for constraint in options[name]]
     return options
+
+
+def by_column(given: Any, name: str, example: str, bounds: Tensor) -> dict[int, Any]:
+    """What is given for some inputs by their columns, from 0; raises `InputDataError`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputDataError(f"{name} must map inputs to their values, such as {example}; got {given!r}.")
+    columns = as_columns(given.keys(), bounds.shape[-1], name)
+    return dict(zip(columns, given.values(), strict=True))
 
 
 def _linear(name: str, constraint: Any, bounds: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -64,4 +89,4 @@ def _linear(name: str, constraint: Any, bounds: Tensor) -> tuple[Tensor, Tensor,
         raise InputDataError(
             f"{name} must have a coefficient for each of its {len(indices)} inputs; got {constraint!r}."
         )
-    return indices.to(bounds.device), coefficients, float(constraint[2])
+    return indices.to(bounds.device), coefficients, as_number(constraint[2], name)

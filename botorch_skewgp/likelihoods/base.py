@@ -16,7 +16,7 @@ from torch.distributions import Bernoulli, Categorical
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import JudgedLikelihood
 from botorch_skewgp.likelihoods.predictions import averaged, best_of_probabilities
-from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations import Choice, Observation
 from botorch_skewgp.observations.observation import Kind
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
@@ -59,6 +59,13 @@ class RowLikelihood(JudgedLikelihood):
         if kind is None:
             raise InputDataError(f"{self._name_and_kinds} and no duels; give a PreferenceLikelihood for them.")
         return kind
+
+    def kind_of_choices(self, num_points: int) -> Kind:
+        """The kind of observation for the best of some points; raises `InputDataError` if there is none."""
+        if num_points == 2:
+            return self.kind_of_duels
+        self.for_kind(Choice)  # raises
+        return Choice
 
     @property
     def _reads_one_value(self) -> bool:

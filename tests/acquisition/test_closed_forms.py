@@ -141,7 +141,7 @@ def test_pairs_are_no_worse_than_those_by_samples(duels):
 def test_recommendation_is_that_of_the_posterior_mean(duels):
     torch.manual_seed(0)
     point, value = recommend(duels, BOUNDS)
-    found, largest = SearchDomain.build(duels, BOUNDS, None, None, POINTS).optimize(
+    found, largest = SearchDomain.build(duels, BOUNDS).optimize(
         PosteriorMean(duels), 1, num_restarts=10, raw_samples=256
     )
     torch.testing.assert_close(value, largest, rtol=1e-6, atol=1e-6)
@@ -153,7 +153,7 @@ def test_searches_climb_to_a_known_optimum(duels):
         def forward(self, X: torch.Tensor) -> torch.Tensor:
             return -(X - X.new_tensor([[0.3, 0.7], [1.4, 0.2]])).square().sum((-2, -1))
 
-    domain = SearchDomain.build(duels, BOUNDS, None, None, POINTS)
+    domain = SearchDomain.build(duels, BOUNDS)
     pair, _ = domain.optimize(Quadratic(duels), 2, num_restarts=4, raw_samples=32)
     torch.testing.assert_close(pair, pair.new_tensor([[0.3, 0.7], [1.0, 0.2]]), rtol=0, atol=1e-4)
 

@@ -9,7 +9,8 @@ from botorch.fit import fit_gpytorch_mll
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import Question
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.next_question import _cutpoints, _reading, _readings
+from botorch_skewgp.acquisition.look_ahead import AnswerModel
+from botorch_skewgp.acquisition.next_question import _answers_with_outcomes, _cutpoints
 from botorch_skewgp.likelihoods import OrdinalLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie
@@ -77,8 +78,8 @@ def test_learned_cutpoints_make_answers_noisier_and_known_ones_do_not(judge):
         model = SkewGP(X, grades, likelihood, approximation="ep").eval()
         model.posterior(X)  # the fitted value holds its own likelihood
         with torch.no_grad():
-            (reading,) = _readings([model], [question], [judge], X)[0, judge]
-            noise.append(float(reading.noise - _reading(model, question, X, judge).noise))
+            (answer,) = _answers_with_outcomes([model], [(question, judge)], X)[question, judge]
+            noise.append(float(answer.reading.noise - AnswerModel.of(model, Ordinal, judge=judge).reading.noise))
     assert noise[0] > 0.01
     assert noise[1] == 0
 
@@ -90,9 +91,10 @@ def test_unknown_cutpoints_count_as_noise_of_an_answer():
     model.eval()
     before = {name: p.clone() for name, p in model.named_parameters()}
     kinds = [Question(Ordinal), Question(Preference), Question(Choice, 3)]
-    found = _readings([model], kinds, [None], X)
-    known = [_reading(model, kind, X) for kind in kinds]
-    extra = [(found[place, None][0].variance - reading.variance).detach() for place, reading in enumerate(known)]
+    found = _answers_with_outcomes([model], [(kind, None) for kind in kinds], X)
+    known = [AnswerModel.of(model, kind.kind, kind.num_points).reading for kind in kinds]
+    answers = [found[kind, None][0].reading for kind in kinds]
+    extra = [(reading.variance - before.variance).detach() for reading, before in zip(answers, known, strict=True)]
     copied = deepcopy(model)
     variances = cutpoint_variances(copied, [_cutpoints(copied, kind, X, None) for kind in kinds])
     assert float(extra[0]) == pytest.approx(float(variances[0].mean()), rel=1e-6)

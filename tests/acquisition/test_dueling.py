@@ -13,12 +13,13 @@ from acquisition_checks import (
     points,
     samples,
 )
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError
 from botorch.models import PairwiseGP
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import DuelingLogExpectedImprovement, next_pair
-from botorch_skewgp.acquisition.dueling import qExpectedUtilityAfterDuels
+from botorch_skewgp.acquisition import DuelingLogExpectedImprovement, next_choice, next_pair, recommend
+from botorch_skewgp.acquisition.dueling import qExpectedUtilityAfterAnswers
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Numeric, Preference
@@ -46,7 +47,7 @@ def ensemble() -> FullyBayesianSkewGP:
 
 
 def criterion(model, pairs, num=16384, **options):
-    acquisition = qExpectedUtilityAfterDuels(model, pairs, **options)
+    acquisition = qExpectedUtilityAfterAnswers(model, pairs, **options)
     acquisition.sampler = SobolQMCNormalSampler(torch.Size([num]), seed=0)
     return acquisition
 
@@ -175,3 +176,96 @@ def test_expected_improvement_is_that_of_the_skewed_posterior(generator):
 
 def test_finite_with_gradient_beside_the_reference(model):
     finite_gradient(DuelingLogExpectedImprovement(model, POINTS[0]), POINTS[:1] + 1e-4)
+
+
+# Pending questions
+
+
+def test_a_pending_choice_by_simulation(generator):
+    """The best of three is told by noisy values of all; then the pair is answered."""
+    model = of_one_duel()
+    choice, pair = torch.cat([APART[0], APART[1, :1]]), APART[2]
+    value = criterion(model, [choice])(pair.unsqueeze(0)).detach()
+    values = samples(model.posterior(torch.cat([choice, pair])), 200_000, generator)
+    noise = model.likelihood.noise.sqrt().detach()
+
+    def told(part):
+        """The number of the best of some points, by noisy values of each."""
+        return (values[:, part] + noise * torch.randn(len(values), len(part), dtype=DOUBLE)).argmax(-1)
+
+    averages = []
+    for seed in range(8):
+        torch.manual_seed(seed)
+        answers = 2 * told([0, 1, 2]) + told([3, 4])
+        averages.append(sum(values[answers == part].sum(0).max() for part in range(6)) / len(values))
+    expected, alone = torch.stack(averages).mean(), criterion(model, [])(pair.unsqueeze(0)).detach()
+    assert abs(value - expected) < 0.02
+    assert value > alone + 0.1
+
+
+def test_more_outcomes_than_parts_are_drawn(generator):
+    """Eight pending pairs have 256 joint answers; a drawn half of these tells as much."""
+    model, pair = of_one_duel(), points(generator, 1, q=2)
+    pairs = points(generator, 8, q=2)
+    few, more = (criterion(model, pairs[:n], num=2048)(pair).detach() for n in (7, 8))
+    assert few - 0.05 < more < few + 0.3
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"bounds": BOUNDS},
+        {"bounds": BOUNDS, "discrete_dims": {0: [0.0, 0.5, 1.0]}},
+        {"bounds": BOUNDS, "fixed_features": {0: 0.5}},
+        {"bounds": BOUNDS, "inequality_constraints": [(torch.arange(2), -torch.ones(2, dtype=DOUBLE), -0.8)]},
+        {"bounds": BOUNDS, "method": "information"},
+        {"X_candidates": POINTS[:4]},
+        {"X_candidates": POINTS[:4], "method": "information"},
+        {"X_candidates": POINTS[:4], "against": POINTS[0]},
+    ],
+    ids=["box", "values", "fixed", "constraint", "information", "list", "list by information", "against"],
+)
+def test_what_is_pending_is_not_asked_again(model, space):
+    few = SMALL if "bounds" in space else {}
+    asked = []
+    for _ in range(3):
+        pair, _ = next_pair(model, **space, **few, pending=[question.flip(0) for question in asked])
+        asked.append(pair)
+    assert_allowed(torch.stack(asked), BOUNDS, {k: v for k, v in space.items() if k != "method"})
+    for i, first in enumerate(asked):
+        for second in asked[:i]:
+            assert not torch.allclose(first, second)
+            assert not torch.allclose(first.flip(0), second)
+
+
+def test_all_pairs_of_few_points_are_asked_in_turn(model):
+    """Of four corners there are six pairs, of which the last one shares no point with the first."""
+    corners = {"cat_dims": {0: [0.0, 1.0], 1: [0.0, 1.0]}}
+    asked = []
+    for _ in range(6):
+        asked.append(next_pair(model, BOUNDS, **corners, **SMALL, pending=asked)[0])
+    assert len({frozenset(map(tuple, pair.tolist())) for pair in asked}) == 6
+    with pytest.raises(CandidateGenerationError, match="ask for fewer"):
+        next_pair(model, BOUNDS, **corners, **SMALL, pending=asked)
+    assert next_choice(model, BOUNDS, 3, **corners, **SMALL, pending=asked)[0].shape == (3, 2)
+
+
+def test_a_choice_is_not_asked_again_either(model):
+    pool, asked = POINTS[:4], []
+    for _ in range(4):
+        asked.append(next_choice(model, X_candidates=pool, pending=asked)[0])
+    assert len({frozenset(map(tuple, choice.tolist())) for choice in asked}) == 4
+    with pytest.raises(InputDataError, match="All questions about 3 of 4"):
+        next_choice(model, X_candidates=pool, pending=asked)
+
+
+@pytest.mark.parametrize("space", [{"bounds": BOUNDS}, {"bounds": BOUNDS, "cat_dims": {0: [0.0, 0.5, 1.0]}}])
+def test_the_global_generator_stays_as_it_was(model, space):
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, _ = next_pair(model, **space, **SMALL, seed=1)
+    recommend(model, **space, **SMALL)
+    next_choice(model, **space, **SMALL)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(1)
+    assert torch.equal(next_pair(model, **space, **SMALL, seed=1)[0], first)

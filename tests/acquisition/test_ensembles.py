@@ -226,4 +226,4 @@ def test_recommendation_is_the_best_of_the_average_means(duels):
     assert torch.equal(best[0], POINTS[means.argmax()])
     torch.testing.assert_close(value, means.max())
     few = {"num_restarts": 1, "raw_samples": 8, "options": {"maxiter": 3}}
-    assert torch.equal(next_pair(duels, BOUNDS, "expected_improvement", **few)[0][1], best[0])
+    assert torch.equal(next_pair(duels, BOUNDS, against=best, **few)[0][1], best[0])

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 
 from botorch_skewgp.acquisition import information
 from botorch_skewgp.acquisition.information import _interpolated, _log_entropy, expected_entropy
+from botorch_skewgp.acquisition.look_ahead import AnswerModel
 from botorch_skewgp.rows import Reading
 
 
@@ -53,9 +54,9 @@ def test_entropies(cutpoints, variance, spread, generator, monkeypatch):
     means = spread * math.sqrt(1 + variance) * points(generator, 2, 2048, scale=0.3)
     which, weights = slice(0, None, 32), torch.zeros(2048, dtype=torch.float64)
     weights[which] = 1 / 64
-    found = expected_entropy(means, number([variance] * 2), weights, reading)
+    found = expected_entropy(means, number([variance] * 2), weights, AnswerModel([reading]))
     monkeypatch.setattr(information, "MIN_SAVING", 1e9)
-    expected = expected_entropy(means[:, which], number([variance] * 2), weights[which], reading)
+    expected = expected_entropy(means[:, which], number([variance] * 2), weights[which], AnswerModel([reading]))
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
 
 
@@ -69,7 +70,7 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
         f = torch.linspace(max(-40, m - 12 * sd), min(40, m + 12 * sd), 20_001, dtype=torch.float64)
         density = torch.exp(-0.5 * (f - m).square() / variance) / math.sqrt(2 * math.pi * variance)
         expected = torch.trapezoid(_log_entropy(f, reading).exp() * density, f)
-        found = expected_entropy(number([[m]]), number([variance]), number([1.0]), reading).squeeze()
+        found = expected_entropy(number([[m]]), number([variance]), number([1.0]), AnswerModel([reading])).squeeze()
         torch.testing.assert_close(found, expected, rtol=3e-5, atol=0)
 
 

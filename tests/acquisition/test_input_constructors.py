@@ -14,7 +14,7 @@ from botorch_skewgp.observations import Numeric, Preference, Validity
 from botorch_skewgp.papers import dueling, safety
 from botorch_skewgp.truncated.draws import DrawSettings
 
-NOT_BY_NAME = {"ValidityWeightedAcquisitionFunction", "qExpectedUtilityAfterDuels"}  # made around another, or pairs
+NOT_BY_NAME = {"ValidityWeightedAcquisitionFunction", "qExpectedUtilityAfterAnswers"}  # made around another, or pairs
 CLASSES = [
     entry
     for name in acquisition.__all__

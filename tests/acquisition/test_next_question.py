@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks._observations import rbf_kernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import Question, SkewBayesianActiveLearningByDisagreement, next_question
-from botorch_skewgp.acquisition.information import information_about_best
+from botorch_skewgp.acquisition.information import information_about_best, information_about_function
 from botorch_skewgp.acquisition.look_ahead import (
     AnswerModel,
     LatentMixture,
@@ -23,8 +23,9 @@ from botorch_skewgp.acquisition.look_ahead import (
     cells_of_numbers,
     expected_gain,
     given_pending,
+    joint_draws,
 )
-from botorch_skewgp.acquisition.next_question import _answer_models, _mixture, _reading
+from botorch_skewgp.acquisition.next_question import _answers_of_numbers, _mixture
 from botorch_skewgp.acquisition.question_points import sets_to_ask_about
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
@@ -64,13 +65,14 @@ def alone(model):
 
 def asks_of(model, mixtures, question):
     """What a question reads if its cut-points are known."""
-    is_number = question.kind is Numeric
-    return _answer_models([model], mixtures, question, Z, None if is_number else [_reading(model, question, Z)])
+    if question.kind is Numeric:
+        return _answers_of_numbers([model], mixtures, Numeric, Z)
+    return [AnswerModel.of(model, question.kind, question.num_points)]
 
 
 def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
-        mixtures = [_mixture(model, Z, [None])]
+        mixtures = [_mixture(model, Z, [])]
         return function(mixtures, asks_of(model, mixtures, question), torch.arange(len(Z)), items)
 
 
@@ -228,7 +230,7 @@ def test_kinds_that_are_not_worth_their_price_are_left_out(model, alone):
 def test_waiting_answers_make_the_same_question_worth_less(model):
     question, item = Question(Preference), torch.tensor([[4, 10]])
     with torch.no_grad():
-        before = [_mixture(model, Z, [None])]
+        before = [_mixture(model, Z, [])]
         answers = asks_of(model, before, question)
         waiting = given_pending(before, answers, item[0], 0)
         recommended = torch.arange(len(Z))
@@ -254,7 +256,7 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
 def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
     """On average over their outcomes; of as many draws as are kept."""
     with torch.no_grad():
-        (before,) = mixtures = [_mixture(gaussian, Z, [None])]
+        (before,) = mixtures = [_mixture(gaussian, Z, [])]
         for items in questions:
             answers = asks_of(gaussian, mixtures, Question(Choice, len(items)))
             mixtures = given_pending(mixtures, answers, torch.tensor(items), 0)
@@ -271,7 +273,7 @@ def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
 
 def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
     with torch.no_grad():
-        before = [_mixture(model, Z, [None])]
+        before = [_mixture(model, Z, [])]
         answers = asks_of(model, before, Question(Numeric))
         waiting = [given_pending(before, answers, torch.tensor([21]), seed)[0] for seed in range(40)]
         means = torch.stack([mixture.scenario_means().sum(0) for mixture in waiting])
@@ -284,7 +286,7 @@ def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
 
 @torch.no_grad()
 def test_sets_of_three_come_with_the_recommended_point_too(model):
-    mixtures = [_mixture(model, Z, [None])]
+    mixtures = [_mixture(model, Z, [])]
     sets, best = sets_to_ask_about(mixtures, 3, torch.arange(len(Z)), 0), mixtures[0].scenario_means()[0].argmax()
     without = sets[(sets != best).all(-1)]
     with_best = torch.cat([without[:, :2], best.expand(len(without), 1)], dim=-1)
@@ -438,7 +440,7 @@ POINT = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
         ("costs names no price for questions of kind Preference", {"costs": {Numeric: 1.0}}),
         ("takes Binary observations", {"questions": [Binary]}),
         ("Give either bounds", {"bounds": None}),
-        ("The bounds leave one point", {"bounds": POINT}),
+        ("Bounds and fixed_features leave one point", {"bounds": POINT}),
         ("about 2 points, but there is 1", {"bounds": None, "X_candidates": Z[:1]}),
         ("X_candidates must be finite and n x 2", {"bounds": None, "X_candidates": Z[:, :1]}),
         ("cat_dims only has a meaning with bounds", {"bounds": None, "X_candidates": Z, "cat_dims": {0: [0.0, 1.0]}}),
@@ -504,7 +506,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
     pair = POINTS[:2] + 0.05
     joint = torch.cat([pair, points(generator, q=5)])
-    asked = AnswerModel(model.likelihood.reading(Preference, joint, model.outcome_scale))
+    asked = AnswerModel.of(model, Preference)
     mixture = LatentMixture.of(model.latent_posterior(joint), model.outcome_scale, 8192)
     means = _single_outcome_means(mixture, asked, torch.tensor([[0, 1]]), torch.arange(7))
     won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
@@ -553,3 +555,67 @@ def test_never_negative_zero_for_nothing_and_in_either_order(generator):
     noisy = made(SEEN[1], PreferenceLikelihood(noise=1e4))  # choices, whose outcomes are averaged over draws
     items = torch.combinations(torch.arange(6), 3)
     assert (value_of(expected_gain, noisy, Question(Choice, 3), items) > -1e-9).all()
+
+
+# Pending questions, and answers of judges that are not known
+
+
+def test_pending_questions_are_those_of_a_page(model):
+    page = next_question(model, BOUNDS, [Numeric, Preference], num_questions=2)
+    other = next_question(model, BOUNDS, [Numeric, Preference], pending=page[:1])
+    assert other.question == page[1].question
+    assert torch.equal(other.X, page[1].X)
+    assert other.value == pytest.approx(page[1].value, rel=1e-9)
+
+
+def test_pending_questions_are_not_asked_again():
+    model, pool, asked = made(PANEL), Z[:3], []
+    for _ in range(3):
+        asked.append(next_question(model, None, [Preference], X_candidates=pool, judges=[1], pending=asked))
+    assert len({frozenset(map(tuple, question.X.tolist())) for question in asked}) == 3
+    with pytest.raises(InputDataError, match="All questions are pending"):
+        next_question(model, None, [Preference], X_candidates=pool, judges=[1], pending=asked)
+    assert next_question(model, None, [Preference], X_candidates=pool, judges=[0], pending=asked).judge == 0
+    with pytest.raises(InputDataError, match="pending must be a list of questions"):
+        next_question(model, None, [Preference], X_candidates=pool, pending=[pool[:2]])
+
+
+def test_questions_keep_to_what_is_fixed_and_constrained(model):
+    below = [([0, 1], [-1.0, -1.0], -0.7)]
+    asked = next_question(model, BOUNDS, [Preference], fixed_features={0: 0.2}, inequality_constraints=below)
+    assert (asked.X[:, 0] == 0.2).all()
+    assert (asked.X[:, 1] <= 0.5 + 1e-9).all()
+    with pytest.raises(InputDataError, match="There is no argument inequality; leave it out"):
+        next_question(model, BOUNDS, [Preference], inequality=below)
+
+
+def test_answers_of_a_new_judge_average_over_reliabilities():
+    """As predictions do, which mix the closed forms of all reliabilities."""
+    model = made(PANEL, learn_judge_reliability=True)
+    model.judge_reliability.logarithm_prior.scale.fill_(1.0)
+    new, pair = model.for_judge("new"), Z[[4, 10]]
+    asked = AnswerModel.of(new, Preference)
+    assert len(asked.readings) > 1
+    with torch.no_grad():
+        mixture = LatentMixture.of(new.latent_posterior(pair), new.outcome_scale)
+        values, _, _ = mixture.values_at(torch.tensor([[0, 1]]))
+        wins = asked.probabilities(values.mT, torch.tensor([[0, 1]]))[0].mean(0)[asked.reading.highest]
+        expected = new.predictive(pair).probs
+        first = AnswerModel([asked.readings[0]]).probabilities(values.mT, torch.tensor([[0, 1]]))[0].mean(0)
+    assert float(wins) == pytest.approx(float(expected), abs=0.01)
+    assert abs(float(first[asked.reading.highest]) - float(expected)) > 0.03
+
+
+def test_information_of_a_new_judges_answer_by_quadrature():
+    """`H(y) - E[H(y | f)]` where answers average over reliabilities, over draws of the difference."""
+    model = made(PANEL, learn_judge_reliability=True)
+    model.judge_reliability.logarithm_prior.scale.fill_(1.0)
+    new, pair = model.for_judge("new"), Z[[4, 10]]
+    asked, items = AnswerModel.of(new, Preference), torch.tensor([[0, 1]])
+    with torch.no_grad():
+        mixture = LatentMixture.of(new.latent_posterior(pair), new.outcome_scale)
+        found = information_about_function([mixture], [asked], items)
+        f = joint_draws(mixture, 200_000, seed=0)
+        p = asked.probabilities(f.mT.unsqueeze(0), items)[0]
+        expected = torch.special.entr(p.mean(0)).sum() - torch.special.entr(p).sum(-1).mean()
+    assert float(found) == pytest.approx(float(expected), rel=0.02)

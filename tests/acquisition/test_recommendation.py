@@ -24,7 +24,6 @@ from botorch_skewgp.acquisition.comparison_groups import comparison_groups
 from botorch_skewgp.acquisition.dueling import (
     DuelingAcquisitionFunction,
     DuelingLogExpectedImprovement,
-    qExpectedUtilityAfterDuels,
 )
 from botorch_skewgp.acquisition.look_ahead import LatentMixture
 from botorch_skewgp.exceptions import UndecidedRecommendationWarning
@@ -172,26 +171,17 @@ def test_pair_by_information(model):
     torch.testing.assert_close(SkewBayesianActiveLearningByDisagreement(model)(pair).squeeze(), value)
 
 
-def test_challenger_of_the_best_of_the_models_own_points(model):
+def test_challenger_of_a_point(model):
     incumbent, _ = recommend(model)
-    pair, value = next_pair(model, BOUNDS, "expected_improvement", num_restarts=4, raw_samples=64, options={"seed": 0})
+    pair, value = next_pair(model, BOUNDS, against=incumbent[0], num_restarts=4, raw_samples=64)
     assert torch.equal(pair[1:], incumbent)
     assert inside(pair, 2)
     challenge = DuelingLogExpectedImprovement(model, incumbent)
     torch.testing.assert_close(challenge(pair[:1]).squeeze(), value)
     assert value > challenge(grid().unsqueeze(-2)).max() - 1e-3
-
-
-def test_incumbent_is_the_best_known_point_of_the_domain(model):
-    means = model.posterior(POINTS).mean.squeeze(-1)
-    order = means.argsort(descending=True)
-    narrow = torch.stack([POINTS[order[1:3]].amin(0), POINTS[order[1:3]].amax(0)])
-    assert not ((narrow[0] <= POINTS[order[0]]) & (POINTS[order[0]] <= narrow[1])).all()
-    pair, _ = next_pair(model, narrow, "expected_improvement", **SMALL)
-    assert torch.equal(pair[1], POINTS[order[1]])
-    empty = POINTS[order[1]] + torch.tensor([[0.1, 0.1], [0.2, 0.2]], dtype=DOUBLE)
-    pair, _ = next_pair(model, empty, "expected_improvement", **SMALL)
-    assert ((empty[0] <= pair) & (pair <= empty[1])).all()
+    choice, _ = next_choice(model, BOUNDS, 3, against=incumbent, **SMALL)
+    assert torch.equal(choice[2:], incumbent)
+    assert apart(choice)
 
 
 def test_points_are_of_the_models_dtype(model):
@@ -250,10 +240,10 @@ def rounding() -> ChainedInputTransform:
 
 
 @pytest.mark.filterwarnings("ignore:Optimization failed")  # straight-through gradients are none of the step function's
-@pytest.mark.parametrize("method", [None, "expected_improvement"])
-def test_models_that_round_are_asked_about_whole_numbers(method):
+@pytest.mark.parametrize("against", [None, POINTS[0].round()])
+def test_models_that_round_are_asked_about_whole_numbers(against):
     model = make_model(input_transform=rounding())
-    pair, value = next_pair(model, BOUNDS, method, **SMALL)
+    pair, value = next_pair(model, BOUNDS, against=against, **SMALL)
     assert inside(pair, 2)
     assert (pair[:, 0] == pair[:, 0].round()).all()
     assert (pair[:, 1] != pair[:, 1].round()).any()
@@ -422,7 +412,7 @@ REFUSED = [
     (next_pair, IN | {"model": "round", "bounds": BOUNDS + torch.tensor([0.6, 0.0])}, r"rounds inputs \[0\] at their"),
     *[(next_pair, IN | {"num_pairs": num}, "num_pairs must be an integer from 1 to 8") for num in (0, 9, 2.5, True)],
     (next_pair, IN | {"num_pairs": 2, "method": "information"}, "leave method out, or num_pairs"),
-    (next_pair, {"X_candidates": POINTS[:3], "num_pairs": 4}, r"3 different pair\(s\) of X_candidates"),
+    (next_pair, {"X_candidates": POINTS[:3], "num_pairs": 4}, "All questions about 2 of 3 different"),
     (next_pair, IN | CORNERS | {"num_pairs": 7}, "ask for fewer"),
     (next_choice, IN | CORNERS | {"num_options": 5}, "No 5 different points"),
     *[(next_choice, IN | {"num_options": num}, "num_options must be an integer from 2 to 100") for num in (1, 2.5)],
@@ -467,16 +457,16 @@ def beside_the_first(model, X):
     [
         (DuelingLogExpectedImprovement, "X_reference must be", [BOUNDS, POINTS[0, :1], POINTS[0] * torch.nan]),
         (
-            qExpectedUtilityAfterDuels,
-            "pairs must be finite points, m x 2 x d with m at",
-            [POINTS[:2], POINTS[:6].view(2, 3, 2), torch.full((1, 2, 2), torch.nan), torch.rand(8, 2, 2)],
+            lambda model, pending: next_pair(model, BOUNDS, pending=pending),
+            "pending",
+            [POINTS[:2], POINTS[:1].view(1, 1, 2), torch.full((1, 2, 2), torch.nan), [torch.rand(2, 3)], "pair", 1],
         ),
         (
-            lambda model, X: qExpectedUtilityAfterDuels(model, POINTS[:2].view(1, 2, 2))(X),
-            "Candidates must be one pair of points like pairs, 2 x 2",
-            [torch.rand(3, 2).double(), torch.rand(2, 3).double()],
+            lambda model, X: next_pair(model, BOUNDS, against=X),
+            "against must be",
+            [POINTS[:2], POINTS[0, :1], POINTS[0] * torch.nan],
         ),
-        (beside_the_first, "at least 2 different points, the incumbent counted", [POINTS[2:3]]),
+        (beside_the_first, "at least 2 different points, the one that is challenged counted", [POINTS[2:3]]),
     ],
 )
 def test_acquisition_functions_of_duels_are_checked(model, act, message, wrong):
@@ -629,5 +619,5 @@ def test_nothing_is_told_where_the_kernel_decides():
 
 
 def test_next_pair_goes_on_without_a_word():
-    pair, _ = next_pair(in_groups(APART), [[0.0], [1.0]], "expected_improvement", **SMALL)
+    pair, _ = next_pair(in_groups(APART), [[0.0], [1.0]], **SMALL)
     assert pair.shape == (2, 1)

@@ -343,7 +343,7 @@ def safely(**options):
         (safely(inequality_constraints=NOWHERE), CandidateGenerationError, "widen"),
         (safely(discrete_dims={0: torch.linspace(0, 1, 99).tolist()}), UnsupportedError, "99 combinations"),
         (safely(ic_generator=None, gen_candidates=None), InputDataError, "leave gen_candidates, ic_generator out"),
-        (safely(fixed_features={0: torch.zeros(2)}), UnsupportedError, "single value"),
+        (safely(fixed_features={0: torch.zeros(2)}), InputDataError, r"fixed_features\[0\] must be a finite number"),
         (safely(inequality_constraints=ACROSS), UnsupportedError, "linear constraints on single points"),
         (safely(nonlinear_inequality_constraints=ALL), UnsupportedError, "non-linear constraints on single points"),
     ],

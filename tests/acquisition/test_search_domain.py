@@ -105,7 +105,7 @@ class TestCoordinates:
 
 def test_raw_samples_see_all_orders_of_magnitude(model):
     """Of points spread over the inputs, one in a hundred thousand is below the best rate."""
-    domain = SearchDomain.build(model, BOUNDS, None, None, model.datapoints)
+    domain = SearchDomain.build(model, BOUNDS)
     share = (domain.spread(1024)[:, 0] < RATE).double().mean()
     assert abs(share - 1 / 6) < 0.01
     best, _ = recommend(model, BOUNDS, X_candidates=model.datapoints[:1], num_restarts=1, raw_samples=16)
@@ -115,7 +115,7 @@ def test_raw_samples_see_all_orders_of_magnitude(model):
 def test_pending_points_are_left_as_they_were(model):
     pending = model.datapoints[:8] / 3 + BOUNDS[0]
     acquisition = qExpectedUtilityOfBestOption(model, X_pending=pending)
-    domain = SearchDomain.build(model, BOUNDS, {1: BATCHES}, None, model.datapoints)
+    domain = SearchDomain.build(model, BOUNDS, discrete_dims={1: BATCHES})
     domain.optimize(acquisition, 2, num_restarts=1, raw_samples=8)
     assert torch.equal(acquisition.X_pending, pending)
 
@@ -198,7 +198,7 @@ BOX = [[0.1, 0.0], [0.9, 1.0]]
 
 def make(like: torch.Tensor) -> SearchDomain:
     model = SingleTaskGP(SEEN.double(), SEEN.double().sum(-1, keepdim=True))
-    return SearchDomain.build(model, BOX, {0: (0.9, 0.1, 0.4, 0.4)}, {1: range(2)}, like)
+    return SearchDomain.build(model, BOX, like, {0: (0.9, 0.1, 0.4, 0.4)}, {1: range(2)})
 
 
 def test_values_and_bounds_are_those_of_the_points_dtype():
@@ -212,12 +212,11 @@ def test_values_and_bounds_are_those_of_the_points_dtype():
         assert (of_second.columns, of_second.values.flatten().tolist(), of_second.is_category) == ([1], [0, 1], True)
 
 
-def test_contains_what_it_may():
+def test_the_nearest_allowed_points():
     domain = make(SEEN.double())
-    points = torch.tensor(
-        [[0.1, 0.0], [0.4 + 1e-9, 1.0], [0.4, 0.5], [0.5, 1.0], [0.1 - 1e-9, 1.0], [0.0, 1.0]], dtype=torch.double
-    )
-    assert domain.contains(points).tolist() == [True, True, False, False, True, False]
+    points = torch.tensor([[0.1, 0.0], [0.4 + 1e-9, 1.0], [0.5, 0.4], [0.0, 1.2]], dtype=torch.double)
+    expected = torch.tensor([[0.1, 0.0], [0.4, 1.0], [0.4, 0.0], [0.1, 1.0]], dtype=torch.double)
+    assert torch.equal(domain.nearest(points), expected)
 
 
 def test_optimum_among_few_values_is_that_of_all_of_them():
@@ -243,7 +242,7 @@ def test_a_hopeless_start_does_not_end_the_search_from_the_others(monkeypatch):
     monkeypatch.setattr("botorch.generation.gen.check_scipy_version_at_least", lambda minor: True)  # one not yet tested
     X_seen = torch.rand(3, 1, dtype=torch.double)
     model = SingleTaskGP(X_seen, X_seen)
-    domain = SearchDomain.build(model, [[0.0], [1.0]], None, None, X_seen)
+    domain = SearchDomain.build(model, [[0.0], [1.0]], X_seen)
     starts = torch.tensor([0.1, 0.3, 0.9], dtype=torch.double).reshape(3, 1, 1)
     point, _ = domain.optimize(FlatBelow(model), 1, num_restarts=3, batch_initial_conditions=starts)
     assert float(point) == pytest.approx(0.7, abs=1e-3)
@@ -260,7 +259,7 @@ def test_whole_numbers_are_looked_at_one_by_one():
     ends = torch.tensor([[0.0], [9.0]], dtype=torch.double)
     transform = ChainedInputTransform(round=Round(integer_indices=[0]), scale=Normalize(1, bounds=ends))
     model = SkewGP(ends, Preference([[0, 1]]), input_transform=transform)
-    domain = SearchDomain.build(model, ends, None, None, ends)
+    domain = SearchDomain.build(model, ends)
     point, _ = domain.optimize(OnlyAtSeven(model), 1, num_restarts=1, raw_samples=2)
     assert float(point) == 7
 
@@ -293,7 +292,7 @@ def test_a_rounded_input_may_be_named_from_the_end(model):
     """The whole numbers of a rounded input are its values, however the transform names it."""
     other = judged()
     other.input_transform["round"].integer_indices = torch.tensor([-1])
-    domains = [SearchDomain.build(each, BOUNDS, None, None, each.datapoints) for each in (model, other)]
+    domains = [SearchDomain.build(each, BOUNDS) for each in (model, other)]
     assert [domain.whole[0].columns for domain in domains] == [[2], [2]]
     with manual_seed(0):
         expected, _ = next_pair(model, BOUNDS, num_restarts=1, raw_samples=8)

@@ -304,7 +304,7 @@ def test_a_search_looks_for_changes_once(monkeypatch):
     """Not at each of its evaluations; and what is found is the same."""
     model, looks = model_of().eval(), []
     acquisition = qLogExpectedImprovement(model, best_f=0.0, sampler=SAMPLER)
-    domain = SearchDomain.build(model, torch.stack([X.amin(0), X.amax(0)]), None, None, X)
+    domain = SearchDomain.build(model, torch.stack([X.amin(0), X.amax(0)]))
     is_of = ModelState.is_of
 
     def counted(*args):
