@@ -5,6 +5,8 @@ r"""Improvement weighted by the probabilities that a trial works and meets its c
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +17,8 @@ from botorch_skewgp.acquisition import SkewLogNoisyExpectedImprovement, SkewLogP
 from botorch_skewgp.acquisition.components import Components, components_of, follow
 from botorch_skewgp.models import SkewGP
 
+LIKELY = 0.5  # the least probability of what may be recommended
+STEEP = 100.0  # units of the mean that a nat below that counts
 NUM_VALUES = 128  # draws of the values at the points seen, where there are no rows to draw
 
 
@@ -23,8 +27,11 @@ class WeightedImprovement(AcquisitionFunction):
 
     _log = True
 
-    def __init__(self, *terms: AcquisitionFunction, X_baseline: Tensor) -> None:
+    def __init__(
+        self, *terms: AcquisitionFunction, X_baseline: Tensor, process: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
         super().__init__(model=terms[0].model)
+        self._process = process
         self.terms = torch.nn.ModuleList(terms)
         self.X_baseline = X_baseline
 
@@ -35,7 +42,8 @@ class WeightedImprovement(AcquisitionFunction):
             self.terms[0].set_X_pending(X_pending)
 
     def forward(self, X: Tensor) -> Tensor:
-        """The sum at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        """The sum at `batch_shape x 1 x d` candidates, after what a host does to them; `batch_shape`."""
+        X = X if self._process is None else self._process(X)
         return torch.stack([term(X) for term in self.terms]).sum(0)
 
 
@@ -57,3 +65,22 @@ class LogProbabilityOfLatentImprovement(SkewLogProbabilityOfImprovement):
         follow(self, X)
         model: Any = self.model
         return components_of(model.latent_posterior(X), type(self).__name__)
+
+
+class AtLeast(AcquisitionFunction):
+    """Zero where the logarithm of a probability is at least that of one half, and much less than other terms below."""
+
+    def __init__(self, log_probability: AcquisitionFunction) -> None:
+        super().__init__(model=log_probability.model)
+        self.log_probability = log_probability
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The values at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        return -STEEP * (math.log(LIKELY) - self.log_probability(X)).clamp(min=0.0).square()  # smooth, for searches
+
+
+def feasible_mean(
+    mean: AcquisitionFunction, log_probabilities: Sequence[AcquisitionFunction], **options: Any
+) -> WeightedImprovement:
+    """The posterior mean, of points that work and meet each constraint with a probability of one half."""
+    return WeightedImprovement(mean, *map(AtLeast, log_probabilities), **options)

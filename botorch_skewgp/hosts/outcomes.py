@@ -43,6 +43,11 @@ class PowerTransform(NamedTuple):
         """The map, increasing beyond the floor too."""
         return self.sign * yeojohnson(self.sign * numbers / self.scale - self.mean / self.scale, self.power)
 
+    def errors(self, numbers: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The standard errors of the maps of numbers: half the width of the map of an interval of one error around."""
+        numbers = self.cut(numbers)
+        return (self.transform(numbers + errors) - self.transform(numbers - errors)) / 2
+
     def bounds(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

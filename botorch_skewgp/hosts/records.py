@@ -98,14 +98,14 @@ class Records(NamedTuple):
         judgements: Their judgements.
         bounds: Lower and upper bounds, by trial.
         unreadable: The entries that are left out.
-        numbers: Numbers, by trial.
+        numbers: Numbers, by trial, and the known variances of their errors, or `None`.
         unusable: The trials that do not work.
     """
 
     judgements: list[Judgement]
     bounds: dict[Any, tuple[float, float]]
     unreadable: list[Unreadable]
-    numbers: Mapping[int, float] = {}
+    numbers: Mapping[int, tuple[float, float | None]] = {}
     unusable: frozenset[int] = frozenset()
 
 

@@ -5,7 +5,7 @@ workers; `judgements` are what people say, and `decisions` are questions and the
 not Optuna's public interface. Needs the extra `optuna`.
 """
 
-from botorch_skewgp.optuna.decisions import OptunaQuestion, get_best_trial, get_next_question
+from botorch_skewgp.optuna.decisions import BestPoint, OptunaQuestion, get_best_point, get_best_trial, get_next_question
 from botorch_skewgp.optuna.judgements import (
     report_censored,
     report_choice,
@@ -19,8 +19,10 @@ from botorch_skewgp.optuna.judgements import (
 from botorch_skewgp.optuna.sampler import SkewGPSampler
 
 __all__ = [
+    "BestPoint",
     "OptunaQuestion",
     "SkewGPSampler",
+    "get_best_point",
     "get_best_trial",
     "get_next_question",
     "report_censored",

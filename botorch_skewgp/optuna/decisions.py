@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from botorch.exceptions.errors import InputDataError
 from optuna import Study
+from optuna.distributions import CategoricalDistribution
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.acquisition import Question
@@ -20,11 +22,14 @@ from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import check_single_objective
-from botorch_skewgp.optuna.search_space import SearchSpace, distinguishing_parameters, modelled_parameters
+from botorch_skewgp.optuna.search_space import TRIAL, SearchSpace, search_space_of
 from botorch_skewgp.optuna.study_data import StudyData, read_study
-from botorch_skewgp.optuna.study_model import fitted_model
+from botorch_skewgp.optuna.study_model import Fits, StudyModel, fitted_model
 from botorch_skewgp.optuna.turns import seeded
 
+NOTHING_IS_KNOWN = (
+    "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
+)
 MAX_SHOWN = 4  # trials together, unless prices say otherwise
 
 
@@ -102,7 +107,7 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
 
 def _read(study: Study) -> tuple[SearchSpace, StudyData | None]:
     """The search space of the model, and the data, if it has any parameter."""
-    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
+    space = search_space_of(study.get_trials(deepcopy=False))
     return space, read_study(study, space) if space.dim else None
 
 
@@ -148,17 +153,71 @@ def get_best_trial(study: Any) -> FrozenTrial:
     """
     study = internals.study_of(study)
     check_single_objective(study)
-    space = SearchSpace(distinguishing_parameters(study.get_trials(deepcopy=False)))
-    data = read_study(study, space)
+    space, data = _read(study)
+    completed = {trial.number for trial in study.get_trials(deepcopy=False) if trial.state == TrialState.COMPLETE}
+    if data is None or not completed <= {*data.trials}:  # such as trials of which a category was taken away since
+        space = SearchSpace({TRIAL: CategoricalDistribution(range(max(len(study.get_trials(deepcopy=False)), 1)))})
+        data = read_study(study, space)
     known = data.observed()
     if known is None:
-        raise InputDataError(
-            "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
-        )
+        raise InputDataError(NOTHING_IS_KNOWN)
     number = best_number(data, fitted_model(known, space))
     if number is None:
         raise InputDataError("No trial is best: all trials failed or broke a constraint.")
     return study.get_trials()[number]
+
+
+class BestPoint(NamedTuple):
+    r"""The point that is recommended, which need not have been tried.
+
+    Args:
+        params: The values of the parameters.
+        median: The median of the objective there, without noise, in its units and direction; of the latent utility
+            where there are no numbers.
+        low: The lower end of the 90 % interval.
+        high: The upper end.
+        p_works: The probability that a trial there works and meets all constraints.
+    """
+
+    params: dict[str, Any]
+    median: float
+    low: float
+    high: float
+    p_works: float
+
+
+def get_best_point(study: Any, seed: int = 0) -> BestPoint:
+    r"""The point of the whole search space with the largest posterior mean of the objective (the least where small
+    numbers are good), among those where a trial works, and meets each constraint, with a probability of one half.
+
+    `get_best_trial` is for those who want what was tried; this needs no further trial.
+
+    Example:
+        >>> best = get_best_point(study)
+        >>> study.enqueue_trial(best.params)  # to see
+
+    Args:
+        study: A study with one objective, preferential or not.
+        seed: The seed of the search.
+
+    Raises:
+        InputDataError: If nothing is known of the objective yet, or it has no parameters.
+        UnsupportedError: If the study has several objectives.
+    """
+    study = internals.study_of(study)
+    check_single_objective(study)
+    space, data = _read(study)
+    if data is None or data.observed() is None:
+        raise InputDataError(NOTHING_IS_KNOWN)
+    with seeded(seed), suppress_irrelevant_warnings():
+        model = StudyModel(data, space, Fits(seed))
+        point = model.best_point(seed)
+        quantiles, p_works = model.outlook(point)
+    has_numbers = not bool(data.numbers.isnan().all() and data.bounds.isinf().all())
+    if study.direction == StudyDirection.MINIMIZE and has_numbers and not data.preferential:
+        quantiles = [-value for value in reversed(quantiles)]
+    low, median, high = quantiles
+    return BestPoint(space.params(point, active=True), median, low, high, p_works)
 
 
 @torch.no_grad()

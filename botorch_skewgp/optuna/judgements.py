@@ -123,24 +123,29 @@ def report_unusable(study: Any, trial: AnyTrial) -> None:
         internals.skip_trial(study, frozen)
 
 
-def report_number(study: Any, trial: AnyTrial, value: float, direction: Direction | None = None) -> None:
-    r"""Record a number of a trial that is compared, such as a measured quality, beside its comparisons.
+def report_number(
+    study: Any, trial: AnyTrial, value: float, direction: Direction | None = None, noise: float | None = None
+) -> None:
+    r"""Record a number of a trial that is compared, such as a measured quality, beside its comparisons, or a number
+    whose error is known, in any study: it takes the place of the trial's value.
 
-    Optuna's values cannot be used for this: the dashboard gives every trial that is compared the value 0. A second
-    number replaces the first.
+    Optuna's values cannot be used beside comparisons: the dashboard gives every trial that is compared the value 0. A
+    second number replaces the first.
 
     Example:
         >>> report_number(study, 3, 0.71, direction="maximize")
+        >>> report_number(study, 4, 0.65, noise=0.02**2)  # measured to two hundredths
 
     Args:
         study: A study with one objective, preferential or not.
         trial: A trial, or its number.
         value: The number.
         direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
+        noise: The known variance of the number's error, as of `Numeric`; learned, one for all such numbers, if `None`.
 
     Raises:
         InputDataError: If the study does not have the trial, the trial failed or was pruned, the number is not finite,
-            or the direction is neither, or missing in a preferential study.
+            the noise is negative, or the direction is neither, or missing in a preferential study.
         UnsupportedError: If the study has several objectives.
     """
     study, number, sign = _checked(study, trial, direction)
@@ -148,7 +153,8 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Directio
     state = study.get_trials(deepcopy=False)[number].state
     if state in (TrialState.FAIL, TrialState.PRUNED):
         raise InputDataError(f"Trial {number} is {state.name}: it gave no number. Leave it as it is.")
-    study.set_user_attr(f"{NUMBER}{number}", value)
+    stored = value if noise is None else [value, checks.as_number(noise, "noise", least=0.0)]
+    study.set_user_attr(f"{NUMBER}{number}", stored)
 
 
 def report_censored(
@@ -299,9 +305,19 @@ def _as_bounds(value: Any) -> tuple[float, float] | None:
     return records.as_bounds(*value) if isinstance(value, list | tuple) and len(value) == 2 else None
 
 
+def _as_number_and_noise(value: Any) -> tuple[float, float | None] | None:
+    """A stored number, alone or with the variance of its error."""
+    match value:
+        case [number, noise]:
+            value, noise = map(records.as_finite, (number, noise))
+            return None if value is None or noise is None or noise < 0 else (value, noise)
+    value = records.as_finite(value)
+    return None if value is None else (value, None)
+
+
 _READ: dict[str, tuple[Callable[[Any], Any], str]] = {  # how to read an attribute, and what it must be
     UNUSABLE: (_as_flag, "true or false"),
-    NUMBER: (records.as_finite, "a finite number"),
+    NUMBER: (_as_number_and_noise, "a finite number, nor one with the variance of its error"),
     BOUNDS: (_as_bounds, "a lower and an upper bound"),
 }
 

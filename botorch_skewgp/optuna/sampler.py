@@ -9,15 +9,16 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import InputDataError
 from optuna import Study, logging
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.acquisition.mixed_search import MixedSearch
 from botorch_skewgp.checks import as_count, as_seed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.hosts.records import as_finite
 from botorch_skewgp.optuna import internals
-from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
+from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters, nearest, search_space_of
 from botorch_skewgp.optuna.study_data import (
     END,
     FITS,
@@ -47,7 +48,8 @@ class SkewGPSampler(BaseSampler):
     What comes next depends on what the study has stored, the seed and the number of the trial alone. Workers that
     share a study may share a seed, and a study that is resumed in another process goes on as it would have.
 
-    Parameters that not every trial has, and the first trials, are sampled independently, as by Optuna's `GPSampler`.
+    The first trials, and parameters that no completed trial has yet, are sampled independently. Those that only some
+    have, since the objective branches or its ranges have changed, are modelled too (`search_space`).
 
     Example:
         >>> study = optuna.create_study(sampler=SkewGPSampler(seed=0))
@@ -119,7 +121,8 @@ class SkewGPSampler(BaseSampler):
         """The next point, by name; empty if there are too few data for a model."""
         if not search_space:
             return {}
-        study, space = internals.study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
+        study = internals.study_of(study)  # trials of all brackets tell of all
+        space = search_space_of(study.get_trials(deepcopy=False), search_space)
         data = read_study(study, space, self._failures, leave_out=[trial.number])
         if not data.has_started(self._n_startup_trials):
             return {}
@@ -151,14 +154,18 @@ class SkewGPSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value of one parameter that the model does not include."""
+        """A value of one parameter that the model does not include, or has chosen for another range than is wanted."""
+        attrs = internals.study_of(study).get_trials(deepcopy=False)[trial.number].system_attrs
+        chosen = as_finite(attrs.get(RELATIVE_PARAMS + param_name))
+        if chosen is not None and not isinstance(param_distribution, CategoricalDistribution):
+            return nearest(param_distribution, chosen)
         if self._warn_independent_sampling and param_name not in self._warned_of:
             known = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
             if len(known) >= self._n_startup_trials and not param_distribution.single():
                 self._warned_of.add(param_name)
                 _logger.warning(
                     f"Trial {trial.number}: {param_name!r} is sampled independently of all other parameters, because "
-                    "not every completed trial has it with the same distribution."
+                    "no completed trial has it yet, or not with such a value."
                 )
         sampler = self._independent_sampler
         if sampler is None:

@@ -20,7 +20,7 @@ from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.hosts.records import Judgement, Records, Unreadable, as_finite, as_number, warn_of
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.judgements import read_records
-from botorch_skewgp.optuna.search_space import TRIAL, SearchSpace
+from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
@@ -64,6 +64,7 @@ class TrialData(NamedTuple):
     number: int
     params: dict[str, Any]
     numbers: list[float]
+    noise: float
     bounds: tuple[float, float]
     constraints: dict[str, float]
     valid: float
@@ -73,15 +74,16 @@ class TrialData(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyData:
-    """What is known of a study's trials, one row for each that has all parameters of a search space.
+    """What is known of a study's trials, one row for each that has a point in a search space.
 
     Args:
         X: Points in the search space, `n x d`.
         numbers: The numbers of objectives whose large values are good, `n x m`; NaN where there is none.
+        noise: The known variances of the numbers of a single objective, `n`; NaN where there is none.
         bounds: Lower and upper bounds of a single objective, `2 x n`; infinite where there is none.
         constraints: The numbers of constraints, met if they are not positive, `n x k`; NaN where there is none.
         valid: 1 for trials that worked, 0 for those that failed, `n`; NaN where that is unknown.
-        pending: Whether a result is awaited, `n`.
+        pending: Whether a result is awaited of a trial, and nothing was reported of it yet, `n`.
         shown: Whether the trial is on the page of a preferential study, `n`.
         trials: The numbers of the trials.
         judgements: The judgements, of rows.
@@ -91,6 +93,7 @@ class StudyData:
 
     X: Tensor
     numbers: Tensor
+    noise: Tensor
     bounds: Tensor
     constraints: Tensor
     valid: Tensor
@@ -115,7 +118,7 @@ class StudyData:
     def has_started(self, n_startup_trials: int) -> bool:
         """Whether there is a model: after a comparison on the page, or that number of ended or judged trials."""
         judged = compared(self.judgements, self.X)
-        return bool(judged.any()) if self.preferential else int((~self.pending | judged).sum()) >= n_startup_trials
+        return bool(judged.any()) if self.preferential else int((~self.pending).sum()) >= n_startup_trials
 
     @cached_property
     def power_transform(self) -> PowerTransform:
@@ -127,7 +130,8 @@ class StudyData:
         numbers, transform = self.numbers[:, objective], self.power_transform
         bounds = torch.stack([*map(torch.from_numpy, transform.bounds(*self.bounds.numpy()))])
         values = torch.from_numpy(transform(numbers.numpy()))
-        return observed(self.X, values, bounds=bounds, judgements=self.judgements)
+        errors = torch.from_numpy(transform.errors(numbers.numpy(), self.noise.sqrt().numpy()))
+        return observed(self.X, values, variances=errors.square(), bounds=bounds, judgements=self.judgements)
 
 
 def read_study(
@@ -154,10 +158,11 @@ def read_study(
             continue
         constraints = _constraints(trial, unreadable)
         names.update(constraints)
-        params = _params_of(trial, space)
-        if params is None or trial.state == TrialState.WAITING:
+        params = None if trial.state == TrialState.WAITING else space.params_of(trial, _chosen(trial, space))
+        if params is None:
             continue
         numbers = _numbers(study, trial, preferential, records)
+        noise = records.numbers.get(number, (nan, None))[1]
         sizes = [*map(abs, numbers), *constraints.values()]  # a constraint is broken if positive
         outcome = _outcome(trial, records, number in tried_again, sizes)
         failed = outcome is Outcome.FAILURE
@@ -169,10 +174,11 @@ def read_study(
                 number=number,
                 params=params,
                 numbers=[nan] * len(numbers) if failed else numbers,
+                noise=nan if failed or noise is None else noise,
                 bounds=UNBOUNDED if failed else records.bounds.get(number, UNBOUNDED),
                 constraints={name: value for name, value in constraints.items() if abs(value) <= LARGEST},
                 valid=_validity(outcome, failures),
-                pending=outcome is Outcome.PENDING,
+                pending=outcome is Outcome.PENDING and number not in {*judged, *records.numbers},
                 shown=preferential and number not in losers and not failed,
             )
         )
@@ -181,6 +187,7 @@ def read_study(
     return StudyData(
         X=space.points([row.params for row in rows]),
         numbers=_as_tensor([row.numbers for row in rows]).reshape(len(rows), len(study.directions)),
+        noise=_as_tensor([row.noise for row in rows]),
         bounds=_as_tensor([row.bounds for row in rows]).reshape(-1, 2).mT,
         constraints=_as_tensor(limits).reshape(len(rows), len(names)),
         valid=_as_tensor([row.valid for row in rows]),
@@ -231,25 +238,21 @@ def _validity(outcome: Outcome, failures: Failures) -> float:
     return 0.0 if outcome is Outcome.FAILURE and failures == "constraint" else nan
 
 
-def _params_of(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any] | None:
-    """A trial's parameters; `None` if it lacks one of a search space, or has it with another distribution.
-
-    Those of a running trial include what the sampler has chosen and the objective has not asked for yet.
-    """
-    params = {**trial.params, TRIAL: trial.number}
-    if trial.state == TrialState.RUNNING:
-        for name, distribution in space.distributions.items():
-            value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
-            if value is not None and internals.contains(distribution, value):
-                params.setdefault(name, distribution.to_external_repr(value))
-    return params if space.takes(params, {**space.distributions, **trial.distributions}) else None
+def _chosen(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
+    """What the sampler has chosen for a running trial, whose objective may not have asked for it yet."""
+    params = {}
+    for name, distribution in space.distributions.items() if trial.state == TrialState.RUNNING else ():
+        value = as_finite(trial.system_attrs.get(RELATIVE_PARAMS + name))
+        if value is not None and internals.contains(distribution, value):
+            params[name] = distribution.to_external_repr(value)
+    return params
 
 
 def _numbers(study: Study, trial: FrozenTrial, preferential: bool, records: Records) -> list[float]:
     """The objectives of a trial, the larger the better."""
     none = [nan] * len(study.directions)
     if trial.number in records.numbers:
-        return [records.numbers[trial.number]]
+        return [records.numbers[trial.number][0]]
     if trial.state != TrialState.COMPLETE or trial.values is None or trial.number in records.bounds:
         return none
     if preferential and not any(trial.values):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList
@@ -21,9 +22,10 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from botorch_skewgp.acquisition import LogProbabilityOfValidity, SkewLogProbabilityOfImprovement
+from botorch_skewgp.acquisition.mixed_search import MixedSearch
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.hosts.data import Observed, observed, text_of
-from botorch_skewgp.hosts.improvement import WeightedImprovement, log_improvement
+from botorch_skewgp.hosts.improvement import WeightedImprovement, feasible_mean, log_improvement
 from botorch_skewgp.hosts.quiet import without_compilation
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -35,6 +37,7 @@ from botorch_skewgp.optuna.study_data import StoredFit, StudyData
 from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
+LEVELS = (0.05, 0.5, 0.95)  # of quantiles
 NUM_DRAWS = 512  # of the rows
 GROWTH = 1.2  # of the number of points, after which hyperparameters are fitted again
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
@@ -151,13 +154,48 @@ class StudyModel:
         baseline = self._baseline()
         if self.objectives and len(baseline):
             terms.append(self._improvement(baseline, X_pending, seed))
+        # where nothing else keeps new points away from pending ones, these are taken to fail
+        terms += self._log_probabilities(X_pending[:0] if terms else X_pending)
+        if not terms:
+            return None
+        seen = baseline if len(baseline) else self.data.X
+        return WeightedImprovement(*terms, X_baseline=seen, process=self.space.domain.neutralized)
+
+    def _log_probabilities(self, X_failed: Tensor) -> list[AcquisitionFunction]:
+        """The logarithms of the probabilities that a trial works, and meets each constraint."""
+        terms: list[AcquisitionFunction] = []
         for validity in self.validity:
-            if not terms and len(X_pending):  # nothing else keeps new points away from these: they are taken to fail
-                failures = Validity(torch.zeros(len(X_pending), dtype=torch.bool))
-                validity = validity.condition_on_observations(X_pending, failures)
+            if len(X_failed):
+                failures = Validity(torch.zeros(len(X_failed), dtype=torch.bool))
+                validity = validity.condition_on_observations(X_failed, failures)
             terms.append(LogProbabilityOfValidity(validity))
-        terms += [SkewLogProbabilityOfImprovement(model, best_f=0.0, maximize=False) for model in self.constraints]
-        return WeightedImprovement(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
+        return terms + [SkewLogProbabilityOfImprovement(model, 0.0, maximize=False) for model in self.constraints]
+
+    def best_point(self, seed: int) -> Tensor:
+        """The point, `d`, of the largest posterior mean of a single objective among those likely to be feasible."""
+        (model,) = self.objectives
+        seen, domain = self.data.X, self.space.domain
+        mean = feasible_mean(
+            PosteriorMean(model), self._log_probabilities(seen[:0]), X_baseline=seen, process=domain.neutralized
+        )
+        found = MixedSearch(mean, domain, torch.Generator().manual_seed(seed), may_repeat=True).best_point(seen)
+        # a point tried may be better than the end of a search
+        inside = seen[((domain.bounds[0] <= seen) & (seen <= domain.bounds[1])).all(-1)]
+        points = torch.cat([found.unsqueeze(0), inside])
+        with torch.no_grad():
+            return points[mean(points.unsqueeze(1)).argmax()]
+
+    @torch.no_grad()
+    def outlook(self, point: Tensor) -> tuple[list[float], float]:
+        """Quantiles of a single objective at a point, as a study counts it, and the probability that a trial works and
+        meets all constraints.
+        """
+        (model,) = self.objectives
+        levels = point.new_tensor(LEVELS)
+        values = model.posterior(point.unsqueeze(0)).quantile(levels).flatten().numpy()
+        terms = self._log_probabilities(self.data.X[:0])
+        log_probability = sum(float(term(point.view(1, 1, -1))) for term in terms)
+        return self.data.power_transform.inverse_transform(values).tolist(), math.exp(log_probability)
 
     def _baseline(self) -> Tensor:
         """The points to improve on: those with data, and in a preferential study those of them that are shown."""

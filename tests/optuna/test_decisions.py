@@ -114,7 +114,7 @@ def loss_of(x):
 @pytest.mark.parametrize("numbers", [True, False])
 def test_trials_that_share_no_parameter_have_a_best_one_too(kind, numbers):
     """It is the one that Optuna knows; where people compare, the one that never lost."""
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     losses = []
     for number in range(6):
         trial = study.ask()
@@ -134,6 +134,49 @@ def test_trials_that_share_no_parameter_have_a_best_one_too(kind, numbers):
             ours.report_comparison(study, better, worse)
             ours.report_comparison(study, better, worse)
     assert ours.get_best_trial(study).number == order[0]
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_best_point_was_not_tried(sign):
+    """It is where the parabola of the numbers ends, which is between two trials, and within its interval."""
+    study = optuna.create_study(direction="maximize" if sign > 0 else "minimize")
+    for x in (0.0, 0.2, 0.4, 0.8, 1.0):
+        study.tell(ask(study, x), -sign * (3 + 100 * loss_of(x)))
+    found = ours.get_best_point(study)
+    assert abs(found.params["x"] - 0.3) < 0.03
+    assert found.low < found.median < found.high
+    assert abs(found.median + sign * 3) < 0.5
+    assert found.p_works == 1.0
+
+
+def test_the_best_point_is_likely_to_work_and_to_meet_the_constraints():
+    """What is best is beyond a limit, and where trials fail."""
+    study = optuna.create_study()
+    for x in (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0):
+        trial = ask(study, x)
+        trial.set_constraint("x", x - 0.5)
+        study.tell(trial, (x - 0.9) ** 2)
+    found = ours.get_best_point(study)
+    assert 0.4 < found.params["x"] < 0.52
+    assert 0.49 < found.p_works < 0.6
+    study = with_trials((0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 1.0), lambda x: (x - 0.9) ** 2 if x < 0.5 else None)
+    found = ours.get_best_point(study)
+    assert 0.3 < found.params["x"] < 0.7
+    assert 0.49 < found.p_works < 1
+
+
+def test_the_best_point_of_comparisons_and_of_nothing():
+    study = optuna.create_study(direction="minimize")
+    for x in (0.1, 0.4, 0.9):
+        ask(study, x)
+    for _ in range(3):
+        ours.report_comparison(study, 1, 0)
+        ours.report_comparison(study, 1, 2)
+    found = ours.get_best_point(study)
+    assert 0.2 < found.params["x"] < 0.7
+    assert found.median > 0, "a utility, of which much is good"
+    with pytest.raises(InputDataError, match="Nothing is known"):
+        ours.get_best_point(optuna.create_study())
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

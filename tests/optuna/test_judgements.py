@@ -8,7 +8,7 @@ import pytest
 import study_cases
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.trial import TrialState
-from study_cases import ask, read, told
+from study_cases import ask, read, told, with_trials
 
 from botorch_skewgp import optuna as ours
 from botorch_skewgp.optuna.internals import set_study_system_attr, study_of, system_attrs_of
@@ -97,7 +97,10 @@ def test_the_direction_is_that_of_the_study(direction):
         ours.report_number(study, 0, 3.0, direction=given)
         ours.report_censored(study, 0, 1.0, 4.0, direction=given)
         records = read_records(study)
-        assert (records.numbers, records.bounds) == ({0: 3.0 * sign}, {0: tuple(sorted((sign * 1.0, sign * 4.0)))})
+        assert (records.numbers, records.bounds) == (
+            {0: (3.0 * sign, None)},
+            {0: tuple(sorted((sign * 1.0, sign * 4.0)))},
+        )
     for report in (ours.report_number, ours.report_censored):
         with pytest.raises(InputDataError, match="A preferential study has no direction; give direction="):
             report(study_cases.page(XS), 0, 3.0)
@@ -185,3 +188,22 @@ def test_all_of_these_are_bad_on_the_page(page):
     assert sorted(told(read(page))["ChoiceOrNone"]) == [(1,), (2,), (3,)]
     with pytest.raises(InputDataError, match="Trials 0 and 1 were not compared"):
         ours.withdraw_comparison(page, 0, 1)
+
+
+def test_numbers_with_known_noise_count_by_it():
+    """An exact low number outweighs many noisy high ones; the variance is on the scale of the transformed numbers."""
+    study = with_trials([0.0, 0.5, 1.0], lambda x: 10 * x, n_startup_trials=9)
+    ours.report_number(study, 1, 7.0, noise=0.25)
+    data = read(study)
+    known = data.observed()
+    exact, learned = known.observations
+    assert exact.index.tolist() == [1]
+    at = data.power_transform(np.array([-7.5, -6.5]))
+    assert float(exact.noise) ** 0.5 == pytest.approx((at[1] - at[0]) / 2)
+    assert exact.values.tolist() == pytest.approx(data.power_transform(np.array([-7.0])).tolist())
+    assert learned.noise is None
+    ours.report_number(study, 1, 7.0)
+    assert [entry.noise for entry in read(study).observed().observations] == [None]
+    for wrong in (-1.0, float("nan"), "x"):
+        with pytest.raises(InputDataError, match="noise"):
+            ours.report_number(study, 1, 7.0, noise=wrong)

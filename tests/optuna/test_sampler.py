@@ -87,7 +87,21 @@ def test_mixed_and_conditional_spaces():
     study = optuna.create_study(sampler=sampler(n_startup_trials=6, warn_independent_sampling=False))
     study.optimize(objective, n_trials=8)
     relative = {key.rpartition(":")[2] for key in study.trials[-1].system_attrs if key.startswith(RELATIVE_PARAMS)}
-    assert relative == {"x", "k", "kind"}
+    assert relative == {"x", "k", "kind", "extra"}
+
+
+def test_a_range_that_depends_on_another_value_is_obeyed():
+    """Of what the model has chosen for the last ranges the nearest value is taken."""
+    study = optuna.create_study(sampler=sampler())
+    for x, y in ((0.5, 0.1), (0.9, 0.8), (1.0, 0.9), (0.8, 0.7)):
+        spaces = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, x)}
+        study.add_trial(optuna.create_trial(params={"x": x, "y": y}, distributions=spaces, value=(y - 0.9) ** 2))
+    trial = study.ask()
+    trial.suggest_float("x", 0, 1)
+    wanted = study.trials[-1].system_attrs[RELATIVE_PARAMS + "y"]
+    assert wanted > 0.3
+    assert trial.suggest_float("y", 0, 0.3) == 0.3
+    assert study.ask().suggest_float("y", 0, 1) > 0.3
 
 
 def test_what_is_sampled_independently_is_logged_once(caplog):

@@ -2,11 +2,13 @@
 
 import math
 
+import optuna
 import pytest
 import torch
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
 
-from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.search_space import PATTERN, SearchSpace, search_space_of
 
 DISTRIBUTIONS = {
     "float": FloatDistribution(-2.0, 6.0),
@@ -71,10 +73,90 @@ def test_points_of_the_optimiser_become_values(space):
         assert all(contains(DISTRIBUTIONS[name], value) for name, value in space.params(point).items()), point
 
 
-def test_takes_trials_with_the_same_distributions_alone(space):
-    assert space.takes(MIDDLE, DISTRIBUTIONS)
-    assert not space.takes({k: v for k, v in MIDDLE.items() if k != "int"}, DISTRIBUTIONS)
-    assert not space.takes(MIDDLE, DISTRIBUTIONS | {"int": IntDistribution(1, 5)})
+def trial(number=0, state=TrialState.COMPLETE, **params):
+    """A trial whose floats have the range 0 to 1, or 0 to 9, and whose texts and whole numbers are categories."""
+    whole, category = IntDistribution(1, 3), CategoricalDistribution("abc")
+    spaces = {}
+    for name, x in params.items():
+        number = FloatDistribution(0, 1) if isinstance(x, str) or x <= 1 else FloatDistribution(0, 9)
+        spaces[name] = {str: category, int: whole, float: number}[type(x)]
+    value = 0.0 if state == TrialState.COMPLETE else None
+    found = optuna.create_trial(params=params, distributions=spaces, value=value, state=state)
+    found.number = number
+    return found
+
+
+def inactive(space, **params):
+    """The names of the inactive parameters where others have some values."""
+    (point,) = space.points([params])
+    return {name for name, off in zip(space.distributions, space.domain.inactive(point), strict=True) if off}
+
+
+BRANCHES = [trial(c="a", x=0.1), trial(c="b", y=0.2), trial(c="a", x=0.3), trial(c="c"), trial(c="b", y=0.4)]
+
+
+def test_a_category_decides_which_parameters_are_active():
+    space = search_space_of(BRANCHES)
+    assert list(space.distributions) == ["c", "x", "y"]
+    assert [inactive(space, c=c) for c in "abc"] == [{"y"}, {"x"}, {"x", "y"}]
+    params = [space.params_of(entry) for entry in BRANCHES]
+    assert params == [entry.params for entry in BRANCHES]
+    assert space.points(params).tolist() == [[0, 0.1, 0.5], [1, 0.5, 0.2], [0, 0.3, 0.5], [2, 0.5, 0.5], [1, 0.5, 0.4]]
+    assert space.params_of(trial(c="a", state=TrialState.FAIL)) is None  # it failed before it was asked for x
+    assert space.params(space.points([{"c": "b", "y": 0.7}])[0], active=True) == {"c": "b", "y": 0.7}
+
+
+def test_a_number_decides_too_and_branches_have_branches():
+    trials = [trial(n=n, **{f"w{k}": 0.1 * k for k in range(1, n + 1)}) for n in (1, 3, 2)]
+    space = search_space_of(trials)
+    assert [inactive(space, n=n) for n in (1, 2, 3)] == [{"w2", "w3"}, {"w3"}, set()]
+    nested = [trial(c="a", d="a", x=0.1), trial(c="a", d="b"), trial(c="b"), trial(c="b")]
+    space = search_space_of(nested)
+    assert [inactive(space, c=c, d=d) for c in "ab" for d in "ab"] == [set(), {"x"}, {"d", "x"}, {"d", "x"}]
+
+
+def test_where_nothing_decides_the_next_trial_is_taken_to_be_like_the_last_one():
+    trials = [trial(u=0.1), trial(v=0.2), trial(u=0.3, v=0.4), trial(v=0.6)]
+    space = search_space_of(trials)
+    assert list(space.distributions) == ["u", "v", PATTERN]
+    X = space.points([space.params_of(entry) for entry in trials])
+    assert X[:, :2].tolist() == [[0.1, 0.5], [0.5, 0.2], [0.3, 0.4], [0.5, 0.6]]
+    assert X[1, 2] == X[3, 2] == space.domain.bounds[0, 2] == space.domain.bounds[1, 2]
+    assert len(X[:3, 2].unique()) == 3
+    assert space.params(X[3]) == {"u": 0.5, "v": 0.6}
+    assert space.params_of(trial(w=0.3)) is None
+    running = trial(state=TrialState.RUNNING, v=0.9)
+    assert space.points([space.params_of(running, {"u": 0.2, "v": 0.1})]).tolist() == [[0.5, 0.9, X[3, 2]]]
+
+
+@pytest.mark.parametrize(("values", "high"), [((0.5, 3.0), 9), ((3.0, 0.5), 9), ((3.0, 0.5, 0.5), 1), ((0.5,), 1)])
+def test_the_range_is_that_of_the_last_two_trials(values, high):
+    """One of a single trial may depend on its other values; what lies beyond today's still has a coordinate."""
+    trials = [trial(x=value) for value in values]
+    space = search_space_of(trials)
+    assert space.distributions == {"x": FloatDistribution(0, high)}
+    points = space.points([space.params_of(entry) for entry in trials])
+    assert points.flatten().tolist() == pytest.approx([value / high for value in values])
+
+
+def test_values_without_a_coordinate():
+    log = optuna.create_trial(params={"x": 0.1}, distributions={"x": FloatDistribution(0.01, 1, log=True)}, value=0.0)
+    space = search_space_of([trial(x=0.0), log, log])
+    assert space.params_of(trial(x=0.0)) is None
+    letters = [optuna.create_trial(params={"c": c}, distributions={"c": CategoricalDistribution(of)}, value=0.0)
+               for c, of in (("z", "yz"), ("a", "ab"), ("a", "ab"))]  # fmt: skip
+    assert [search_space_of(letters).params_of(entry) for entry in letters] == [None, {"c": "a"}, {"c": "a"}]
+
+
+def test_points_of_a_search_differ_in_what_is_active_alone():
+    space = search_space_of([trial(c="a", n=1), trial(c="b"), trial(c="a", n=3), trial(c="c")])
+    assert sorted(space.domain.all_points().tolist()) == sorted(
+        space.points([{"c": "a", "n": n} for n in (1, 2, 3)] + [{"c": "b"}, {"c": "c"}]).tolist()
+    )
+    for point in space.domain.spread(32):
+        assert torch.equal(point, space.domain.neutralized(point))
+    (point,) = space.points([{"c": "b"}])
+    assert sorted(space.domain.beside(point)[:, 0].unique().tolist()) == [0, 2]
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 0.8, 0.3), (0.05, 1.0, 0.05), (1e-3, 7e-3, 2e-3), (-7, 8, 3)])

@@ -92,14 +92,14 @@ def of_a_value_beside_comparisons():
 
 
 READ = [
-    (of_all_states, "trials", [0, 1, 2, 3, 4, 5, 6]),
-    (of_all_states, "X", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
-    (of_all_states, "valid", [1, 0, 0, 1, 1, 1, NONE]),
-    (of_all_states, "pending", [False] * 6 + [True]),
-    (of_all_states, "known", [True, False, False, True, True, True, False]),
-    (of_all_states, "numbers", [-10.0, NONE, NONE, -1.0, -1.0, NONE, NONE]),
-    (of_all_states, "constraints", [NONE, NONE, NONE, 0.5, -0.5, NONE, NONE]),
-    (of_all_states, "feasible", [True, False, False, False, True, True, True]),
+    (of_all_states, "trials", [0, 1, 2, 3, 4, 5, 6, 8]),
+    (of_all_states, "X", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.2]),
+    (of_all_states, "valid", [1, 0, 0, 1, 1, 1, NONE, 1]),
+    (of_all_states, "pending", [False] * 6 + [True, False]),
+    (of_all_states, "known", [True, False, False, True, True, True, False, True]),
+    (of_all_states, "numbers", [-10.0, NONE, NONE, -1.0, -1.0, NONE, NONE, -3.0]),
+    (of_all_states, "constraints", [NONE, NONE, NONE, 0.5, -0.5, NONE, NONE, NONE]),
+    (of_all_states, "feasible", [True, False, False, False, True, True, True, True]),
     (of_two_objectives, "numbers", [-2.0, 3.0]),
     (of_the_page, "known", [True, False, True]),
     (of_the_page, "shown", [False, True, True]),  # the loser is not shown again
@@ -122,13 +122,13 @@ def test_what_is_read(make, field, expected):
 
 def test_a_model_begins_when_enough_trials_have_ended_or_were_judged():
     study = of_all_states()
-    assert [read(study).has_started(number) for number in (6, 7)] == [True, False]
+    assert [read(study).has_started(number) for number in (7, 8)] == [True, False]
     ours.report_comparison(study, 6, 0)
-    assert read(study).has_started(7)
+    assert read(study).has_started(8)
 
 
 def test_failures_that_are_ignored_and_trials_that_are_left_out():
-    assert of(read_study(of_all_states(), SPACE, failures="ignore", leave_out=[4, 5]), "trials") == [0, 3, 6]
+    assert of(read_study(of_all_states(), SPACE, failures="ignore", leave_out=[4, 5]), "trials") == [0, 3, 6, 8]
     study = with_values([0.1, 0.2])
     for x in (0.3, 0.4):
         study.tell(ask(study, x), state=TrialState.FAIL)
