@@ -105,7 +105,7 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
             )
         if draws.rows.shape[-1] != distribution.num_rows:  # draws of means of equal rows
             generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
-            merged = model.row_model(prior, merge_equal=True).truncated_normal
+            merged = model.row_model(prior, model.row_plan(merge_equal=True)).truncated_normal
             h = noiseless_given_rows(merged, rows, generator, single=distribution)
             rows = distribution.factor.draw_given(h, open_uniform(h, generator))
         mean, scale = _conditionals(rows, distribution.mean, distribution.gamma_cholesky, of_intervals)

@@ -113,8 +113,8 @@ def check_inducing_points(
 def _approximate(model: SkewGP, X: Tensor, seed: int | None) -> tuple[SkewGPPosterior, float, float, float]:
     """The Gaussian posterior, the log evidence, and, given a seed, shape and effective share of importance weights."""
     prior = model.forward(model.train_inputs[0])
-    row_model = model.row_model(prior, merge_equal=True)
-    evidence = model.evidence(prior, merge_equal=True)
+    plan = model.row_plan(merge_equal=True)
+    row_model, evidence = model.row_model(prior, plan), model.evidence(prior, plan)
     distribution = row_model.truncated_normal
     approximation = expectation_propagation(distribution)
     of_prior = expectation_propagation(evidence.prior_rows).log_normalizer if evidence.prior_rows.num_rows else 0.0

@@ -2,6 +2,7 @@ r"""The base class of objectives for hyperparameters: the formula of the evidenc
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -11,11 +12,13 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
+from gpytorch.priors import LogNormalPrior, Prior
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.models.row_model import Evidence
+from botorch_skewgp.models.row_plan import RowPlan
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
@@ -36,8 +39,18 @@ def log_prior(module: Module) -> Tensor:
             seen.add(key)
             value = closure(owner)
             inside = prior.support is None or bool(prior.support.check(value).all())
-            total = total + (prior.log_prob(value).sum() if inside else (0 * value).sum() - torch.inf)
+            total = total + (_log_density(prior, value) if inside else (0 * value).sum() - torch.inf)
     return total
+
+
+def _log_density(prior: Prior, value: Tensor) -> Tensor:
+    """The log density of a parameter's entries; of log-normal ones by its formula, as torch's takes 20 operations."""
+    if type(prior) is not LogNormalPrior:
+        return prior.log_prob(value).sum()
+    normal, logarithm = prior.base_dist, prior.transform(value).log()
+    standard = (logarithm - normal.loc) / normal.scale
+    constant = standard.numel() * 0.5 * math.log(2 * math.pi)
+    return -(0.5 * standard.square() + logarithm + normal.scale.log()).sum() - constant
 
 
 class _Feasible(NamedTuple):
@@ -58,6 +71,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
     model: SkewGP
     _feasible: _Feasible | None = None
+    _plan: RowPlan | None = None  # of the last evaluation
     merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
 
     def reset(self) -> None:
@@ -114,7 +128,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         parts = function_dist.mean, function_dist.lazy_covariance_matrix.to_dense()
         if not all(bool(part.isfinite().all()) for part in parts):
             raise NotPSDError("The prior of the data has NaN or infinite entries at the present hyperparameters.")
-        return self.model.evidence(function_dist, target, self.merges_equal_rows), log_prior(self.model)
+        self._plan = self.model.row_plan(target, self.merges_equal_rows, self._plan)
+        return self.model.evidence(function_dist, self._plan), log_prior(self.model)
 
     @torch.no_grad()
     def values_of(self, terms: Sequence[Terms]) -> Tensor:

@@ -84,7 +84,9 @@ class DataPosterior:
 
     def _row_model(self) -> RowModel:
         """The rows of the data under the prior; equal ones may be merged."""
-        return self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True)
+        return self.model.row_model(
+            self.model.forward(self.model.train_inputs[0]), self.model.row_plan(merge_equal=True)
+        )
 
     def _posterior_of_rows(self, rows: TruncatedNormal) -> Draws | Sites:
         model = self.model
@@ -129,7 +131,7 @@ class DataPosterior:
             return self.prior, self._conditioned[1]
         if judges not in self._of_judges:
             with torch.inference_mode(False), torch.no_grad():
-                white_rows = model.white_rows(model.forward(model.train_inputs[0]), merge_equal=True)
+                white_rows = model.white_rows(model.forward(model.train_inputs[0]), model.row_plan(merge_equal=True))
                 row_model, residuals = white_rows.for_judges(judges)
                 mixture = _mixture(row_model, self._conditioned[0])
             self._of_judges[judges] = replace(self.prior, residuals=residuals), mixture

@@ -32,7 +32,6 @@ from botorch_skewgp.models.inputs import (
     check_digits_of_bounds,
     check_observations,
     check_skew_prior,
-    check_sums_without_noise,
     count_outputs,
     move_priors,
     moved,
@@ -42,7 +41,9 @@ from botorch_skewgp.models.inputs import (
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.panel import SHARED, Panel, judges_of, with_code
 from botorch_skewgp.models.row_model import Evidence, RowModel
+from botorch_skewgp.models.row_plan import RowBlock, RowPlan, merged_blocks, row_blocks
 from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.models.state import ModelState, attributes_of
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -325,21 +326,49 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         num_pseudo_points = 0 if self.skew_prior is None else self.skew_prior.latent_dim
         return ColumnLayout(num_points, self._num_outputs, num_pseudo_points, *self._slopes)
 
-    def row_model(
-        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
-    ) -> RowModel:
-        """Rows of the observations under a prior at the training points; many equal rows merge if allowed."""
-        if self.inducing is not None:
-            return self.white_rows(prior, observations, merge_equal).for_judges()[0]
-        rows = self._rows(prior, observations, merge_equal)
-        return RowModel(prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double(), rows)
+    def row_plan(
+        self,
+        observations: Sequence[Observation] | None = None,
+        merge_equal: bool = False,
+        known: RowPlan | None = None,
+    ) -> RowPlan:
+        """How observations become rows, of which many equal ones are merged if allowed; `known` again, if all that it
+        depends on is as it was.
+        """
+        observations = self._observations if observations is None else observations
+        column_points = self._column_points if self.inducing is None else None
+        num_points = len(self.train_inputs[0] if column_points is None else column_points)
+        settings = observations, self._outcome_scale, self.draw_settings, column_points, num_points, self.skew_prior
+        settings = *settings, merge_equal, attributes_of(self.likelihood)
+        if known is not None and known.state.is_of(self.likelihood, *settings):
+            return known
+        layout = self._column_layout(self._column_points.shape[-2])
+        blocks = row_blocks(observations, self.likelihood, self._outcome_scale, layout, self._panel, column_points)
+        if merge_equal and self._are_many(blocks):
+            blocks = merged_blocks(blocks, self.skew_prior is not None)
+        return RowPlan(blocks, self._outcome_scale, ModelState.of(self.likelihood, *settings, learned=False))
 
-    def white_rows(
-        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
-    ) -> inducing.WhiteRows:
-        """The rows of the observations over the white coordinates of the inducing points' columns."""
-        rows = self._rows(prior, observations, merge_equal)
-        if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
+    def _are_many(self, blocks: Sequence[RowBlock]) -> bool:
+        """Whether rows are so many that equal ones are merged. Neither noise nor scale have a part in it, so that rows
+        are the same ones at all hyperparameters.
+        """
+        if self.draw_settings.sampler not in (None, "hamiltonian"):
+            return False
+        points = self._column_points if self.inducing is None else self.inducing.points
+        layout = self._column_layout(len(points))
+        num_rows = layout.num_pseudo_points + sum(block.rows.num_rows for block in blocks)
+        return num_rows > max(MAX_SINGLE_ROWS, layout.num_columns)
+
+    def row_model(self, prior: MultivariateNormal, plan: RowPlan | None = None) -> RowModel:
+        """Rows under a prior at the training points; by default those of the observations, none of them merged."""
+        if self.inducing is not None:
+            return self.white_rows(prior, plan).for_judges()[0]
+        return RowModel(*_moments(prior), self._rows(prior, plan))
+
+    def white_rows(self, prior: MultivariateNormal, plan: RowPlan | None = None) -> inducing.WhiteRows:
+        """The rows over the white coordinates of the inducing points' columns."""
+        rows = self._rows(prior, plan)
+        if self._panel is not None and 0 < rows.numbers.num_rows < rows.num_rows:
             raise UnsupportedError(
                 "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
             )
@@ -348,64 +377,29 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         layout = self._column_layout(self._column_points.shape[-2])
         return inducing.over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
-    def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
-        """The rows of observations over columns of the training points."""
-        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
-        observations = self._observations if observations is None else observations
-        observations = observations if self._panel is None else self._panel.resolve(observations)
-        column_points = self._column_points
-        layout = self._column_layout(column_points.shape[-2])
-        prior_rows = self._prior_rows(mean, covariance, layout)
-        blocks = [self.likelihood.rows(entry, mean, self._outcome_scale) for entry in observations]
-        if self._panel is not None:
-            blocks = [self._panel.with_judges(block) for block in blocks]
-        blocks = [layout.resolve(block) for block in blocks]
-        for entry, block in zip(observations, blocks, strict=True):
-            if entry.answer_weights is not None and block.count is None:
-                raise UnsupportedError(
-                    f"The rows of {type(entry).__name__} observations ignore weights; let the likelihood's `rows` "
-                    "return rows.weighted(observation.answer_weights)."
-                )
-        blocks = [block if block.heights is None else block.with_own_noise() for block in blocks]
-        if blocks and self.inducing is None:
-            first = layout.first_equal(column_points)
-            blocks = [replace(block, index=first[block.index]) for block in blocks]
-        for block in blocks:
-            check_sums_without_noise(block, layout.num_columns)
-        if merge_equal and self._are_many([prior_rows, *blocks], len(covariance)):
-            noisy = [block.with_own_noise() for block in blocks]
-            if not _may_slip_beside_noiseless([prior_rows, *noisy]):
-                blocks = [block.merged() if block.can_merge else block for block in noisy]
-        return Rows.cat([prior_rows, *blocks])
-
-    def _are_many(self, blocks: Sequence[Rows], num_columns: int) -> bool:
-        """Whether rows are so many that equal ones are merged. Neither noise nor scale have a part in it, so that rows
-        are the same ones at all hyperparameters.
-        """
-        if self.draw_settings.sampler not in (None, "hamiltonian"):
-            return False
-        return sum(block.num_rows for block in blocks) > max(MAX_SINGLE_ROWS, num_columns)
-
-    def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
-        """The rows of the skew prior."""
+    def _rows(self, prior: MultivariateNormal, plan: RowPlan | None) -> Rows:
+        """The rows of a plan over columns of the training points, after those of a skew prior."""
+        mean, covariance = _moments(prior)
+        rows = (self.row_plan() if plan is None else plan).rows(mean)
         if self.skew_prior is None:
-            return Rows.empty(mean)
+            return rows
+        layout = self._column_layout(self._column_points.shape[-2])
         first = layout.first_pseudo_point
         start = first if self.inducing is None else len(self.inducing.points) * self._num_outputs
         which = slice(start, start + layout.num_pseudo_points)
-        return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
+        return Rows.cat([self.skew_prior.rows(mean[which], covariance.diagonal()[which], first), rows])
 
-    def evidence(
-        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
-    ) -> Evidence:
+    def evidence(self, prior: MultivariateNormal, plan: RowPlan | None = None) -> Evidence:
         """The parts of the evidence under a prior at the training points, in float64 and differentiable."""
-        row_model = self.row_model(prior, observations, merge_equal)
+        plan = self.row_plan() if plan is None else plan
+        row_model = self.row_model(prior, plan)
         prior_rows = TruncatedNormal.empty(row_model.mean)
         if self.skew_prior is not None:
-            prior_rows = self.row_model(prior, observations=()).truncated_normal
-        seen = self._observations if observations is None else observations
-        jacobians = [self.likelihood.log_jacobian(entry, row_model.mean, self._outcome_scale).sum() for entry in seen]
-        number_log_density = sum(jacobians, row_model.number_log_density)
+            prior_rows = self.row_model(prior, self.row_plan(observations=())).truncated_normal
+        number_log_density = row_model.number_log_density
+        for block in plan.blocks:
+            jacobian = block.likelihood.log_jacobian(block.observation, row_model.mean, plan.scale)
+            number_log_density = number_log_density + jacobian.sum()
         return Evidence(number_log_density, row_model.numbers.num_rows, row_model.truncated_normal, prior_rows)
 
     def checked_query(self, X: Tensor) -> Tensor:
@@ -427,7 +421,6 @@ def _for_model(likelihood: RowLikelihood, train_X: Tensor, observations: Sequenc
     return likelihood.resolved_beside(Context(kinds, tuple(observations)))
 
 
-def _may_slip_beside_noiseless(blocks: Sequence[Rows]) -> bool:
-    """Whether answers may be slips while other rows have no noise, of which no sampler draws rows that are merged."""
-    may_slip = any(block.heights is not None for block in blocks)
-    return may_slip and any(bool((~block.is_equality & (block.noise == 0)).any()) for block in blocks)
+def _moments(prior: MultivariateNormal) -> tuple[Tensor, Tensor]:
+    """Mean and covariance, in double precision."""
+    return prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()

@@ -68,15 +68,15 @@ class RowModel:
         """The prior covariance of the columns."""
         return self.covariance if self.column_root is None else self.column_root @ self.column_root.mT
 
-    @cached_property
+    @property
     def numbers(self) -> Rows:
         """The rows observed as numbers."""
-        return self.rows.select(self.rows.is_equality)
+        return self.rows.numbers
 
-    @cached_property
+    @property
     def intervals(self) -> Rows:
         """The rows observed in intervals."""
-        return self.rows.select(~self.rows.is_equality)
+        return self.rows.intervals
 
     @cached_property
     def _number_cholesky(self) -> Tensor:
@@ -178,6 +178,8 @@ class RowModel:
     def truncated_normal(self) -> TruncatedNormal:
         """The interval rows given the numbers."""
         rows = self.intervals
+        if rows.num_rows == 0:
+            return TruncatedNormal.empty(self.mean)
         return TruncatedNormal(
             mean=rows.mean(self._points_given_numbers[0]),
             prior=self._prior_by_points if self.works_by_points else self._prior_by_rows,

@@ -527,7 +527,7 @@ class SkewGP(PriorModel, FantasizeMixin):
         data = self.fitted().data
         data.check_contradictions()
         prior = data.model.forward(data.model.train_inputs[0])
-        evidence = data.model.evidence(prior, merge_equal=not callable(method))
+        evidence = data.model.evidence(prior, data.model.row_plan(merge_equal=not callable(method)))
         of_rows = log_normalizer(evidence.rows, method, data.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         errors = of_rows.standard_error, of_prior_rows.standard_error

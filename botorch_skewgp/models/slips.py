@@ -28,7 +28,7 @@ def slip_probabilities(model: PriorModel, draws: Draws | None) -> list[Tensor]:
         if draws is None:
             slipped = _by_expectation_propagation(distribution)
         elif draws.rows.shape[-1] != distribution.num_rows:  # draws of rows that stand for several
-            merged = model.row_model(prior, merge_equal=True).truncated_normal
+            merged = model.row_model(prior, model.row_plan(merge_equal=True)).truncated_normal
             slipped = _by_values(distribution, draws, merged)
         elif distribution.count is not None:
             slipped = _by_values(distribution, draws, distribution)

@@ -23,28 +23,31 @@ class ModelState:
     Args:
         modules: The modules below the model; those of a model are shared by its models of judges.
         contents: Copies of data, settings, parameters, buffers, and of the modules' plain attributes.
+        learned: Whether parameters that require gradients are part of it.
     """
 
     modules: list[Module]
     contents: list[Any]
+    learned: bool = True
 
     @classmethod
-    def of(cls, model: Module, *others: Any) -> Self:
+    def of(cls, model: Module, *others: Any, learned: bool = True) -> Self:
         """The present state, with data and settings of the model."""
         modules = modules_below(model)
-        return cls(modules, _copy(_contents(model, modules, others)))
+        return cls(modules, _copy(_contents(model, modules, others, learned)), learned)
 
     def is_of(self, model: Module, *others: Any) -> bool:
         """Whether a model, or one that shares its modules, is still in this state."""
         modules = modules_below(model)
         if [*map(id, modules)] != [*map(id, self.modules)]:
             return False
-        return _is_equal(_contents(model, modules, others), self.contents)
+        return _is_equal(_contents(model, modules, others, self.learned), self.contents)
 
 
-def _contents(model: Module, modules: list[Module], others: tuple[Any, ...]) -> list[Any]:
+def _contents(model: Module, modules: list[Module], others: tuple[Any, ...], learned: bool) -> list[Any]:
     """Everything that is compared."""
-    return [*others, *tensors_of([model, *modules]), *map(_attributes, modules)]
+    tensors = [tensor for tensor in tensors_of([model, *modules]) if learned or not tensor.requires_grad]
+    return [*others, *tensors, *map(attributes_of, modules)]
 
 
 def modules_below(parent: Module) -> list[Module]:
@@ -65,7 +68,7 @@ def tensors_of(modules: list[Module]) -> list[Tensor]:
     return [entry for entry in entries if entry is not None]
 
 
-def _attributes(module: Module) -> dict[str, Any]:
+def attributes_of(module: Module) -> dict[str, Any]:
     """The plain attributes of a module, without what is computed from others and kept."""
     kept = _cached_properties(type(module))  # type: ignore[arg-type]
     return {name: value for name, value in vars(module).items() if name not in _OF_ALL_MODULES and name not in kept}

@@ -98,7 +98,7 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
     def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
         """The right-hand side of Proposition 1, a probability or less, for a prior at the training points."""
-        _, of_batches = self._log_probabilities(self.model.evidence(prior, observations).rows)
+        _, of_batches = self._log_probabilities(self.model.evidence(prior, self.model.row_plan(observations)).rows)
         return 1 + torch.expm1(of_batches).sum()
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -77,6 +78,23 @@ class Rows:
         """Whether each row was observed as a number, `m`."""
         return self.lower == self.upper
 
+    @cached_property
+    def numbers(self) -> Rows:
+        """The rows observed as numbers."""
+        return self._of_kind(self.is_equality)
+
+    @cached_property
+    def intervals(self) -> Rows:
+        """The rows observed in intervals."""
+        return self._of_kind(~self.is_equality)
+
+    def _of_kind(self, which: Tensor) -> Rows:
+        """The rows of a mask, without a copy if it is all or nothing."""
+        num_rows = int(which.sum())
+        if 0 < num_rows < self.num_rows:
+            return self.select(which.nonzero().squeeze(-1))
+        return self if num_rows == self.num_rows else Rows.empty(self.noise)
+
     @property
     def label(self) -> Tensor:
         """The block of each row, `m`."""
@@ -134,8 +152,10 @@ class Rows:
         narrow = narrow and (self.heights is None or self.heights.answer is None)
         return narrow and self.noise_root is None and not bool(self.is_equality.any())
 
-    def merged(self) -> Rows:
-        """Equal rows once, with their number, in the order of first occurrence; without noise they say the same."""
+    def merged(self) -> tuple[Rows, Tensor]:
+        """Equal rows once, with their number, in the order of first occurrence, and their positions; without noise they
+        say the same.
+        """
         label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
         parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
         for further in (self.reads, self.origin):
@@ -148,9 +168,9 @@ class Rows:
                 label = (label * len(values) + place).unique(return_inverse=True)[1]
         first, group = first_of_equal(label.unsqueeze(-1)).unique(return_inverse=True)
         if len(first) == self.num_rows:
-            return self
+            return self, first
         rows, count = self.select(first), group.bincount(self.count).to(self.noise)
-        return replace(rows, count=torch.where(rows.noise > 0, count, torch.ones_like(count)))
+        return replace(rows, count=torch.where(rows.noise > 0, count, torch.ones_like(count))), first
 
     @staticmethod
     def cat(blocks: Sequence[Rows]) -> Rows:
@@ -194,9 +214,30 @@ class Rows:
         """`A matrix` for a `batch_shape x n x k` matrix; `batch_shape x m x k`."""
         if self.index.shape[-1] > _DENSE_BEYOND:
             return self.weight(matrix.shape[-2]) @ matrix
-        columns = zip(self.index.unbind(-1), self.coefficient.unbind(-1), strict=True)
-        terms = [c.unsqueeze(-1) * _rows_of(matrix, i) for i, c in columns]
-        return torch.stack(terms).sum(0) if len(terms) > 2 else sum(terms[1:], terms[0])
+        total = None
+        for index, is_in_order, weight in self.terms:
+            every = is_in_order and self.num_rows == matrix.shape[-2]
+            term = matrix if every else matrix.index_select(-2, index)
+            if isinstance(weight, Tensor):
+                term, weight = weight.unsqueeze(-1) * term, 1.0
+            if total is not None:
+                total = torch.add(total, term, alpha=weight)
+            else:
+                total = term if weight == 1 else weight * term
+        assert total is not None
+        return total
+
+    @cached_property
+    def terms(self) -> list[tuple[Tensor, bool, Tensor | float]]:
+        """The terms of rows: a point of each, whether these are the first points in order, and weights, or the one of
+        all rows.
+        """
+        terms: list[tuple[Tensor, bool, Tensor | float]] = []
+        order = torch.arange(self.num_rows, device=self.index.device)
+        for index, weight in zip(self.index.unbind(-1), self.coefficient.unbind(-1), strict=True):
+            is_one = not weight.requires_grad and self.num_rows > 0 and bool((weight == weight[0]).all())
+            terms.append((index, torch.equal(index, order), float(weight[0]) if is_one else weight))
+        return terms
 
     def mean(self, latent_mean: Tensor) -> Tensor:
         """`A mean + bias` for a `batch_shape x n` mean of `f`; `batch_shape x m`."""
@@ -292,14 +333,6 @@ def shared_noise_rows(
         block=block,
         reads=None if reads is None else reads.to(like.device),
     )
-
-
-def _rows_of(matrix: Tensor, which: Tensor) -> Tensor:
-    """Rows of a matrix; the matrix itself if all are wanted in order."""
-    n = matrix.shape[-2]
-    if len(which) == n and bool((which == torch.arange(n, device=which.device)).all()):
-        return matrix
-    return matrix.index_select(-2, which)
 
 
 def slope_in(dim: Tensor) -> Tensor:

@@ -232,7 +232,7 @@ def repeated_duels(generator, m: int = 1300) -> list:
 def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
     observations = repeated_duels(generator)
     merged, single = (model_of(observations, 512, seed, inducing_points=inducing_points) for seed in (1, 2))
-    rows = merged.row_model(merged.forward(TRAIN_X), merge_equal=True).intervals
+    rows = merged.row_model(merged.forward(TRAIN_X), merged.row_plan(merge_equal=True)).intervals
     assert rows.num_rows <= 34
     assert rows.count.sum() == 1304
 
@@ -261,7 +261,7 @@ def log_evidence_and_loo(model: SkewGP) -> tuple[float, float]:
 
 
 def merged_rows(model):
-    return model.row_model(model.forward(TRAIN_X), merge_equal=True).intervals
+    return model.row_model(model.forward(TRAIN_X), model.row_plan(merge_equal=True)).intervals
 
 
 def test_equal_rows_merge_alike_at_all_hyperparameters(generator, monkeypatch):
@@ -317,10 +317,12 @@ def test_rows_of_equal_parameters_that_are_not_the_same_are_told_apart(name, mon
         model = SkewGP(TRAIN_X[:3], observation, likelihood, covar_module=kernel())
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
         values.append(torch.cat([mll(model(TRAIN_X[:3]), model.train_targets).reshape(1), gradients(mll)]))
-        sizes.append(len(model.row_model(model.forward(model.train_inputs[0]), merge_equal=True).intervals.lower))
+        sizes.append(
+            len(model.row_model(model.forward(model.train_inputs[0]), model.row_plan(merge_equal=True)).intervals.lower)
+        )
     assert sizes[0] < sizes[1]
     torch.testing.assert_close(*values, rtol=1e-5, atol=1e-6)
-    parameters = likelihood.rows(observation, torch.zeros(1, dtype=torch.float64)).merged().origin
+    parameters = likelihood.rows(observation, torch.zeros(1, dtype=torch.float64)).merged()[0].origin
     assert parameters is not None
 
 

@@ -172,7 +172,7 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
         monkeypatch.setattr(prior_model, "MAX_SINGLE_ROWS", limit)
         model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
         terms = [term.flatten() for term in value_and_gradients(model) if term is not None]
-        rows = model.row_model(model.forward(X), merge_equal=True).intervals
+        rows = model.row_model(model.forward(X), model.row_plan(merge_equal=True)).intervals
         assert (rows.count is not None) == (limit == 0)
         posteriors = [model.posterior(Q, judge=judge) for judge in (None, 0, "new")]
         moments = [moment.flatten() for entry in posteriors for moment in (entry.mean, entry.variance)]

@@ -179,4 +179,4 @@ def test_what_takes_no_weights_says_so(ask, message):
 def test_equal_answers_add_up_their_weights():
     likelihood = ProbitLikelihood()
     rows = likelihood.rows(Binary([1, 1, 0], index=[0, 0, 0], count=WEIGHTS), torch.zeros(1, dtype=torch.double))
-    assert rows.merged().count.tolist() == pytest.approx([WEIGHTS[0] + WEIGHTS[1], WEIGHTS[2]])
+    assert rows.merged()[0].count.tolist() == pytest.approx([WEIGHTS[0] + WEIGHTS[1], WEIGHTS[2]])

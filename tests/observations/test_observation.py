@@ -161,7 +161,7 @@ def test_replicates_of_a_choice_have_noises_of_their_own():
 )
 def test_many_equal_rows_are_merged_again(merged):
     model = SkewGP(X, merged, approximation="ep")
-    evidence = model.evidence(model.forward(model.train_inputs[0]), merge_equal=True)
+    evidence = model.evidence(model.forward(model.train_inputs[0]), model.row_plan(merge_equal=True))
     assert (evidence.rows.num_rows, sorted(evidence.rows.count.tolist())) == (2, [3000.0, 5000.0])
 
 

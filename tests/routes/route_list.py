@@ -528,7 +528,9 @@ def slopes_and_differences(problem: Problem) -> None:
 
 @route()
 def gradient_of_evidence(problem: Problem) -> None:
-    """The derivative of the objective along a direction in all parameters, by central differences."""
+    """The derivative of the objective along a direction in all parameters, by central differences; and its value there
+    by an objective that has not been evaluated elsewhere.
+    """
     model = model_of(problem).train()
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     parameters = [parameter for parameter in mll.parameters() if parameter.requires_grad]
@@ -546,6 +548,8 @@ def gradient_of_evidence(problem: Problem) -> None:
             for parameter, direction in zip(parameters, directions, strict=True):
                 parameter.add_(sign * step * direction)
             ends.append(float(value()))
+        again = SkewGPMarginalLogLikelihood(model.likelihood, model)(model(*model.train_inputs), model.train_targets)
+    assert abs(ends[1] - float(again)) <= 1e-7 * (1 + abs(ends[1])), f"{ends[1]} for {float(again)}"
     difference = (ends[0] - ends[1]) / (2 * step)
     assert abs(along - difference) <= 1e-4 * (1 + abs(difference)), f"{along} for {difference}"
 

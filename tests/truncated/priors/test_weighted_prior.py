@@ -66,7 +66,7 @@ def test_a_model_of_many_duels_is_the_same(monkeypatch, beside):
         value.sum().backward()
         gradient = torch.cat([p.grad.flatten() for p in mll.parameters() if p.grad is not None])
         mll.eval()
-        rows = model.row_model(model.forward(X), merge_equal=True)
+        rows = model.row_model(model.forward(X), model.row_plan(merge_equal=True))
         draws = draw(rows.truncated_normal, settings) if draws is None else draws  # reflections hang on rounding
         mixture = rows.representer_mixture(draws)
         kind = type(rows.truncated_normal.prior)
