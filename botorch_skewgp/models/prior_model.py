@@ -338,15 +338,17 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         observations = self._observations if observations is None else observations
         column_points = self._column_points if self.inducing is None else None
         num_points = len(self.train_inputs[0] if column_points is None else column_points)
-        settings = observations, self._outcome_scale, self.draw_settings, column_points, num_points, self.skew_prior
-        settings = *settings, merge_equal, attributes_of(self.likelihood)
-        if known is not None and known.state.is_of(self.likelihood, *settings):
+        data = observations, column_points, num_points
+        settings = data, merge_equal, self._outcome_scale, self.draw_settings, self.skew_prior
+        attributes = attributes_of(self.likelihood)
+        if known is not None and known.state.is_of(self.likelihood, settings, attributes):
             return known
         layout = self._column_layout(self._column_points.shape[-2])
         blocks = row_blocks(observations, self.likelihood, self._outcome_scale, layout, self._panel, column_points)
         if merge_equal and self._are_many(blocks):
             blocks = merged_blocks(blocks, self.skew_prior is not None)
-        return RowPlan(blocks, self._outcome_scale, ModelState.of(self.likelihood, *settings, learned=False))
+        state = ModelState.of(self.likelihood, settings, attributes, learned=False)
+        return RowPlan(blocks, self._outcome_scale, state)
 
     def _are_many(self, blocks: Sequence[RowBlock]) -> bool:
         """Whether rows are so many that equal ones are merged. Neither noise nor scale have a part in it, so that rows

@@ -230,7 +230,7 @@ class RowModel:
     @torch.no_grad()
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
         """The Gaussian approximation; of `NUM_COMPONENTS` components where it is wider than the prior."""
-        if self.works_by_points:
+        if self.works_by_points and self.intervals.num_rows:
             latent, root = approximation.product.shared_coordinates
             return self._of_columns(
                 self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None)

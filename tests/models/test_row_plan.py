@@ -25,7 +25,7 @@ PROBLEMS = {
         X, [Preference(PAIRS), Tie(PAIRS.flip(0)), Numeric([0.1, 0.2], index=[1, 5])]
     ),
     "rankings with noise to learn": lambda: SkewGP(
-        X, Ranking([[0, 1, 2], [3, 4, 5]] * 5), PreferenceLikelihood(learn_noise=True)
+        X, Ranking([[0, 1, 2, 3], [2, 3, 4, 5]] * 5), PreferenceLikelihood(learn_noise=True)
     ),
     "judges": lambda: SkewGP(X, Preference(PAIRS, judge=JUDGES), PreferenceLikelihood(learn_noise=True)),
     "inducing points": lambda: SkewGP(X, Ordinal(GRADES, 3, index=INDEX), inducing_points=X[:3]),
