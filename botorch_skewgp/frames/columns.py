@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -99,8 +100,53 @@ def distinct_names(names: Any, what: str) -> list[Any]:
 
 def flags(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[bool]:
     """Cells of 0 and 1 as booleans, of all rows or of `rows`; raises `InputDataError` for others."""
-    require(values, name, "0 or 1", lambda value: is_number(value) and float(value) in (0.0, 1.0), rows)
-    return [bool(value) for value in values]
+    require(values, name, "0 or 1", lambda value: as_number_cell(value) in (0.0, 1.0), rows)
+    return [bool(as_number_cell(value)) for value in values]
+
+
+def numbers(values: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> list[float]:
+    """Cells as finite numbers, also those of text or decimals; raises `InputDataError` for others."""
+    require(values, name, "finite numbers", lambda value: is_finite(as_number_cell(value)), rows)
+    return [float(as_number_cell(value)) for value in values]
+
+
+def as_number_cell(value: Any) -> Any:
+    """A cell as a number where it is one, also as text or a decimal (of a file, or of a data base); `None` if not."""
+    if isinstance(value, Real):
+        return value
+    if not isinstance(value, str | Decimal):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def categories_of_column(frame: Any, name: str) -> list[Any] | None:
+    """The categories, in their order, of a column that pandas holds as a `Categorical`; `None` for other columns."""
+    accessor = getattr(frame[name], "cat", None) if name in frame else None
+    return None if accessor is None else accessor.categories.tolist()
+
+
+def names_of_levels(frame: Any, name: str, values: Sequence[Any], rows: Sequence[int]) -> tuple[Any, ...] | None:
+    """The names that a column's rows hold, in order; `None` if all are numbers.
+
+    A `Categorical` of pandas holds names in the order of its categories. Raises `InputDataError` for names among cells
+    that mostly are numbers.
+    """
+    ordered = categories_of_column(frame, name)
+    if ordered is not None:
+        held = set(values)
+        return tuple(value for value in ordered if value in held)
+    odd = [i for i, value in enumerate(values) if as_number_cell(value) is None]
+    if not odd:
+        return None
+    if 2 * len(odd) < len(values) or any(isinstance(value, Real) for value in values):
+        raise InputDataError(
+            f"Column {name!r} holds numbers beside {values[odd[0]]!r} in rows {[rows[i] for i in odd[:5]]}; correct "
+            "these cells, or make the column a pandas Categorical if all of its cells are names."
+        )
+    return tuple(sorted_names(set(values)))
 
 
 def codes(values: Sequence[Any], names: Sequence[Any], name: str, rows: Sequence[int] | None = None) -> Tensor:

@@ -7,11 +7,10 @@ ranks with their uncertainty from joint draws, and `next_votes` chooses pairs an
 from botorch_skewgp.items.leaderboard import leaderboard, win_probabilities
 from botorch_skewgp.items.model import add_items, add_votes, feature_share, item_model
 from botorch_skewgp.items.next_votes import Verdict, next_votes, verdict
-from botorch_skewgp.items.votes import Votes, read_votes
+from botorch_skewgp.items.votes import read_votes
 
 __all__ = [
     "Verdict",
-    "Votes",
     "add_items",
     "add_votes",
     "feature_share",

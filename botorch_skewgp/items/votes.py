@@ -3,7 +3,6 @@ r"""Votes in a data frame, and as observations of numbered items."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -11,12 +10,12 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.checks import check_names
+from botorch_skewgp.frames.answers import Answers
 from botorch_skewgp.frames.columns import (
     columns_of_one_length,
     distinct_names,
-    is_number,
     numbered,
-    require,
+    numbers,
     sorted_names,
 )
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
@@ -34,26 +33,6 @@ OTHER_WORDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Votes:
-    r"""Votes between named items, perhaps by named judges.
-
-    Args:
-        observations: The votes as observations; their indices are places in `items`.
-        items: The names of the items.
-        judges: The names of the judges, in the order of their numbers; `None` without judges.
-        circumstances: The `advantages`, `categories` and `times` of the votes, in the order of `observations`, as
-            `item_model` takes them.
-        categories: The names of the categories, in the order of their numbers; `None` without categories.
-    """
-
-    observations: tuple[Observation, ...]
-    items: tuple[Any, ...]
-    judges: tuple[Any, ...] | None = None
-    circumstances: Mapping[str, Tensor] = field(default_factory=dict)
-    categories: tuple[Any, ...] | None = None
-
-
 def read_votes(
     frame: DataFrame | Mapping[str, Sequence[Any]],
     first: str = "winner",
@@ -65,7 +44,7 @@ def read_votes(
     advantages: Sequence[str] = (),
     category: str | None = None,
     time: str | None = None,
-) -> Votes:
+) -> Answers:
     r"""Read votes from a data frame with a row for each.
 
     Example:
@@ -92,7 +71,7 @@ def read_votes(
         time: The name of the column of times, which are numbers.
 
     Returns:
-        Wins and ties, or one `Vote` of all if some tell the level.
+        Answers whose points are the items: wins and ties, or one `Vote` of all if some tell the level.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item is compared with itself or is not among
@@ -143,9 +122,17 @@ def read_votes(
         known, kinds = numbered(cells[category], category)
         circumstances["categories"] = known[order]
     if time is not None:
-        require(cells[time], time, "numbers", is_number)
-        circumstances["times"] = torch.tensor([float(value) for value in cells[time]], dtype=torch.float64)[order]
-    return Votes(tuple(observations), tuple(names), judges, circumstances, kinds)
+        circumstances["times"] = torch.tensor(numbers(cells[time], time), dtype=torch.float64)[order]
+    return Answers(
+        torch.arange(len(names), dtype=torch.float64).unsqueeze(-1),
+        tuple(observations),
+        ("item",),
+        {"item": tuple(names)},
+        judges,
+        items=tuple(names),
+        circumstances=circumstances,
+        category_names=kinds,
+    )
 
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:

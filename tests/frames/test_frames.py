@@ -1,12 +1,15 @@
 """Frames in long format: the points and observations of what they say, and errors that name rows."""
 
+from decimal import Decimal
+
 import pandas
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_skewgp.frames import habits, read_choices, read_grades
-from botorch_skewgp.observations import Choice, ChoiceOrNone
+from botorch_skewgp.frames import habits, read_choices, read_event_times, read_grades, read_rankings
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Preference, Tie
 
 TRIPS = {
     "id": ["bob", "bob", "bob", "ann", "ann", "ann", "ann", "bob", "bob"],
@@ -18,7 +21,9 @@ TRIPS = {
 
 
 def without_none(columns=TRIPS):
+    """The table without the rows of "none", where ann's only way on trip 1 is then the one chosen."""
     keep = [i for i, mode in enumerate(columns["mode"]) if mode != "none"]
+    columns = {**columns, "chosen": [1 if i == 3 else value for i, value in enumerate(columns["chosen"])]}
     return {name: [values[i] for i in keep] for name, values in columns.items()}
 
 
@@ -42,12 +47,14 @@ def test_choices_with_none_and_alternatives_that_differ(make):
 
 
 def test_points_of_another_frame_are_coded_alike():
-    answers = read_choices(without_none(), "trip", "chosen", ["price", "mode"], "id")
+    with pytest.warns(InputDataWarning, match="single alternative"):
+        answers = read_choices(without_none(), "trip", "chosen", ["price", "mode"], "id")
     assert isinstance(answers.observations[0], Choice)
     assert len(answers.observations[0].options) == 2  # a situation with one alternative tells nothing
-    unnamed = read_choices(
-        {**without_none(), "name": [None] * 7}, "trip", "chosen", ["price"], "id", alternative="name"
-    )
+    assert answers.unused == (3, 6)
+    named = {**without_none(), "name": [None] * 7}
+    with pytest.warns(InputDataWarning, match="single alternative"):
+        unnamed = read_choices(named, "trip", "chosen", ["price"], "id", alternative="name")
     assert len(unnamed.observations[0].options) == 2  # empty cells are no "none"
     points = answers.points({"mode": ["car", "air"], "price": [4, 1.5]})
     assert points.tolist() == [[4.0, 2.0], [1.5, 0.0]]
@@ -59,6 +66,7 @@ def test_situations_to_come_are_left_out_of_answers():
     frame = {**TRIPS, "chosen": [0, 1, 0, 0, 1, None, None, 1, 0]}
     answers = read_choices(frame, "trip", "chosen", ["price"], "id", alternative="mode", none="none")
     assert answers.observations[0].judge.tolist() == [1, 0, 1]
+    assert answers.unused == (5, 6)
 
 
 def test_grades_of_named_items():
@@ -175,9 +183,107 @@ PRICES = TRIPS["price"]
         (lambda: stars(5), "different grades, two or more"),
         (lambda: stars(price=[0.1]), "Columns 'stars' and 'price' must have one length; got 3 and 1"),
         (lambda: stars(id=["ann"]), "Columns 'stars' and 'id' must have one length; got 3 and 1"),
+        (lambda: choices(id=["bob", "bob", "bobb", *TRIPS["id"][3:]]), r"rows \[2\] has 0 in column 'chosen'"),
+        (lambda: choices(price=["2", "free", *PRICES[2:]]), r"'price' holds numbers beside 'free' in rows \[1\]"),
+        (lambda: choices(chosen=[*["car"] * 8, "none"]), "give alternatives="),
         (chosen_twice, r"rows \[0, 1, 2\] has several"),
     ],
 )
 def test_errors_name_columns_and_rows(call, match):
     with pytest.raises(InputDataError, match=match):
         call()
+
+
+@pytest.mark.parametrize("convert", [str, Decimal, float])
+def test_numbers_as_text_or_decimals_are_numbers(convert):
+    def written(values):
+        return [None if value is None else convert(str(value)) for value in values]
+
+    frame = {**TRIPS, "price": written(PRICES), "chosen": written(TRIPS["chosen"])}
+    answers = read_choices(frame, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+    plain = read_choices(TRIPS, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+    assert torch.equal(answers.train_X, plain.train_X)
+    assert answers.levels == plain.levels
+    assert torch.equal(answers.observations[0].options, plain.observations[0].options)
+    graded = read_grades({"stars": [convert("1"), convert("3")], "price": [1, 2]}, "stars", ["price"])
+    assert graded.observations[0].grades.tolist() == [0, 2]
+
+
+def test_a_categorical_holds_names_in_its_order():
+    sizes = ["small", "large", "middle", "small"]
+    size = pandas.Categorical(sizes, ["small", "middle", "large", "huge"], ordered=True)
+    code = pandas.Categorical(["1", "10", "2", "1"])
+    frame = pandas.DataFrame({"trip": [1, 1, 2, 2], "size": size, "code": code, "chosen": [1, 0, 0, 1]})
+    answers = read_choices(frame, "trip", "chosen", ["size", "code"])
+    assert answers.levels == {"size": ("small", "middle", "large"), "code": ("1", "10", "2")}
+    assert answers.points({"size": ["large"], "code": ["10"]}).tolist() == [[2.0, 1.0]]
+    graded = read_grades(frame, "size", ["code"]).observations[0]  # whose grades have an order
+    assert (graded.grades.tolist(), graded.num_grades) == ([0, 2, 1, 0], 4)
+
+
+def test_a_wide_table_is_the_long_one():
+    """A row for each trip of `TRIPS`, whose alternatives of empty attributes were not available."""
+    wide = {
+        "who": ["bob", "ann", "ann", "bob", "bob"],
+        "took": ["car", "none", "bus", "car", None],
+        "price.bus": [2.0, None, 2.0, None, 1.0],
+        "price_car": [5.0, 5.0, 4.0, 4.0, 1.0],
+        "price:air": [9.0, None, None, None, 1.0],
+    }
+    ways = ["bus", "car", "air"]
+    answers = read_choices(wide, None, "took", ["price", "mode"], "who", "mode", "none", alternatives=ways)
+    long = read_choices(TRIPS, "trip", "chosen", ["price", "mode"], "id", alternative="mode", none="none")
+    assert (answers.people, answers.levels, answers.unused) == (long.people, long.levels, (4,))
+    seen, expected = answers.observations[0], long.observations[0]
+    assert (seen.judge.tolist(), seen.none.tolist()) == (expected.judge.tolist(), expected.none.tolist())
+    assert [offered(answers, row) for row in range(4)] == [offered(long, row) for row in range(4)]
+    with pytest.raises(InputDataError, match=r"'took' must hold one of .* got 'train' in row 0"):
+        read_choices({**wide, "took": ["train"] * 5}, None, "took", ["price"], "who", alternatives=ways)
+    with pytest.raises(InputDataError, match=r"no column 'price\.train' or 'price'"):
+        read_choices(wide, None, "took", ["price"], "who", none="none", alternatives=[*ways, "train"])
+    unknown = {**wide, "price_car": [None, *wide["price_car"][1:]]}  # of the one that was chosen
+    with pytest.raises(InputDataError, match=r"'price' is empty in rows \[0\]"):
+        read_choices(unknown, None, "took", ["price"], "who", none="none", alternatives=ways)
+
+
+def test_rankings_in_wide_and_long_format():
+    wide = {"by": ["ann", "bob", "eve"], "a": [1, "2", None], "b": [2, 2, None], "c": [2, None, 1], "d": [3, 1, None]}
+    answers = read_rankings(wide, items=["d", "c", "b", "a"], person="by")
+    assert (answers.items, answers.people, answers.unused) == (("d", "c", "b", "a"), ("ann", "bob"), (2,))
+    (ranking,) = answers.observations
+    assert ranking.items.tolist() == [[3, 1, 2, 0], [0, 2, 3, -1]]
+    assert ranking.ranks.tolist() == [[0, 1, 1, 2], [0, 1, 1, -1]]
+    assert ranking.judge.tolist() == [0, 1]
+    cells = [(wide["by"][i], item, wide[item][i]) for item in "abcd" for i in range(3)]
+    long = dict(zip(("by", "wine", "place"), map(list, zip(*cells, strict=True)), strict=True))
+    found = read_rankings(long, "place", "wine", person="by")
+    assert (found.items, found.attributes, found.categories) == (("a", "b", "c", "d"), ("wine",), [0])
+    assert found.observations[0].items.tolist() == [[0, 1, 2, 3], [3, 0, 1, -1]]
+    assert found.unused == (2, 5, 7, 8, 11)
+    with pytest.raises(InputDataError, match=r"names 'a' twice, in rows \[0, 1\]"):
+        read_rankings({"by": ["x", "x"], "wine": ["a", "a"], "place": [1, 2]}, "place", "wine", person="by")
+
+
+def test_duels_with_ties_are_rankings_of_two():
+    frame = {"taste": [1, 1, 2, 2], "sugar": ["0.1", "0.5", "0.5", "0.9"], "place": [2, 1, 1, 1]}
+    duels = read_rankings(frame, "place", ranking="taste", attributes=["sugar"])
+    won, tied = duels.observations
+    assert (type(won), type(tied)) == (Preference, Tie)
+    assert duels.train_X[won.pairs].flatten().tolist() == [0.5, 0.1]
+    assert duels.train_X[tied.pairs].flatten().tolist() == [0.5, 0.9]
+    assert duels.items is None
+
+
+def test_event_times_are_logarithms_in_intervals():
+    frame = {"from": [2.0, 5.0, 0.0, 3.0, None, None], "to": ["3", None, "4", "3", None, 7], "dose": [1, 2, 3, 4, 5, 1]}
+    answers = read_event_times(frame, "from", "to", ["dose"])
+    exact, between = answers.observations
+    assert exact.values.exp().tolist() == pytest.approx([3.0])
+    assert between.lower.exp().tolist() == pytest.approx([2.0, 5.0, 0.0, 0.0])
+    assert between.upper.exp().tolist() == pytest.approx([3.0, torch.inf, 4.0, 7.0])
+    assert answers.train_X[between.index].flatten().tolist() == [1.0, 2.0, 3.0, 1.0]
+    assert answers.unused == (4,)
+    with pytest.raises(InputDataError, match=r"'from' is after column 'to' in rows \[1\]"):
+        read_event_times({"from": [1, 3], "to": [2, 2], "dose": [0, 0]}, "from", "to", ["dose"])
+    with pytest.raises(InputDataError, match=r"not negative; see rows \[0\]"):
+        read_event_times({"from": [-1], "to": [2], "dose": [0]}, "from", "to", ["dose"])

@@ -20,7 +20,7 @@ ARENA = pd.DataFrame(
 
 def test_winners_and_losers():
     votes = read_votes({"winner": ["b", "a"], "loser": ["a", "c"]})
-    assert (votes.items, votes.judges) == (("a", "b", "c"), None)
+    assert (votes.items, votes.people) == (("a", "b", "c"), None)
     (entry,) = votes.observations
     assert (type(entry), entry.pairs.tolist(), entry.judge) == (Preference, [[1, 0], [0, 2]], None)
 
@@ -30,7 +30,7 @@ def test_outcomes_and_judges():
     wins, ties = votes.observations
     assert (wins.pairs.tolist(), wins.judge.tolist()) == ([[0, 1], [2, 1], [0, 1]], [0, 1, 1])
     assert (type(ties), ties.pairs.tolist(), ties.judge.tolist()) == (Tie, [[2, 0], [0, 2]], [1, 0])
-    assert votes.judges == ("ann", "bot")
+    assert votes.people == ("ann", "bot")
     (_, ties) = read_votes(ARENA, "model_a", "model_b", outcome="winner", both_alike="drop").observations
     assert ties.pairs.tolist() == [[2, 0]]
 
@@ -66,7 +66,7 @@ def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
     votes = read_votes({**names, "outcome": ["winner", "tie", "both bad"]}, both_alike="tie")
     won, tied = votes.observations
     assert (won.pairs.tolist(), tied.pairs.tolist()) == ([[0, 1]], [[1, 2], [0, 2]])
-    assert (won.judge.tolist(), tied.judge.tolist(), votes.judges) == ([0], [1, 0], ("x", "y"))
+    assert (won.judge.tolist(), tied.judge.tolist(), votes.people) == ([0], [1, 0], ("x", "y"))
 
 
 def test_names_of_several_classes():
@@ -89,10 +89,10 @@ def test_read_votes_names_who_was_at_home():
     assert [entry.num_answers for entry in votes.observations] == [2, 1]
     assert votes.observations[0].pairs.tolist() == [[0, 1], [0, 2]]
     assert told["advantages"].squeeze(-1).tolist() == [[0, 1], [0, 0], [1, 0]]
-    assert (votes.categories, told["categories"].tolist()) == (("cup", "league"), [0, 0, 1])
+    assert (votes.category_names, told["categories"].tolist()) == (("cup", "league"), [0, 0, 1])
     assert told["times"].tolist() == [3.0, 2.0, 1.0]
     model = item_model(3, votes.observations, **told)
     assert model.items_at().tolist() == [[i, 0.0, -1.0, 3.0] for i in range(3)]
     assert model.items_at(at=1.0, category=1).tolist() == [[i, 0.0, 1.0, 1.0] for i in range(3)]
-    with pytest.raises(InputDataError, match="'week' must hold numbers; got 'May' in row 1"):
+    with pytest.raises(InputDataError, match="'week' must hold finite numbers; got 'May' in row 1"):
         read_votes({**frame, "week": [3, "May", 2]}, "a", "b", "said", time="week")
