@@ -17,11 +17,13 @@ from botorch_skewgp.ax.comparisons import (
 )
 from botorch_skewgp.ax.decisions import AxQuestion, complete_pair, get_best_arm, get_next_pair, get_next_question
 from botorch_skewgp.ax.internals import ValidityMetric
+from botorch_skewgp.ax.judged_arms import JudgedArms
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy, transformed_generation_strategy
 
 __all__ = [
     "AxQuestion",
+    "JudgedArms",
     "SkewGPGenerators",
     "ValidityMetric",
     "attach_censored",

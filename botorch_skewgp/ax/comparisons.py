@@ -138,6 +138,14 @@ def _attach(client: Client, judgement: records.Judgement) -> None:
     )
 
 
+def keep_round(client: Client, key: str, judgement: records.Judgement | None) -> None:
+    """Store a judgement of arms by a key, in place of one that has it; of `None` that one is only taken away."""
+    experiment = experiment_of(client)
+    kept = [e for e in _list(experiment, COMPARISONS) if not (isinstance(e, dict) and e.get("round") == key)]
+    new = [] if judgement is None else [{**records.as_value(judgement), "round": key}]
+    _record(client, experiment, COMPARISONS, kept + new)
+
+
 def attach_censored(
     client: Client,
     trial_index: int,

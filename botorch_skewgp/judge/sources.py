@@ -15,7 +15,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Normalize
-from botorch.utils.sampling import draw_sobol_samples, manual_seed
+from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition import next_choice
@@ -207,6 +207,6 @@ def fitted(model: SkewGP) -> SkewGP:
 
 def _next_choice(model: SkewGP, num: int, pending: Sequence[Tensor], seed: int, **where: Any) -> Tensor:
     """The options of the next choice, `num x d`, beside pending ones."""
-    with suppress_irrelevant_warnings(), manual_seed(seed):
-        options, _ = next_choice(model, num_options=num, **where)
+    with suppress_irrelevant_warnings():
+        options, _ = next_choice(model, num_options=num, pending=pending or None, seed=seed, **where)
     return options

@@ -27,9 +27,9 @@ from botorch_skewgp.optuna.internals import set_trial_system_attr
 _logger = logging.get_logger(__name__)
 
 CHOOSING, ENDED = "skewgp:choosing", "ended"
-BEAT = 2.0  # seconds between two heartbeats
-SILENCE = 10.0  # seconds without one after which the wait is logged
-PATIENCE = 60.0  # seconds without one after which a worker is taken for dead
+BEAT = 1.0  # seconds between two heartbeats
+SILENCE = 4.0  # seconds without one after which the wait is logged
+PATIENCE = 20.0  # seconds without one after which a worker is taken for dead: less than jobs live that are preempted
 SHORTEST_NAP, LONGEST_NAP = 0.05, 1.0
 _seeding = threading.RLock()
 _run = uuid.uuid4().hex  # a process of a restarted container may have the number of the one before
