@@ -39,6 +39,7 @@ SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}
 INPUTS = {"2 to 6": (2, 3, 4, 6), "10": (10,), "20": (20,)}
 METHODS = ("default", "PairwiseGP")
 PAGE_METHODS = ("four at once", "one at a time", "PairwiseGP, four at once")
+OPEN_LOOKS, OPEN, OPEN_METHODS = (0, 10, 20, 30), 3, ("three open", "one at a time")
 
 # Functions
 
@@ -180,6 +181,7 @@ def _run(
         answer(pair)
     bounds, state = unit_cube(problem.dim), dict[str, Tensor]()
     failures, num_first = 0, len(duels)
+    waiting, order = list[Tensor](), torch.Generator().manual_seed(20_000 + seed)  # pairs that are not answered yet
     row: dict[str, Cell] = {"problem": problem.name}
     began = time.process_time()
     while True:
@@ -199,6 +201,11 @@ def _run(
             row[f"regret_{asked}"] = problem.regret(best.detach())
         if asked == looks[-1]:
             break
+        if method == OPEN_METHODS[0]:
+            while len(waiting) < OPEN:
+                waiting.append(next_pair(model, bounds, pending=waiting)[0].detach())
+            answer(waiting.pop(int(torch.randint(OPEN, (1,), generator=order))))
+            continue
         for pair in _pairs(model, bounds, method).detach():
             answer(pair)
     return {**row, "failed_fits": failures, "seconds": time.process_time() - began}
@@ -237,5 +244,6 @@ def _race(
 CASES = [*grid(inputs=["2 to 6"], judge=[*NOISES, *SLIPS]), *grid(inputs=["10", "20"], judge=NOISES)]
 RACES = (
     _race("pairs", CASES, METHODS, LOOKS, REFIT),
+    _race("open_duels", grid(inputs=["2 to 6"], judge=NOISES), OPEN_METHODS, OPEN_LOOKS, REFIT),
     _race("pages_of_duels", grid(inputs=["2 to 6"], judge=NOISES), PAGE_METHODS, PAGE_LOOKS, PAGE),
 )
