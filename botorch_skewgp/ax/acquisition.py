@@ -22,7 +22,7 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition import SkewLogProbabilityOfImprovement
+from botorch_skewgp.acquisition import SkewLogProbabilityOfImprovement, qExpectedUtilityAfterAnswers
 from botorch_skewgp.acquisition.mixed_search import (
     NUM_CLIMBS,
     NUM_SPREAD,
@@ -31,6 +31,7 @@ from botorch_skewgp.acquisition.mixed_search import (
     MixedSearch,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.acquisition.search_domain import are_new
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.hosts.improvement import LogProbabilityOfLatentImprovement, WeightedImprovement, log_improvement
@@ -38,7 +39,9 @@ from botorch_skewgp.hosts.quiet import without_compilation
 
 LIKELY = 0.5  # the least probability that a point seen meets the constraints, to be improved on
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
+OPEN_PAIRS = "skewgp_open_pairs"  # another: the pairs that wait for an answer, `2 x d` each
 SEARCHED_BY_HOSTS = {"inequality_constraints", "fixed_features", "rounding_func"}
+SAME = 1e-6  # of two points, the largest difference of an input
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 
 
@@ -60,8 +63,10 @@ class SkewGPAcquisition(Acquisition):
     ) -> None:
         by_utility = n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY))
         self._asks_for_pair = by_utility and all(map(_has_comparisons_alone, surrogate.training_data))
+        self._open_pairs: list[Tensor] = []
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
+            self._open_pairs = (options or {}).get(OPEN_PAIRS, [])
         super().__init__(surrogate=surrogate, botorch_acqf_class=botorch_acqf_class, n=n, options=options, **kwargs)
 
     def _instantiate_acquisition(self) -> None:
@@ -95,6 +100,10 @@ class SkewGPAcquisition(Acquisition):
                 made = super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
         except NotImplementedError as error:  # of BoTorch's best value where models have points of their own
             raise UnsupportedError(no_best) from error
+        if self._open_pairs and isinstance(made, qExpectedUtilityOfBestOption):
+            after = qExpectedUtilityAfterAnswers(next(iter(getattr(model, "models", [model]))), self._open_pairs)
+            after.objective, after.posterior_transform = made.objective, made.posterior_transform
+            return after
         best = getattr(made, "best_f", None)
         if isinstance(best, Tensor) and bool(best.isnan().any()):
             raise UnsupportedError(no_best)
@@ -161,13 +170,29 @@ class SkewGPAcquisition(Acquisition):
         bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
         factors = _factors(search_space_digest, bounds)
         given = {name: value for name, value in kwargs.items() if value is not None}
+        domain = MixedDomain(bounds, factors, given.get("inequality_constraints"), given.get("rounding_func"))
+        domain = domain.with_fixed(given.get("fixed_features", {}))
         is_joint = not factors and (self._asks_for_pair or not options.keys() <= {"raw_samples", "num_restarts"})
-        if not (is_joint or given.keys() - SEARCHED_BY_HOSTS or self.acq_function_sequence):
-            domain = MixedDomain(bounds, factors, given.get("inequality_constraints"), given.get("rounding_func"))
-            return self._optimize_mixed(n, domain.with_fixed(given.get("fixed_features", {})), options)
-        if self._asks_for_pair and not factors:
-            options = {"sequential": False, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, **options}
-        return super().optimize(n, search_space_digest, optimizer_options=options, **kwargs)
+        if is_joint or given.keys() - SEARCHED_BY_HOSTS or self.acq_function_sequence:
+            if self._asks_for_pair and not factors:
+                options = {"sequential": False, "num_restarts": NUM_CLIMBS, "raw_samples": NUM_SPREAD, **options}
+            found, values, weights = super().optimize(n, search_space_digest, optimizer_options=options, **kwargs)
+        else:
+            found, values, weights = self._optimize_mixed(n, domain, options)
+        if self._open_pairs and not bool(are_new(found.unsqueeze(0), self._open_pairs, SAME)):
+            found = self._another_pair(found[:1], domain)
+        return found, values, weights[: len(found)]
+
+    @torch.no_grad()
+    def _another_pair(self, first: Tensor, domain: MixedDomain) -> Tensor:
+        """A point, `1 x d`, and the best one beside it of those with which it makes no open pair; alone without one."""
+        others = domain.spread(NUM_SPREAD)
+        others = others if domain.process is None else domain.process(others.unsqueeze(1)).squeeze(1)
+        sets = torch.stack([first.expand_as(others), others], dim=1)
+        sets = sets[are_new(sets, self._open_pairs, SAME) & domain.are_feasible(others)]
+        if not len(sets):
+            return first
+        return sets[self.acqf(sets).argmax()]
 
     def _optimize_mixed(self, n: int, domain: MixedDomain, options: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise by the search of all hosts, of whose options there are `raw_samples` and `num_restarts`."""

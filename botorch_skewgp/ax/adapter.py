@@ -27,6 +27,7 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError, UserInputErr
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
+from ax.utils.common.constants import Keys
 from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
 from botorch.posteriors import TorchPosterior
@@ -35,7 +36,8 @@ from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame
 from torch import Tensor
 
-from botorch_skewgp.ax.comparisons import recorded
+from botorch_skewgp.ax.acquisition import OPEN_PAIRS
+from botorch_skewgp.ax.comparisons import open_pairs, recorded
 from botorch_skewgp.ax.data import ObservationDataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
@@ -322,7 +324,7 @@ class SkewGPAdapter(TorchAdapter):
             n, search_space, optimization_config, pending_observations, fixed_features, model_gen_options
         )
         if fixed_features is not None:
-            _check_fixed(fixed_features.parameters, search_space or self._search_space)
+            check_fixed(fixed_features.parameters, search_space or self._search_space)
 
     def _get_transformed_gen_args(self, *args: Any, **kwargs: Any) -> BaseGenArgs:
         config = kwargs.get("optimization_config") or self._optimization_config
@@ -346,7 +348,13 @@ class SkewGPAdapter(TorchAdapter):
             works = A.new_zeros(1, len(self.outcomes))
             works[0, self.outcomes.index(name)] = 1.0
             A, b = torch.cat([A, -works]), torch.cat([b, b.new_full((1, 1), -self.feasibility_threshold)])
-        return digest, replace(config, outcome_constraints=(A, b) if len(A) else None)
+        pairs = [[ObservationFeatures.from_arm(arm) for arm in pair] for pair in open_pairs(self._experiment)]
+        options = dict(config.model_gen_options or {})
+        if pairs:
+            of_acquisition = dict(options.get(Keys.AX_ACQUISITION_KWARGS, {}))  # type: ignore[call-overload]
+            of_acquisition[OPEN_PAIRS] = [self.transform_observation_features(pair) for pair in pairs]
+            options[Keys.AX_ACQUISITION_KWARGS] = of_acquisition
+        return digest, replace(config, outcome_constraints=(A, b) if len(A) else None, model_gen_options=options)
 
     def _gen(self, *args: Any, **kwargs: Any) -> GenResults:
         """As Ax does, with a seed for every attempt at a trial: Ax asks again where a point was tried before."""
@@ -357,7 +365,7 @@ class SkewGPAdapter(TorchAdapter):
             return super()._gen(*args, **kwargs)
 
 
-def _check_fixed(fixed: Mapping[str, Any], search_space: SearchSpace) -> None:
+def check_fixed(fixed: Mapping[str, Any], search_space: SearchSpace) -> None:
     """Raise `UserInputError` for a fixed value that its parameter cannot have, which Ax would move to a bound."""
     for name, value in fixed.items():
         parameter = search_space.parameters.get(name)

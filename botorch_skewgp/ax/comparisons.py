@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ax.api.client import Client
+from ax.core.arm import Arm
 from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
@@ -287,3 +288,8 @@ def trial_of(experiment: Experiment, index: Any) -> BaseTrial | None:
 def is_pair(trial: object) -> bool:
     """Whether a trial asks for a comparison."""
     return isinstance(trial, BatchTrial) and bool(trial.run_metadata.get(PAIR, False))
+
+
+def open_pairs(experiment: Experiment) -> list[list[Arm]]:
+    """The arms of each pair that waits for an answer."""
+    return [trial.arms for trial in experiment.trials.values() if is_pair(trial) and trial.status.is_running]

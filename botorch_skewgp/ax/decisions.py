@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from itertools import combinations
 from typing import Literal, NamedTuple, cast
 
 import torch
@@ -27,7 +28,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition import Question
 from botorch_skewgp.ax import comparisons, internals
-from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.adapter import SkewGPAdapter, check_fixed
 from botorch_skewgp.ax.data import INVALID, known_arms, objective_is_known
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.hosts.questions import NUM_SPREAD, as_prices, choose_question
@@ -41,32 +42,45 @@ Ask = Literal["number", "comparison"]
 KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
 
 
-def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
+def get_next_pair(
+    client: Client, fixed_parameters: TParameterization | None = None
+) -> tuple[int, dict[str, TParameterization]]:
     r"""Ask for the next two points to compare, as one trial with two arms.
 
-    If fewer than two points of a discrete space are untried, tried ones are asked about again. Answer with
-    `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no failure.
+    Several pairs may be open at once, and are answered in any order: what is open is not asked again, and counts as
+    answered one way or the other. If fewer than two points of a discrete space are untried, tried ones are asked about
+    again. Answer with `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no
+    failure.
+
+    Args:
+        client: The client of the experiment.
+        fixed_parameters: Values of parameters that both points have, by name, as in Ax's `get_next_trials`.
 
     Returns:
         The trial's index, and the parameters of each arm by its name.
 
     Raises:
         UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
-            objectives, or the search space has one point only.
+            objectives, a parameter is not known or cannot have its fixed value, or there is one point only.
     """
     experiment = _ready(client)
+    fixed = dict(fixed_parameters or {})
+    if unknown := sorted(fixed.keys() - experiment.search_space.parameters.keys()):
+        raise UserInputError(f"fixed_parameters names {', '.join(unknown)}, which the search space has not.")
+    check_fixed(fixed, experiment.search_space)
     strategy = internals.generation_strategy_of(client)
     runs: list[GeneratorRun] = []
     # Sobol points are drawn until they are new, without end where there are none
-    if strategy.current_node_name != "Sobol" or _num_untried(experiment) >= 2:
+    if strategy.current_node_name != "Sobol" or _num_untried(experiment, fixed) >= 2:
+        features = ObservationFeatures(parameters=fixed) if fixed else None
         try:
             with _tried_arms_allowed(strategy):
-                (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
+                (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1, fixed_features=features)
         except SearchSpaceExhausted:
             runs = []
     new = [arm for run in runs for arm in run.arms]
     if len(new) != 2:
-        runs = [GeneratorRun(arms=_with_tried(client, new))]
+        runs = [GeneratorRun(arms=_with_tried(client, new, fixed))]
     trial = experiment.new_batch_trial(generator_runs=runs)
     trial.update_run_metadata({comparisons.PAIR: True})
     trial.mark_running(no_runner_required=True)
@@ -89,19 +103,27 @@ def _ready(client: Client) -> Experiment:
     return experiment
 
 
-def _num_untried(experiment: Experiment) -> float:
-    """The number of untried points; infinite unless all parameters are discrete."""
-    parameters = experiment.search_space.parameters.values()
-    sizes = [entry.cardinality() for entry in parameters if not isinstance(entry, DerivedParameter)]
-    return math.prod(sizes) - len(experiment.arms_by_signature)
+def _num_untried(experiment: Experiment, fixed: TParameterization) -> float:
+    """The number of untried points with fixed values; infinite unless all other parameters are discrete."""
+    parameters = experiment.search_space.parameters
+    free = [entry for name, entry in parameters.items() if name not in fixed]
+    sizes = [entry.cardinality() for entry in free if not isinstance(entry, DerivedParameter)]
+    return math.prod(sizes) - sum(_has(arm, fixed) for arm in experiment.arms_by_signature.values())
 
 
-def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
-    """A pair of at most one new point, or the best of the tried ones by the model, and the one compared least often."""
+def _has(arm: Arm, fixed: TParameterization) -> bool:
+    return all(arm.parameters.get(name) == value for name, value in fixed.items())
+
+
+def _with_tried(client: Client, new: list[Arm], fixed: TParameterization) -> list[Arm]:
+    """A pair of at most one new point, or the best of the tried ones by the model, and the one compared least often;
+    one that is open only if all are.
+    """
     experiment = internals.experiment_of(client)
     trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
     known = {arm.signature: arm for trial in trials for arm in trial.arms if arm not in trial.abandoned_arms}
     arms = [*new, *(arm for signature, arm in known.items() if signature not in {arm.signature for arm in new})]
+    arms = [arm for arm in arms if _has(arm, fixed)]
     if len(arms) < 2:
         raise UserInputError(
             "The search space has no second point to compare with; two different points could not be generated."
@@ -110,7 +132,9 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
     arms.sort(key=lambda arm: named.count(arm.name))
     best = fitted_adapter(client).best_of(arms) if objective_is_known(experiment) and not new else None
     first = best or (new or arms)[0]
-    return [first, next(arm for arm in arms if arm is not first)]
+    asked = [{arm.signature for arm in pair} for pair in comparisons.open_pairs(experiment)]
+    pairs = [[first, arm] for arm in arms if arm is not first] + [list(pair) for pair in combinations(arms, 2)]
+    return min(pairs, key=lambda pair: {arm.signature for arm in pair} in asked)
 
 
 @contextmanager

@@ -113,6 +113,56 @@ def test_a_pair_may_wait_for_its_answer():
     assert len(client._experiment.trials_by_status[TrialStatus.COMPLETED]) == 5
 
 
+def parameters_of(arms):
+    return frozenset(tuple(sorted(arm.items())) for arm in arms.values())
+
+
+@pytest.mark.parametrize("space", [[FLOAT, LOG], [UNORDERED, BOOLEAN]], ids=["box", "choices"])
+def test_open_pairs_are_not_asked_again(space):
+    """Three at once, answered in any order."""
+    client = new_client(objective="taste", parameters=space, initialization_budget=2)
+    for _ in range(3):
+        ask_and_answer(client)
+    waiting, asked = [], 0
+    while asked < 6:
+        while len(waiting) < 3:
+            index, arms = ours.get_next_pair(client)
+            assert len(parameters_of(arms)) == 2
+            assert parameters_of(arms) not in [parameters_of(other) for _, other in waiting]
+            waiting.append((index, arms))
+            asked += 1
+        index, arms = waiting.pop(1)
+        ours.complete_pair(client, index, max(arms, key=lambda name: taste(arms[name])))
+
+
+def test_an_open_pair_changes_what_is_asked():
+    """Its answers count, although they are not known."""
+    client = new_client(objective="taste", parameters=[FLOAT], initialization_budget=2)
+    for _ in range(3):
+        ask_and_answer(client)
+    first, second = (parameters_of(ours.get_next_pair(client)[1]) for _ in range(2))
+    assert first != second
+
+
+def test_both_points_of_a_pair_have_fixed_parameters():
+    client = new_client(objective="taste", parameters=[FLOAT, UNORDERED], initialization_budget=2)
+    for fixed in ({"unordered": "c"}, {"unordered": "b"}, {"float": 0.25}, {"unordered": "a"}):
+        index, arms = ours.get_next_pair(client, fixed_parameters=fixed)
+        first, second = arms.values()
+        assert first != second
+        assert first | fixed == first
+        assert second | fixed == second
+        ours.complete_pair(client, index, next(iter(arms)))
+    before = snapshot(client)
+    for wrong, message in (
+        ({"other": 1.0}, "names other"),
+        ({"float": 99.0}, "must be fixed at a number of its range"),
+    ):
+        with pytest.raises(UserInputError, match=message):
+            ours.get_next_pair(client, fixed_parameters=wrong)
+    assert snapshot(client) == before
+
+
 def test_answers_to_pairs():
     client = new_client(objective="taste", initialization_budget=99)
     answers = [("second", {"judge": "ann"}), ("first", {"judge": 1}), (None, {}), (None, {"or_none": True})]
