@@ -44,7 +44,7 @@ Others = list[tuple[Callable[[Tensor], Tensor], bool]]  # non-linear constraints
 LEVEL, CONFIDENCE = 0.9, 0.95
 MAX_COMBINATIONS = 64  # of listed values, each of which is searched by itself
 BACKWARDS = (0.0, 1e-6, 1e-4, 1e-2)  # shares of its way by which the end of a search may be outside by rounding
-NUM_CLIMBS = 16  # points that climb the confidence if there are too few raw ones
+NUM_CLIMBS, MAX_STEPS = 4, 50  # of the surest raw points, which climb the confidence if none is safe
 
 
 def log_probability_of_safety(model: Model, X: Tensor, level: float, log_odds: bool = False) -> Tensor:
@@ -437,7 +437,7 @@ def _safe_points(
     linear: dict[str, Any],
     seed: int | None,
 ) -> Tensor:
-    """Raw points, and `n x d` seen ones, within all constraints, `n x d`; of too few the best climb the confidence."""
+    """Raw points, and `n x d` seen ones, within all constraints, `n x d`; if none is safe the surest climb."""
 
     def within_others(X: Tensor) -> tuple[Tensor, Tensor]:
         """Those of some points that satisfy all other constraints, and their excess."""
@@ -457,12 +457,13 @@ def _safe_points(
         known = known[known[:, feature] == value]
     X = torch.cat([X, known])
     X, excess = within_others(X[((bounds[0] <= X) & (bounds[1] >= X)).all(-1)])
-    if len(X) and (excess >= 0).sum() < NUM_CLIMBS:
+    if len(X) and not (excess >= 0).any():
         climbed, _ = _search(
             X[excess.topk(min(NUM_CLIMBS, len(X))).indices].unsqueeze(-2),
             LogProbabilityOfSafety(safe.model, safe.level),
             lower_bounds=bounds[0],
             upper_bounds=bounds[1],
+            options={"maxiter": MAX_STEPS},
             fixed_features=fixed_features,
             **linear,
         )
