@@ -2,6 +2,8 @@ r"""Distribution functions of one-dimensional mixtures: cdf, density and quantil
 
 Quantiles are sought in brackets by Newton's method in the logarithm of the smaller tail; where that is slow, as near
 point masses, by bisection.
+
+.. [Cornish1938moments] Cornish, Fisher. Moments and cumulants in the specification of distributions. 1938.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import normal_cdf
 
-CHUNK = 2**19  # numbers held at a time in a temporary tensor, which a cache can hold
+SHORT_STEP = 1e-4  # of Halley's method, in units of the length in which a density changes; its error is the cube
+CHUNK = 2**17  # numbers held at a time in a temporary tensor, which a cache can hold
 
 
 class MixtureMarginals(ABC):
@@ -48,10 +51,12 @@ class MixtureMarginals(ABC):
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """Two finite values around quantiles at `batch_shape` levels; the search moves them if they are not."""
 
-    def first_guess(self, level: Tensor) -> Tensor:
-        """Starts for the search of the quantiles of `batch_shape` levels; by default the middle of the bracket."""
+    def first_guess(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        """Starts for the search of the quantiles of `batch_shape` levels, and which of them are exact; by default the
+        middle of the bracket, and none.
+        """
         low, high = self.bracket(level)
-        return 0.5 * low + 0.5 * high
+        return 0.5 * low + 0.5 * high, torch.zeros_like(level, dtype=torch.bool)
 
     def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The survival function where `upper`, else the cdf, and the density, at `batch_shape` values; for searches."""
@@ -100,8 +105,8 @@ class MixtureMarginals(ABC):
         density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
         return root - (error - error.detach()) / density
 
-    def at(self, points: Tensor) -> Self:
-        """The mixtures at some points, from a batch with one dimension. By numbers, or a mask."""
+    def at(self, points: Tensor | slice) -> Self:
+        """The mixtures at some points, from a batch with one dimension. By numbers, a mask, or a slice."""
         return self._map(lambda t: t[points] if t.ndim > 1 else t)
 
     def _map(self, fn: Callable[[Tensor], Tensor]) -> Self:
@@ -114,17 +119,19 @@ class MixtureMarginals(ABC):
         return any(t.requires_grad for t in (self.probabilities, *self.parameters))
 
     def _in_chunks(self, x: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
-        """A function of mixtures and one value for each, `... x batch_shape`, in parts of bounded memory."""
-        num_points = self.batch_shape.numel()
+        """A function of `c` mixtures and `k x c` values, at `... x batch_shape` values, in parts of bounded memory."""
         x = x.expand(torch.broadcast_shapes(x.shape, self.batch_shape))
         if not x.numel():
             return x
-        flat = self._flat()
-        values = x.reshape(-1)
-        points = torch.arange(num_points, device=x.device).repeat(len(values) // max(num_points, 1))
-        size = max(CHUNK // self.probabilities.shape[-1], 1)
-        parts = zip(points.split(size), values.split(size), strict=True)
-        return torch.cat([function(flat.at(which), part) for which, part in parts]).reshape(x.shape)
+        flat, most = self._flat(), max(CHUNK // self.probabilities.shape[-1], 1)
+        by_rows = []
+        for rows in x.reshape(-1, self.batch_shape.numel()).split(most):
+            size, first, parts = max(most // len(rows), 1), 0, []
+            for part in rows.split(size, dim=-1):
+                parts.append(function(flat.at(slice(first, first + size)), part))
+                first += size
+            by_rows.append(torch.cat(parts, dim=-1))
+        return torch.cat(by_rows).reshape(x.shape)
 
     def _flat(self) -> Self:
         """The mixtures in a batch of one dimension; tensors that all points share are not repeated."""
@@ -195,6 +202,48 @@ class NormalMixtureMarginals(MixtureMarginals):
             return tail, self.average(kernel) / scale.squeeze(-1)
         return tail, self.average(kernel.div_(scale))
 
+    def first_guess(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        """Where components share a standard deviation, by moments ([Cornish1938moments]_) and two steps of Halley's
+        method, the first in single precision; exact if the second is so short that nothing is left of its cube.
+        """
+        means, scale = self.parameters
+        if scale.shape[-1] != 1:
+            return super().first_guess(level)
+        mean = self.average(means)
+        centred = means - mean.unsqueeze(-1)
+        squares = centred.square()
+        variance = self.average(squares) + scale.squeeze(-1).square()
+        skewness = (self.average(squares.mul_(centred)) / variance.pow(1.5)).clamp(-1.5, 1.5)
+        z = torch.special.ndtri(level)
+        z = z + (z.square() - 1) * skewness / 6 - (2 * z.pow(3) - 5 * z) * skewness.square() / 36
+        x = variance.sqrt() * z
+        upper = level > 0.5
+        wanted = torch.where(upper, 1 - level, level)
+        rough = NormalMixtureMarginals(centred.float(), scale.float(), self.probabilities.float())
+        first, _ = rough._halley_step(x.float(), upper, wanted.float())
+        x = torch.where(first.isfinite(), first.to(x), x)
+        x, size = NormalMixtureMarginals(centred, scale, self.probabilities)._halley_step(x, upper, wanted)
+        x = mean + x
+        keeps_digits = _tolerance(x) * scale.squeeze(-1) >= 4 * torch.finfo(x.dtype).eps * x.abs()
+        return x, (size <= SHORT_STEP) & keeps_digits
+
+    def _halley_step(self, x: Tensor, upper: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        """The next points, and how far they are, in units of the length in which the density changes."""
+        # with `t` a component's outward distance over sqrt(2), the tail is the average of `erfc(t) / 2`, the density
+        # that of `exp(-t^2)`, and its derivatives those of this times powers of `t`
+        means, scale = self.parameters
+        outwards = math.sqrt(0.5) * (2 * upper.to(x) - 1).unsqueeze(-1) / scale
+        scaled = (x.unsqueeze(-1) - means).mul_(outwards)  # in place: passes over all components are the work
+        tail = 0.5 * self.average(torch.special.erfc(scaled))
+        kernel = scaled.square().neg_().exp_()
+        density = self.average(kernel) / math.sqrt(2 * math.pi)
+        kernel.mul_(scaled)
+        fall = self.average(kernel) / (density * math.sqrt(math.pi))  # of the density, relative
+        steepness = 1 + (self.average(kernel.mul_(scaled)) / (density * math.sqrt(0.5 * math.pi))).sqrt()
+        newton = (tail - wanted) / density
+        step = newton / (1 - (0.5 * newton * fall).clamp(-0.5, 0.5))
+        return x + math.sqrt(0.5) * step / outwards.squeeze(-1), (newton * steepness).abs()
+
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """The least and the largest of the components' quantiles."""
         means, standard_deviation = self.parameters
@@ -207,12 +256,19 @@ class NormalMixtureMarginals(MixtureMarginals):
 
 
 def search_quantiles(mixtures: MixtureMarginals, level: Tensor) -> Tensor:
-    """The quantiles of `n` mixtures at one level each, `n`; not differentiable."""
+    """The quantiles of `c` mixtures at `k` levels each, `k x c`; not differentiable."""
+    result, is_exact = mixtures.first_guess(level)
+    left = (~is_exact).nonzero(as_tuple=True)
+    if len(left[0]):
+        result[left] = _search_in_brackets(mixtures.at(left[1]), level[left], result[left])
+    return result
+
+
+def _search_in_brackets(mixtures: MixtureMarginals, level: Tensor, start: Tensor) -> Tensor:
+    """The quantiles of `n` mixtures at one level each, `n`."""
     low, high = mixtures.bracket(level)
-    start = mixtures.first_guess(level)
     x = torch.where((start >= low) & (start <= high), start, 0.5 * low + 0.5 * high)
-    search = _Search(level, low, high)
-    result = torch.empty_like(x)
+    search, result = _Search(level, low, high), torch.empty_like(x)
     todo = torch.arange(len(x), device=x.device)
     while len(todo):
         tail, density = mixtures.tail_and_density(x, search.upper)
@@ -225,6 +281,11 @@ def search_quantiles(mixtures: MixtureMarginals, level: Tensor) -> Tensor:
             mixtures = mixtures.at(rest)
             search.keep(rest)
     return result
+
+
+def _tolerance(like: Tensor) -> float:
+    """The share of the smaller tail to which quantiles are exact."""
+    return min(torch.finfo(like.dtype).eps ** 0.7, 1e-5)
 
 
 class _Search:
@@ -245,7 +306,7 @@ class _Search:
         self.checked_low = torch.zeros_like(self.upper)
         self.checked_high = torch.zeros_like(self.upper)
         limits = torch.finfo(low.dtype)
-        self.tolerance = min(limits.eps**0.7, 1e-5)
+        self.tolerance = _tolerance(low)
         rounding = 4 * limits.eps * torch.maximum(low.abs(), high.abs()) + limits.tiny
         self.growth = torch.maximum(high - low, rounding)  # of a bracket with an end on the wrong side
         infinite = torch.full_like(low, torch.inf)

@@ -101,9 +101,10 @@ class TransformedTMarginals(MixtureMarginals):
         quantiles = self.component_quantile(level.unsqueeze(-1))
         return quantiles.amin(-1), quantiles.amax(-1)
 
-    def first_guess(self, level: Tensor) -> Tensor:
+    def first_guess(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """The average of the components' quantiles, on a scale on which tails are no heavier than exponential."""
-        return torch.sinh(self.average(torch.asinh(self.component_quantile(level.unsqueeze(-1)))))
+        start = torch.sinh(self.average(torch.asinh(self.component_quantile(level.unsqueeze(-1)))))
+        return start, torch.zeros_like(start, dtype=torch.bool)
 
     # Moments
 

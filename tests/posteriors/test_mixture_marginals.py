@@ -81,6 +81,22 @@ def test_distribution_functions_against_scipy(weighted):
         torch.testing.assert_close(getattr(some, name)(value), (components * some.probabilities).sum(-1))
 
 
+@weights
+def test_quantiles_of_smooth_mixtures_need_no_brackets(weighted, monkeypatch):
+    """Two steps from the moments; of mixtures that are not smooth, and far in tails, the bracketed search goes on."""
+    searched, search = [], module._search_in_brackets
+    monkeypatch.setattr(module, "_search_in_brackets", lambda *args: searched.append(len(args[1])) or search(*args))
+    level = torch.tensor([0.025, 0.5, 0.9], dtype=torch.float64).unsqueeze(-1).expand(3, 7)
+    smooth, rough = (
+        mixture(NormalMixtureMarginals, 40, weighted, log10_scale=scale) for scale in ((0.9, 1.3), (-3.0, -2.0))
+    )
+    check(smooth, level, smooth.quantile(level))
+    assert not searched
+    torch.testing.assert_close(smooth.cdf(smooth.quantile(level)), level, rtol=3e-11, atol=0)
+    check(rough, level, rough.quantile(level))
+    assert searched
+
+
 @both
 @pytest.mark.parametrize("level", [1e-200, 1e-30, 1e-12, 1 - 1e-12])
 def test_small_tails_keep_their_digits(cls, level):
