@@ -68,7 +68,8 @@ START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in 
 MAX_RANK = 8
 LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
-ENOUGH = {"options": {"ftol": 1e-6}}  # of the evidence of a thousand answers: a thousandth of a nat
+ENOUGH = 1e-6  # of the evidence, as a change in a step of a fit; of a thousand answers a thousandth of a nat
+SCREENED = 0.1  # likewise, in nats, of a fit that tells whether another one is worth while
 
 
 def fit_panel(
@@ -156,7 +157,7 @@ def fit_panel(
 def _with_spreads(model: SkewGP) -> float:
     """The log evidence of a model after it was learned how much people differ, and priors."""
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    return learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs=ENOUGH))
+    return learn_spreads(mll, partial(fit_gpytorch_mll, mll, optimizer_kwargs={"options": {"ftol": ENOUGH}}))
 
 
 class _Columns:
@@ -226,6 +227,7 @@ class _Panel:
         self.num_judges, self.num_inducing = num_judges, num_inducing
         self.compares = all(entry.points_per_observation > 1 for entry in observations if entry.tells_values)
         self.has_full_tastes = self.compares and columns.num <= MAX_FULL
+        self._known: dict[SkewGP, float] = {}
 
     @property
     def parts(self) -> list[Callable[[SkewGP], list[Grown]]]:
@@ -278,25 +280,31 @@ class _Panel:
         smooth.lengthscale = lengthscale * math.sqrt(num)
         return ScaleKernel(smooth, outputscale_prior=HalfCauchyPrior(1.0))
 
-    def fitted(self, model: SkewGP) -> SkewGP:
+    def fitted(self, model: SkewGP, tolerance: float = ENOUGH) -> SkewGP:
         """The model itself, fitted."""
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         with few_deviations_fixed(model):
-            fit_gpytorch_mll(mll, optimizer_kwargs=ENOUGH)
+            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"ftol": tolerance}})
         mll.eval()
         return model
 
     def with_part(self, best: SkewGP, part: Callable[[SkewGP], list[Grown]]) -> SkewGP | None:
         """A fitted model with one more part; `None` if it is not worth its hyperparameters, or cannot be fitted."""
-        before = _evidence(best)
+        before = self._evidence(best)
         screened = [(self._screened(grown, before), grown) for grown in part(best)]
         least, grown = max(screened, key=lambda entry: entry[0], default=(-math.inf, None))
         if grown is None or least <= -math.inf:
             return None
         try:
-            return grown.model if _evidence(self.fitted(grown.model)) - before > grown.num_added else None
+            return grown.model if self._evidence(self.fitted(grown.model)) - before > grown.num_added else None
         except (ModelFittingError, NotPSDError):
             return None
+
+    def _evidence(self, model: SkewGP) -> float:
+        """The log evidence of a fitted model."""
+        if model not in self._known:
+            self._known[model] = _evidence(model)
+        return self._known[model]
 
     def _screened(self, grown: Grown, before: float) -> float:
         """The evidence with the new parameters fitted alone; `-inf` unless it gains half of what is beyond a nat."""
@@ -307,7 +315,7 @@ class _Panel:
             if scale is not None and not _rises(model, scale):
                 return -math.inf
             with fixed(p for p in model.parameters() if not any(p is q for q in new)):
-                after = _evidence(self.fitted(model))
+                after = _evidence(self.fitted(model, SCREENED / max(1.0, abs(before))))
             return after if after - before > (grown.num_added - 1) / 2 else -math.inf
         except (ModelFittingError, NotPSDError):
             return -math.inf

@@ -155,13 +155,16 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     weight = rows.times(white)
     bias = rows.bias + rows.times(mean.unsqueeze(-1)).squeeze(-1)
     features = _own_features(layout, prior)
-    if features is not None:
+    if features is None:
+        noisy = _with_residuals(rows, weight, layout, prior, by_judge=True)
+    else:  # residuals are of what all share alone
         features = rows.times(features)
-    if features is not None and _explain(features, weight, rows, layout, prior):
-        root, label = _shared_by_judges(rows, features)
-        noisy = replace(rows, noise_root=root, block=label)
-    else:
-        noisy = _with_residuals(rows, weight, layout, prior)
+        explained = torch.cat([weight, features], dim=-1)
+        noisy = rows
+        if not _explain(explained, rows, layout, prior):
+            noisy = _with_residuals(rows, explained, layout, prior, by_judge=False)
+        root, label = _shared_by_judges(noisy, features)
+        noisy = replace(noisy, noise_root=root, block=label)
     return WhiteRows(L, DenseRows.of_weight(weight, noisy, bias=bias), rows, layout, prior)
 
 
@@ -182,9 +185,11 @@ def _columns_of_data(layout: ColumnLayout, prior: LatentPrior, L: Tensor, mean: 
     return torch.cat([whites[0], L[first:end], slopes]), torch.cat(means)
 
 
-def _with_residuals(rows: Rows, weight: Tensor, layout: ColumnLayout, prior: LatentPrior) -> Rows:
-    """The rows with what is left of them given the columns, as noise of each, or shared by a judge's rows."""
-    single, blocks, label = _judgements(rows)
+def _with_residuals(rows: Rows, weight: Tensor, layout: ColumnLayout, prior: LatentPrior, by_judge: bool) -> Rows:
+    """The rows with what is left of them given white coordinates, as noise of each, or shared by a judgement's rows, or
+    by a judge's.
+    """
+    single, blocks, label = _judgements(rows, by_judge)
     single = single[(rows.index[single] < layout.first_pseudo_point).all(-1)]  # others are columns themselves
     variance = _prior_variance(rows, single, layout, prior)
     residual = (variance - squared_lengths(weight)[single]).clamp(min=0)  # of a projection; rounding only
@@ -204,15 +209,15 @@ def _with_residuals(rows: Rows, weight: Tensor, layout: ColumnLayout, prior: Lat
     return replace(rows, noise=noise, noise_root=root, block=label)
 
 
-def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Rows with independent noise; blocks that share noise or a judge, `b x r` for every size `r`; their labels."""
+def _judgements(rows: Rows, by_judge: bool) -> tuple[Tensor, list[Tensor], Tensor]:
+    """Rows with own noise; blocks that share noise, or a judge too, `b x r` for every size `r`; their labels."""
     every = torch.arange(rows.num_rows, device=rows.index.device)
     shares = torch.zeros_like(every, dtype=torch.bool)
     if rows.noise_root is not None:
         shares = (rows.noise_root.detach() != 0).any(-1)
-    if rows.judge is not None:
+    label = _by_judge(rows) if by_judge else rows.label
+    if rows.judge is not None and by_judge:
         shares = shares | (rows.judge != SHARED)
-    label = _by_judge(rows)
     _, group = label.unique(return_inverse=True)
     size = torch.zeros_like(label).index_add(0, group, shares.long())[group]
     blocks = []
@@ -241,15 +246,14 @@ def _own_features(layout: ColumnLayout, prior: LatentPrior) -> Tensor | None:
 
 
 @torch.no_grad()
-def _explain(features: Tensor, weight: Tensor, rows: Rows, layout: ColumnLayout, prior: LatentPrior) -> bool:
-    """Whether inducing points and features leave no residual in any row, and so none between rows."""
+def _explain(weight: Tensor, rows: Rows, layout: ColumnLayout, prior: LatentPrior) -> bool:
+    """Whether white coordinates leave no residual in any row, and so none between rows."""
     first = layout.first_pseudo_point
     end = first + layout.num_pseudo_points
     values, slopes = (rows.index < first).all(-1), (rows.index >= end).all(-1)
     for which in (values.nonzero().squeeze(-1), slopes.nonzero().squeeze(-1)):
         variance = _prior_variance(rows, which, layout, prior)
-        explained = squared_lengths(weight) + squared_lengths(features)
-        left = variance - explained[which]
+        left = variance - squared_lengths(weight)[which]
         if bool((left > NO_RESIDUAL * variance).any()):
             return False
     return True
