@@ -79,5 +79,9 @@ class FewAnswersWarning(SkewGPWarning):
     """A claim of safety, or a threshold, from few answers and one set of hyperparameters, which claims too much."""
 
 
+class UninformedFitWarning(SkewGPWarning):
+    """The evidence of a fit is no better than that of a predictor which ignores the points."""
+
+
 class OneClassWarning(FewAnswersWarning):
     """All labels are of one class: fitted hyperparameters take the limit to be further away than it is."""

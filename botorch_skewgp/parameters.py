@@ -11,7 +11,7 @@ import torch
 from gpytorch import Module
 from gpytorch.constraints import Interval
 from gpytorch.kernels import Kernel
-from gpytorch.priors import NormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
 from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 from torch.distributions import Transform, biject_to, constraints
@@ -47,6 +47,24 @@ def register_named_prior(
     """Register `name_prior`, the prior of an attribute of a module, if there is one; the module can be pickled."""
     if prior is not None:
         module.register_prior(f"{name}_prior", prior, read(name), SetParameter(name))
+
+
+class LogarithmPrior(LogNormalPrior):
+    r"""A prior of a positive parameter that is normal in its logarithm, and whose density is that of the logarithm.
+
+    The density of a `LogNormalPrior`, in the parameter itself, has its mode `scale^2` below its median on the
+    logarithmic axis: a fit would pull to `exp(loc - scale^2)` and an average over hyperparameters to `exp(loc)`. Here
+    both pull to `exp(loc)`.
+    """
+
+    @property
+    def mode(self) -> Tensor:
+        """The mode on the logarithmic axis, which is the median."""
+        return self.loc.exp()
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The normal log density of the logarithm."""
+        return super().log_prob(x) + x.log()
 
 
 class DeviationPrior(NormalPrior):

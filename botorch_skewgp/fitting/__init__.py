@@ -1,8 +1,9 @@
 """Fits from several starts, sampled hyperparameters, and warm starts.
 
-`restarts` fits, `panel` chooses and fits a model of many people, `spreads` learns how much judges differ, `warm_start`
-takes the hyperparameters of another model. `hyperparameters` samples them by `importance` from their
-`unbounded_density`. For a single start use `botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
+`restarts` fits, `trivial` warns of fits that know nothing, `panel` chooses and fits a model of many people, `spreads`
+learns how much judges differ, `warm_start` takes the hyperparameters of another model. `hyperparameters` samples them
+by `importance` from their `unbounded_density`. For a single start without the warning use
+`botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
 """
 
 from botorch_skewgp.fitting.hyperparameters import (

@@ -10,7 +10,7 @@ from botorch.exceptions.errors import UnsupportedError
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
-from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior, log_volume_of_logarithms
 from botorch_skewgp.parameters import ParameterSpace, from_unbounded
 
 FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity, where there is nothing to start from
@@ -68,7 +68,7 @@ class UnboundedDensity:
             log_volume = self._write(point)[-1]
             with suppress(NotPSDError):
                 terms[i] = self.mll.terms(model(*model.train_inputs), model.train_targets)
-                log_density[i] = log_volume
+                log_density[i] = log_volume - log_volume_of_logarithms(model)
         if terms:
             log_density[list(terms)] += self.mll.values_of(list(terms.values())).to(x)
         return log_density
@@ -84,7 +84,8 @@ class UnboundedDensity:
     def _with_gradient(
         self, objective: Tensor, x: Tensor, raws: list[Tensor], log_volume: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The objective plus the log volume, and the gradient in the coordinates."""
+        """The objective as a density of values, plus the log volume, and the gradient in the coordinates."""
+        objective = objective - log_volume_of_logarithms(self.mll.model)
         slopes = torch.autograd.grad(objective, self.parameters)
         pulled_back = [slope.to(raw).view_as(raw) for slope, raw in zip(slopes, raws, strict=True)]
         if log_volume.requires_grad:  # unless all bijections are shifts

@@ -18,7 +18,7 @@ from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.parameters import register_named_prior
+from botorch_skewgp.parameters import LogarithmPrior, register_named_prior
 from botorch_skewgp.rows import first_of_equal
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
@@ -138,8 +138,8 @@ def circumstance_kernels(kinds: Sequence[str], first: int) -> list[Kernel]:
     return parts
 
 
-def _prior_of_scale() -> LogNormalPrior:
-    return LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
+def _prior_of_scale() -> LogarithmPrior:
+    return LogarithmPrior(math.log(SCALE), SCALE_SPREAD)
 
 
 def _scaled(kernel: Kernel) -> CheckedScaleKernel:

@@ -81,7 +81,7 @@ def item_model(
 
     Example:
         >>> model = item_model(4, Preference([[0, 1], [0, 2], [2, 3]]))
-        >>> fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        >>> fit_skew_gp(model)
         >>> table = leaderboard(model, items=["ann", "bob", "eve", "dan"])
 
     Args:

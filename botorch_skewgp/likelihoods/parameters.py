@@ -14,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.likelihoods import Likelihood
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, NormalPrior, Prior
+from gpytorch.priors import HalfCauchyPrior, NormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Distribution
 
@@ -29,7 +29,7 @@ from botorch_skewgp.likelihoods.defaults import (
     Context,
 )
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.parameters import DeviationPrior, ReadParameter, SetParameter, register_named_prior
+from botorch_skewgp.parameters import DeviationPrior, LogarithmPrior, ReadParameter, SetParameter, register_named_prior
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.step_factor import Heights
 
@@ -227,7 +227,7 @@ class JudgedLikelihood(Likelihood):
         if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):
             self._learn_own("raw_noise")
             SetParameter("noise")(self, ANCHORED_NOISE)
-            register_named_prior(self, "noise", LogNormalPrior(*ANCHORED_NOISE_PRIOR))
+            register_named_prior(self, "noise", LogarithmPrior(*ANCHORED_NOISE_PRIOR))
         if "shift" in self._open and not self.shift.any():
             self._learn_own("shift")
             register_named_prior(self, "shift", NormalPrior(0.0, SHIFT_SPREAD))

@@ -32,7 +32,7 @@ class NoisyValueLikelihood(RowLikelihood):
     Args:
         noise: The noise variance, in squared units of the latent function; by default 1, and learned beside numbers.
         learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
-        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
+        noise_prior: A prior on the noise variance; by default its logarithm is N(-1, 1) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.

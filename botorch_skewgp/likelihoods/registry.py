@@ -83,7 +83,7 @@ def default_likelihood(
     r"""The likelihood with default parameters for observations of given kinds.
 
     Without numbers, the noise variance of labels, grades and comparisons is fixed at 1, the unit of the latent
-    function. With numbers it is learned, with a LogNormal(-2, 1.5) prior, and so is the level of labels and grades.
+    function. With numbers it is learned, its logarithm with a N(-1, 1) prior, and so is the level of labels and grades.
 
     Args:
         observations: The observations.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -21,6 +21,7 @@ from botorch_skewgp.models.row_model import Evidence
 from botorch_skewgp.models.row_plan import RowPlan
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.parameters import LogarithmPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -31,26 +32,38 @@ BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of 
 
 def log_prior(module: Module) -> Tensor:
     """The log density of hyperparameters under their priors, minus infinity outside of their support."""
-    seen: set[tuple[int, str]] = set()
     total = torch.zeros(())
+    for prior, value in _priors_and_values(module):
+        inside = prior.support is None or bool(prior.support.check(value).all())
+        total = total + (_log_density(prior, value) if inside else (0 * value).sum() - torch.inf)
+    return total
+
+
+def log_volume_of_logarithms(module: Module) -> Tensor:
+    """The part of `log_prior` by which densities of logarithms exceed those of the parameters themselves."""
+    values = [value for prior, value in _priors_and_values(module) if isinstance(prior, LogarithmPrior)]
+    return torch.stack([value.log().sum() for value in values]).sum() if values else torch.zeros(())
+
+
+def _priors_and_values(module: Module) -> Iterator[tuple[Prior, Tensor]]:
+    """All priors, each with the hyperparameter that it is a prior of."""
+    seen: set[tuple[int, str]] = set()
     for name, owner, prior, closure, _ in module.named_priors():  # one for every path to its module
         key = id(owner), name.rpartition(".")[-1]
         if key not in seen:
             seen.add(key)
-            value = closure(owner)
-            inside = prior.support is None or bool(prior.support.check(value).all())
-            total = total + (_log_density(prior, value) if inside else (0 * value).sum() - torch.inf)
-    return total
+            yield prior, closure(owner)
 
 
 def _log_density(prior: Prior, value: Tensor) -> Tensor:
     """The log density of a parameter's entries; of log-normal ones by its formula, as torch's takes 20 operations."""
-    if type(prior) is not LogNormalPrior:
+    if type(prior) not in (LogNormalPrior, LogarithmPrior):
         return prior.log_prob(value).sum()
     normal, logarithm = prior.base_dist, prior.transform(value).log()
     standard = (logarithm - normal.loc) / normal.scale
     constant = standard.numel() * 0.5 * math.log(2 * math.pi)
-    return -(0.5 * standard.square() + logarithm + normal.scale.log()).sum() - constant
+    total = -(0.5 * standard.square() + normal.scale.log()).sum() - constant
+    return total if type(prior) is LogarithmPrior else total - logarithm.sum()
 
 
 class _Feasible(NamedTuple):

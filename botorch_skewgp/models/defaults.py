@@ -29,6 +29,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.parameters import LogarithmPrior
 
 # The latent function's variance, in units of the noise variance of labels and grades: a median of 10, and a 95 %
 # quantile of 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
@@ -168,8 +169,7 @@ def _comparison_kernel(dim: int, **active: Any) -> Kernel:
 
 def _scaled(base_kernel: Kernel, mode: float, spread: float) -> ScaleKernel:
     """A kernel with a scale that is fitted as a logarithm, as an optimiser would hardly move one of 1,000."""
-    # as a function of the logarithm, the density of this prior is normal around the mode
-    prior = LogNormalPrior(math.log(mode) + spread**2, spread)
+    prior = LogarithmPrior(math.log(mode), spread)
     scaled = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
     scaled.outputscale = mode
     return scaled

@@ -216,6 +216,13 @@ def warn_of_scaling(
     if numbers:
         _warn_of_large_sums(observations)
     seen = [entry for entry in observations if entry.numbers.numel()]
+    if numbers and not seen and max(map(abs, scale_of_readings(observations))) > WIDE:
+        warnings.warn(
+            "Bounds of readings are far apart, or far from zero, but default noise and kernel are for numbers of about "
+            "zero mean and unit variance. Pass outcome_transform=Standardize(m=1), or scale them.",
+            InputDataWarning,
+            stacklevel=3,
+        )
     if not numbers or not seen:
         return
     y = torch.cat([entry.numbers for entry in seen]).double()
@@ -239,6 +246,16 @@ def warn_of_scaling(
         InputDataWarning,
         stacklevel=3,
     )
+
+
+def scale_of_readings(observations: Sequence[Observation]) -> tuple[float, float]:
+    """Mean and spread of readings in intervals where no number tells them; zeros if there are none."""
+    told = [entry for entry in observations if entry.middles.numel()]
+    if not told or any(entry.numbers.numel() for entry in observations):
+        return 0.0, 0.0
+    mean, sd = _mean_and_sd(torch.cat([entry.middles for entry in told]).double())
+    widths = torch.cat([entry.widths for entry in told]).double()
+    return mean, max(sd, widths.median().item() if len(widths) else 0.0)
 
 
 def _warn_of_large_sums(observations: Sequence[Observation]) -> None:

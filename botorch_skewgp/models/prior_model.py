@@ -27,6 +27,7 @@ from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import Context, OutcomeScale, RowLikelihood, default_likelihood
 from botorch_skewgp.models import defaults, inducing, transforms
 from botorch_skewgp.models.inputs import (
+    WIDE,
     as_sequence,
     check_batch_shapes,
     check_digits_of_bounds,
@@ -35,6 +36,7 @@ from botorch_skewgp.models.inputs import (
     count_outputs,
     move_priors,
     moved,
+    scale_of_readings,
     warn_of_scaling,
     without_gradients,
 )
@@ -102,6 +104,9 @@ class PriorModel(TransformedInputsMixin, Model, GP):
         if covar_module is None:
             covar_module = defaults.default_covar_module(d, observations, likelihood=likelihood)
             warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
+            if outcome_transform is None and (size := scale_of_readings(observations)[1]) > WIDE:
+                # from a smaller start fits explain little, in a local optimum
+                covar_module.outputscale = min(size**2, 0.99 * defaults.OUTPUTSCALE_BOUNDS[1])
         check_skew_prior(skew_prior, d, num_outputs)
         super().__init__()
         self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED

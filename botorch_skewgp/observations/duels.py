@@ -13,7 +13,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_skewgp.checks import MAX_CATEGORIES, as_codes, as_count, as_values, check_length, check_pairs
-from botorch_skewgp.observations.observation import Countable
+from botorch_skewgp.observations.observation import Countable, Outcomes
 
 FEW_ANSWERS = 3  # below, all may have a strength above 0 by chance
 BUTTONS = ("first", "second", "tie", "both bad", "both good")
@@ -86,6 +86,12 @@ class Preference(Duel):
         self._set(strength=strength, num_strengths=steps)
 
     @property
+    def outcomes(self) -> Outcomes:
+        """The strengths of duels that either item may have won."""
+        label = self.pairs.new_zeros(len(self.pairs)) if self.strength is None else self.strength
+        return Outcomes(label, self.num_strengths or 1, 2.0)
+
+    @property
     def duels(self) -> Tensor:
         """The pairs."""
         return self.pairs
@@ -117,6 +123,11 @@ class Tie(Duel):
     Example:
         >>> Tie([[0, 3]])
     """
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """A class of its own, beside wins."""
+        return Outcomes(self.pairs.new_full(self.pairs.shape[:1], -1), 2)
 
     @property
     def ties(self) -> Tensor:
@@ -157,6 +168,12 @@ class Vote(Duel):
         if not given.issubset(buttons):
             raise InputDataError(f"answers must be among the buttons {buttons}; got {sorted(given - set(buttons))}.")
         self._set(answers=codes, buttons=buttons)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """A win of either item, or another button."""
+        wins = self._codes < TIE
+        return Outcomes(torch.where(wins, 0, self._codes), len(self.buttons) - 1, 1.0 + wins.double())
 
     @property
     def duels(self) -> Tensor:

@@ -21,7 +21,7 @@ from botorch_skewgp.checks import (
     check_length,
     check_pairs,
 )
-from botorch_skewgp.observations.observation import Countable, Mark, Observation, as_judge
+from botorch_skewgp.observations.observation import Countable, Mark, Observation, Outcomes, as_judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,11 @@ class Binary(Countable):
     def _check(self) -> None:
         labels = as_flags(self.labels, "labels")
         self._set(labels=labels, index=as_point_index(self.index, labels.shape[0], "labels"))
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The labels."""
+        return Outcomes(self.labels.long(), 2)
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each 1 and a no for each 0."""
@@ -71,6 +76,11 @@ class Validity(Countable):
     def _check(self) -> None:
         valid = as_flags(self.valid, "valid")
         self._set(valid=valid, index=as_point_index(self.index, valid.shape[0], "valid"))
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Successes and failures."""
+        return Outcomes(self.valid.long(), 2)
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each success and a no for each failure."""
@@ -114,6 +124,11 @@ class Ordinal(Countable):
             item = as_index(self.item, "item", "m-dim", ndim=1, what="numbers of items")
             check_length(item, len(grades), "item", "grades")
             self._set(item=item)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The grades."""
+        return Outcomes(self.grades.long(), self.num_grades)
 
     def marks(self) -> tuple[Mark, ...]:
         """The number of each grade."""
@@ -161,6 +176,16 @@ class LabelPreference(Observation):
     def num_outputs(self) -> int:
         """One latent function for each label."""
         return self.num_labels
+
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """The class labels; `None` for other preferences of labels."""
+        event = self.event.unique(return_inverse=True)[1]
+        winner = event.new_zeros(int(event.max()) + 1 if len(event) else 0)
+        winner[event] = self.labels[:, 0].to(event)
+        are_complete = len(event) == len(winner) * (self.num_labels - 1)
+        are_classes = are_complete and torch.equal(winner[event], self.labels[:, 0].to(event))
+        return Outcomes(winner, self.num_labels) if are_classes else None
 
     @classmethod
     def from_classes(

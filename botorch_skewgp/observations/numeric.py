@@ -167,6 +167,12 @@ class Censored(Countable):
         upper = self.upper.where(below, self.lower)
         return (lower + 0.5 * (upper - lower))[below | above]
 
+    @property
+    def widths(self) -> Tensor:
+        """The widths of intervals with two bounds."""
+        width = self.upper - self.lower
+        return width[width.isfinite()]
+
     def marks(self) -> tuple[Mark, ...]:
         """The finite bounds."""
         below = self.upper.isfinite()

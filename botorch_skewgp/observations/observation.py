@@ -90,6 +90,21 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
     return torch.tensor([number[name] for name in given], dtype=torch.long), order
 
 
+class Outcomes(NamedTuple):
+    r"""Answers without what they are about, which a predictor that knows nothing of points counts.
+
+    Args:
+        label: An `m`-dim integer tensor: the class of each answer.
+        num_labels: The number of classes that could have been given.
+        num_alike: An `m`-dim tensor, or a number for all: how many answers an answer's class holds that are equally
+            likely as long as nothing is known of the points, as the two winners of a duel.
+    """
+
+    label: Tensor
+    num_labels: int
+    num_alike: Tensor | float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """Base class of all kinds of observations.
@@ -143,6 +158,17 @@ class Observation:
         """The power of each answer's likelihood, `m`; `None` if all are 1."""
         return None
 
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """The answers as classes; `None` for numbers, and for what is stated rather than answered."""
+        return None
+
+    def select(self, which: Tensor) -> Self:
+        """The answers at some positions, or where a mask is true."""
+        m, old = self.num_answers, {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        of_answers = {n: v for n, v in old.items() if isinstance(v, Tensor) and v.ndim and len(v) == m}
+        return self._with({name: value[which.to(value.device)] for name, value in of_answers.items()})
+
     def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """A copy with `fn`, a change of dtype or device, applied to every tensor; see `torch.nn.Module._apply`."""
         old = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -194,6 +220,11 @@ class Observation:
     @property
     def middles(self) -> Tensor:
         """The values that a standardisation is learned from without numbers; empty for most kinds."""
+        return torch.empty(0)
+
+    @property
+    def widths(self) -> Tensor:
+        """The widths of finite intervals, in units of the outcome; empty for most kinds."""
         return torch.empty(0)
 
     @property

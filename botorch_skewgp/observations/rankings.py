@@ -31,7 +31,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.checks import as_flags, as_index, check_flags, check_length, positions
-from botorch_skewgp.observations.observation import Countable
+from botorch_skewgp.observations.observation import Countable, Outcomes
 
 MAX_TIED = 6  # items in one tie, whose set of utilities has 31 pairs of walls
 
@@ -74,6 +74,11 @@ class Choice(Order):
     """
 
     options: Tensor
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Any option may have been the best."""
+        return Outcomes(self.options.new_zeros(len(self.options)), 1, (self.options >= 0).sum(-1).double())
 
     @property
     def duels(self) -> Tensor:
@@ -119,6 +124,11 @@ class ChoiceOrNone(Order):
         none = as_flags(self.none, "none")
         check_length(none, len(self.options), "none", "rows")
         self._set(none=none)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """None of the options, or any of them."""
+        return Outcomes(self.none.long(), 2, torch.where(self.none, 1.0, (self.options >= 0).sum(-1)).double())
 
     @property
     def duels(self) -> Tensor:
@@ -253,6 +263,11 @@ class Ranking(Order):
         """The different items at pairs of places, `p x 2`, of rows, `p`."""
         pairs = self.items[row.unsqueeze(-1), places]
         return pairs[pairs[:, 0] != pairs[:, 1]]
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Any order may have been given."""
+        return Outcomes(self.items.new_zeros(len(self.items)), 1, self.num_orders)
 
     @property
     def num_orders(self) -> Tensor:

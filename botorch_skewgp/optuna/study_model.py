@@ -17,7 +17,6 @@ from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.outcome import Standardize
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel
-from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -35,6 +34,7 @@ from botorch_skewgp.observations import Observation, Validity
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import StoredFit, StudyData
 from botorch_skewgp.optuna.turns import seeded
+from botorch_skewgp.parameters import LogarithmPrior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 LEVELS = (0.05, 0.5, 0.95)  # of quantiles
@@ -233,7 +233,7 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
     categories = CategoricalKernel(
         ard_num_dims=count,
         active_dims=space.categorical,
-        lengthscale_prior=LogNormalPrior(math.log(mode) + spread**2, spread),
+        lengthscale_prior=LogarithmPrior(math.log(mode), spread),
         lengthscale_constraint=GreaterThan(1e-3, transform=None, initial_value=mode),
     )
     numeric = [i for i in range(space.dim) if i not in space.categorical]

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from gpytorch.constraints import GreaterThan, Interval
+from gpytorch.constraints import GreaterThan, Interval, Positive
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
@@ -14,11 +14,12 @@ from scipy.stats import halfcauchy
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
-from botorch_skewgp.fitting import sample_hyperparameters
+from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.likelihoods import ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric
+from botorch_skewgp.parameters import LogarithmPrior
 
 LABELS = [0, 0, 1, 0, 1, 1, 1, 0]
 NUMBERS = Numeric(torch.tensor([0.9, 1.1, 0.2, -0.8, -0.9, 0.1, 0.8, 1.2]), noise=0.2)
@@ -71,6 +72,19 @@ def test_moments_against_quadrature(constraint, grid, observations):
     error = sd / math.sqrt(draws.effective_size)
     assert logs.mean().item() == pytest.approx(mean, abs=4 * error)
     assert logs.std().item() == pytest.approx(sd, rel=4 / math.sqrt(2 * draws.effective_size))
+
+
+def test_fits_and_draws_agree_on_a_prior_of_the_logarithm():
+    """A fit has the mode of a normal prior of the logarithm, and draws its distribution."""
+    of_logarithm, of_value, shifted = LogarithmPrior(0.5, 0.8), LogNormalPrior(0.5, 0.8), LogNormalPrior(1.14, 0.8)
+    draws = [sample_hyperparameters(objective(model_with(Positive(), prior)), 6) for prior in (of_logarithm, of_value)]
+    found, wanted = (d.values["covar_module.raw_outputscale"] for d in draws)
+    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0)
+    fits = [fit_skew_gp(model_with(Positive(), prior)).model for prior in (of_logarithm, shifted, of_value)]
+    scales = [model.covar_module.outputscale.item() for model in fits]
+    assert scales[0] == pytest.approx(scales[1], rel=1e-3)
+    assert scales[0] > 1.1 * scales[2]
+    assert float(of_logarithm.mode) == pytest.approx(math.exp(0.5))
 
 
 def test_rates_of_slips_against_quadrature():

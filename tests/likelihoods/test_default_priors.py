@@ -77,7 +77,7 @@ SHARES = [
         (beside(anchor, other, "noise_prior"), *row)
         for anchor in (NUMBERS, CENSORED)
         for other in (LABELS, GRADES, DUELS)
-        for row in ((math.exp(-2), 0.5), (0.01, 0.041), (2, 0.964))
+        for row in ((math.exp(-1), 0.5), (0.05, 0.023), (2.7, 0.977))
     ],
     *[(beside(NUMBERS, other, "shift_prior"), *row) for other in (LABELS, GRADES) for row in ((2, 0.841), (-2, 0.159))],
     *[(default_likelihood([NUMBERS]).noise_prior, *row) for row in ((math.exp(-4), 0.5), (math.exp(-3), 0.841))],

@@ -311,6 +311,7 @@ def test_parameters_of_likelihoods_are_single_numbers():
     assert likelihood.noise.item() == pytest.approx(2.0)
 
 
+@pytest.mark.filterwarnings("ignore:Bounds of readings are far apart")
 @pytest.mark.parametrize("bounds", [([1e20], [math.inf]), ([-1e300, 1e200], [1e300, 1e201]), ([-1e30], [-1e20])])
 def test_intervals_beyond_all_digits_are_refused(bounds):
     """Rounding of the means was 1e5 there where the spread is 0.3; two of them took minutes."""
