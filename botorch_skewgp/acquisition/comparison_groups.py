@@ -67,12 +67,10 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
         better = [difference.probability_above(0.0).flatten() for difference in differences]
         signals = [_signal(member, difference) for member, difference in zip(members, differences, strict=True)]
     is_informative = torch.stack(signals).mean(0) >= INFORMATIVE
-    chance, rival = torch.where(is_informative, torch.stack(better).mean(0), 0.0).max(0)
-    if chance >= UNDECIDED:
+    if torch.where(is_informative, torch.stack(better).mean(0), 0.0).max() >= UNDECIDED:
         warnings.warn(
-            f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "
-            f"through others, and the latter is better with a probability of {float(chance):.2f}. Compare the two, or "
-            "ask next_pair for a challenger of the recommended point, method='expected_improvement'.",
+            "No comparison links the recommended point, directly or through others, to another that is as good a "
+            "recommendation. Compare the two: next_pair(model, bounds, against=best) challenges the recommended point.",
             UndecidedRecommendationWarning,
             stacklevel=3,
         )

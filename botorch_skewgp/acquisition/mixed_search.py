@@ -186,9 +186,11 @@ def points_within(
                 kept.append((place[columns[free]], coefficients[free], bound - of_fixed))
         return kept
 
-    X, linear = low.repeat(num_points, 1), [of_free(inequality), of_free(equality)]
+    X = low.repeat(num_points, 1)
     try:
-        X[:, is_free] = get_polytope_samples(num_points, bounds[:, is_free], *linear, seed, n_burnin=100, n_thinning=4)
+        X[:, is_free] = get_polytope_samples(
+            num_points, bounds[:, is_free], of_free(inequality), of_free(equality), seed, n_burnin=100, n_thinning=4
+        )
     except InfeasibilityError as error:
         raise CandidateGenerationError(INFEASIBLE) from error
     return X

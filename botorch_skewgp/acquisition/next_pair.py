@@ -254,9 +254,11 @@ class _Question:
             )
         if self.pending or self.is_expectation:
             return qExpectedUtilityAfterAnswers(model, self.pending)
-        if num == 2 and is_latent_model(model) and (len(self.given) or isinstance(space, Tensor)):
-            best = self.given if len(self.given) else space[posterior_means(model, space).argmax()]
-            return DuelingLogExpectedImprovement(model, best)
+        if num == 2 and is_latent_model(model):
+            if len(self.given):
+                return DuelingLogExpectedImprovement(model, self.given)
+            if isinstance(space, Tensor):
+                return DuelingLogExpectedImprovement(model, space[posterior_means(model, space).argmax()])
         is_box = isinstance(space, SearchDomain) and not space.has_values
         if num == 2 and is_box and not len(self.given) and ExpectedMaximumOfPair.takes(model):
             return ExpectedMaximumOfPair(model)

@@ -396,10 +396,10 @@ def _linear(constraints: Mapping[str, Any]) -> tuple[list[Any], ...]:
 def _of_one_point(bounds: Tensor, inequality: list[Any], equality: list[Any]) -> Tensor:
     """The bounds; where linear constraints leave one point within them, up to rounding, those of this point."""
     rows: dict[str, Any] = {}
-    for ends, part, sign in (("ub", inequality, -1), ("eq", equality, 1)):
+    for name, part, sign in (("ub", inequality, -1), ("eq", equality, 1)):
         if part:
-            A, b = sparse_to_dense_constraints(bounds.shape[-1], part)
-            rows |= {f"A_{ends}": (sign * A).double().cpu().numpy(), f"b_{ends}": (sign * b).double().cpu().numpy()}
+            A, b = (sign * dense.double().cpu() for dense in sparse_to_dense_constraints(bounds.shape[-1], part))
+            rows |= {f"A_{name}": A.numpy(), f"b_{name}": b.numpy()}
     if not rows:
         return bounds
     width = (bounds[1] - bounds[0]).double().cpu()

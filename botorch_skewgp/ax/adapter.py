@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -351,7 +351,7 @@ class SkewGPAdapter(TorchAdapter):
         pairs = [[ObservationFeatures.from_arm(arm) for arm in pair] for pair in open_pairs(self._experiment)]
         options = dict(config.model_gen_options or {})
         if pairs:
-            of_acquisition = dict(options.get(Keys.AX_ACQUISITION_KWARGS, {}))  # type: ignore[call-overload]
+            of_acquisition = dict(cast(dict[str, Any], options.get(Keys.AX_ACQUISITION_KWARGS, {})))
             of_acquisition[OPEN_PAIRS] = [self.transform_observation_features(pair) for pair in pairs]
             options[Keys.AX_ACQUISITION_KWARGS] = of_acquisition
         return digest, replace(config, outcome_constraints=(A, b) if len(A) else None, model_gen_options=options)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from ax.adapter.registry import Generators
@@ -64,7 +64,7 @@ def get_next_pair(
             objectives, a parameter is not known or cannot have its fixed value, or there is one point only.
     """
     experiment = _ready(client)
-    fixed = dict(fixed_parameters or {})
+    fixed: dict[str, Any] = dict(fixed_parameters or {})
     if unknown := sorted(fixed.keys() - experiment.search_space.parameters.keys()):
         raise UserInputError(f"fixed_parameters names {', '.join(unknown)}, which the search space has not.")
     check_fixed(fixed, experiment.search_space)

@@ -81,6 +81,7 @@ def next_votes(
     seed: int = 0,
     at: float | None = None,
     category: int | None = None,
+    pending: Any = None,
 ) -> Tensor:
     r"""The votes to ask for next, between items about which two draws of the posterior disagree ([Wu2016double]_).
 
@@ -89,7 +90,8 @@ def next_votes(
 
     The goal is as for `verdict`, other arguments as for `leaderboard`. `pairs` are those that can be asked for, an
     `m x 2` integer tensor; all if `None`. Those chosen, `num_votes x 2`, are `distinct` where one person is asked, who
-    would repeat an answer.
+    would repeat an answer. `pending` are pairs that were asked for and not answered yet, `m x 2` numbers of items, in
+    either order; they are left out.
 
     Example:
         >>> pairs = next_votes(model, num_votes=5, goal="top", k=3)
@@ -103,6 +105,12 @@ def next_votes(
     check_flags(distinct=distinct)
     num_votes = as_count(num_votes, "num_votes", least=1)
     pool = torch.combinations(torch.arange(n, device=device)) if pairs is None else _given(pairs, n).to(device)
+    if pending is not None and len(pending):
+        asked = check_pairs(pending, "pending", what="numbers of items", item="an item").to(device)
+        open_ = (pool.sort(-1).values.unsqueeze(1) == asked.sort(-1).values).all(-1).any(-1)
+        pool = pool[~open_]
+        if not len(pool):
+            raise InputDataError("All pairs are pending; wait for an answer, or give more pairs.")
     if distinct and num_votes > len(pool):
         raise InputDataError(
             f"num_votes must be at most {len(pool)}, the number of pairs; got {num_votes}. Pass distinct=False to ask "

@@ -590,7 +590,7 @@ def test_equal_points_are_one():
 
 def test_a_toss_up_between_groups_is_told():
     """Lengthscales far below the distances: nothing says which of the two winners is better."""
-    with pytest.warns(UndecidedRecommendationWarning, match="row (0, to row 3|3, to row 0)") as caught:
+    with pytest.warns(UndecidedRecommendationWarning, match="No comparison links the recommended point") as caught:
         recommend(in_groups(APART))
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 
 from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
 from botorch_skewgp.items.leaderboard import utility_draws
@@ -66,6 +67,15 @@ def test_given_pairs_and_draws_that_agree(monkeypatch):
     assert votes_of(monkeypatch, draws, 2, pairs=[[2, 3], [1, 3]]) == [(1, 3), (2, 3)]
     assert votes_of(monkeypatch, [[3, 2, 1, 0]] * 2, 1) == [(0, 1)]
     assert len(set(votes_of(monkeypatch, [[3, 2, 1, 0]] * 2, 6, "order"))) == 6
+
+
+def test_pending_votes_are_left_out(model):
+    pairs, asked = [[0, 1], [1, 2], [2, 0]], []
+    for _ in range(3):
+        asked += next_votes(model, pairs=pairs, pending=[pair[::-1] for pair in asked]).tolist()
+    assert {frozenset(pair) for pair in asked} == {frozenset(pair) for pair in pairs}
+    with pytest.raises(InputDataError, match="All pairs are pending"):
+        next_votes(model, pairs=pairs, pending=asked)
 
 
 def test_items_that_may_be_the_best_are_asked_about():
