@@ -25,8 +25,6 @@ from botorch_skewgp.parameters import LogarithmPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-# The parts of an objective before log normalisers are computed: of the evidence, and the log prior.
-Terms = tuple[Evidence, Tensor]
 BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of a line search steps far back
 
 
@@ -122,7 +120,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
     def evaluate(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Tensor:
         """The objective, a scalar of `function_dist`'s dtype; raises `NotPSDError` if it cannot be evaluated."""
-        evidence, prior = self.terms(function_dist, target)
+        evidence, prior = self._terms(function_dist, target), log_prior(self.model)
         zero = function_dist.mean.new_zeros((), dtype=torch.double)
         value = evidence.log_evidence(
             self._log_normalizer(evidence.rows) if evidence.rows.num_rows else zero,
@@ -130,8 +128,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         )
         return (value + prior).to(function_dist.mean.dtype)
 
-    def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        """The terms of the objective, before log normalisers are computed. Raises `NotPSDError` if hyperparameters or
+    def _terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Evidence:
+        """The terms of the evidence, before log normalisers are computed. Raises `NotPSDError` if hyperparameters or
         their prior are not finite, or a positive one is rounded to zero, where gradients are NaN.
         """
         try:
@@ -139,20 +137,10 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         except InputDataError as error:
             raise NotPSDError(str(error)) from error
         parts = function_dist.mean, function_dist.lazy_covariance_matrix.to_dense()
-        if not all(bool(part.isfinite().all()) for part in parts):
+        if not all(math.isfinite(float(part.detach().sum())) for part in parts):
             raise NotPSDError("The prior of the data has NaN or infinite entries at the present hyperparameters.")
         self._plan = self.model.row_plan(target, self.merges_equal_rows, self._plan)
-        return self.model.evidence(function_dist, self._plan), log_prior(self.model)
-
-    @torch.no_grad()
-    def values_of(self, terms: Sequence[Terms]) -> Tensor:
-        """The objective at `N` sets of hyperparameters, without gradients; in float64."""
-        rows, given = ([getattr(e, name) for e, _ in terms] for name in ("rows", "prior_rows"))
-        zeros = [r.mean.new_zeros(()) for r in rows]
-        of_rows = [self._log_normalizer(r) for r in rows] if rows[0].num_rows else zeros
-        of_prior_rows = [self._log_prior_normalizer(r) for r in given] if given[0].num_rows else zeros
-        parts = zip(terms, of_rows, of_prior_rows, strict=True)
-        return torch.stack([(e.log_evidence(one, other) + prior).double() for (e, prior), one, other in parts])
+        return self.model.evidence(function_dist, self._plan)
 
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

@@ -2,13 +2,10 @@ r"""The log evidence by expectation propagation, the default objective for hyper
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
-
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
-from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, Terms
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
@@ -62,9 +59,3 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         return self._expectation_propagation(rows).log_normalizer
-
-    def values_of(self, terms: Sequence[Terms]) -> Tensor:
-        sites = copy(self._expectation_propagation)
-        values = super().values_of(terms)
-        self._expectation_propagation = sites  # later sites stay
-        return values

@@ -65,9 +65,9 @@ def check_hyperparameters(model: Module) -> None:
                 continue
             constraint = getattr(module, "_constraints", {}).get(f"{short}_constraint")
             value = parameter.detach() if constraint is None else constraint.transform(parameter.detach())
-            positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
             least, most = map(float, value.aminmax())
-            if not (math.isfinite(least) and math.isfinite(most)) or (positive and least <= 0):
+            positive = least <= 0 and constraint is not None and bool((constraint.lower_bound >= 0).all())
+            if positive or not (math.isfinite(least) and math.isfinite(most)):
                 name = next(name for name, entry in model.named_parameters() if entry is parameter)
                 raise InputDataError(
                     f"{name} has the value {value.tolist()}; it must be {'positive and ' if positive else ''}finite. "

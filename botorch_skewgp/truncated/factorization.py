@@ -16,13 +16,17 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     """
     if matrix.shape[-1] == 0:
         return matrix
+    diagonal = matrix.diagonal(dim1=-2, dim2=-1).double()
+    size = diagonal.mean(-1, keepdim=True) if scale is None else scale.to(diagonal)
+    return _cholesky(matrix, RELATIVE_JITTER[matrix.dtype] * size.expand_as(diagonal))
+
+
+def _cholesky(matrix: Tensor, added: Tensor) -> Tensor:
+    """The factor of a matrix plus a diagonal one, in the matrix's dtype."""
     double = matrix.double()
-    diagonal = double.diagonal(dim1=-2, dim2=-1)
-    size = diagonal.mean(-1, keepdim=True) if scale is None else scale.to(double)
-    jitter = RELATIVE_JITTER[matrix.dtype] * size.expand_as(diagonal)
-    factor, info = torch.linalg.cholesky_ex(add_to_diagonal(double, jitter))
-    if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
-        _explain(double.detach(), int(info.max()))
+    factor, info = torch.linalg.cholesky_ex(add_to_diagonal(double, added))
+    if bool(info.any()) or not bool(factor.detach().diagonal(dim1=-2, dim2=-1).sum().isfinite()):
+        _explain(add_to_diagonal(double, added).detach(), int(info.max()))
     return factor.to(matrix)
 
 
@@ -34,9 +38,10 @@ def upper_root_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None)
 
 def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
     """The lower Cholesky factor of `covariance + diag(noise)`, with noise at least `1e-12` of the variance."""
-    matrix = add_to_diagonal(covariance, noise)
-    missing = missing_noise(matrix.diagonal(dim1=-2, dim2=-1), noise)
-    return cholesky_with_relative_jitter(matrix, scale=missing / RELATIVE_JITTER[matrix.dtype])
+    if covariance.shape[-1] == 0:
+        return covariance
+    variance = covariance.diagonal(dim1=-2, dim2=-1) + noise
+    return _cholesky(covariance, noise + missing_noise(variance, noise))
 
 
 def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:

@@ -58,14 +58,8 @@ class TruncatedNormal:
                 raise ValueError(f"{name} must have mean's shape {tuple(self.mean.shape)}; got {tuple(value.shape)}.")
             if value.dtype != self.mean.dtype or value.device != self.mean.device:
                 raise ValueError(f"{name} must have mean's dtype and device.")
-            if value.isnan().any():
-                raise ValueError(f"{name} contains NaN.")
-        if not self.mean.isfinite().all():
-            raise ValueError("mean contains NaN or infinite values.")
-        if not (self.lower < self.upper).all():
-            raise ValueError("Every entry of lower must be strictly below its entry of upper.")
-        if (self.noise < 0).any():
-            raise ValueError("noise holds variances; they must not be negative.")
+        if m and not bool(((self.lower < self.upper) & (self.noise >= 0) & self.mean.isfinite()).all()):
+            self._refuse_values()
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count > 0).all()):
                 raise ValueError(f"count must hold positive numbers in mean's shape {tuple(self.mean.shape)}.")
@@ -77,6 +71,17 @@ class TruncatedNormal:
                 raise ValueError(f"heights must have mean's shape {tuple(self.mean.shape)}; got {tuple(slips.shape)}.")
             if not bool(((slips >= 0) & (self.heights.gain > 0)).all()):
                 raise ValueError("The heights outside must not be negative, and those inside must be larger.")
+
+    def _refuse_values(self) -> None:
+        """Raise an error that names what is wrong with mean, bounds or noise."""
+        for name in ("lower", "upper", "noise"):
+            if getattr(self, name).isnan().any():
+                raise ValueError(f"{name} contains NaN.")
+        if not self.mean.isfinite().all():
+            raise ValueError("mean contains NaN or infinite values.")
+        if not (self.lower < self.upper).all():
+            raise ValueError("Every entry of lower must be strictly below its entry of upper.")
+        raise ValueError("noise holds variances; they must not be negative.")
 
     @classmethod
     def empty(cls, like: Tensor) -> TruncatedNormal:

@@ -242,42 +242,6 @@ def duels_of_few_items(m):
     return SkewGP(points, Preference(pairs))
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: small_cases.model_of("labels"),
-        lambda: small_cases.model_of("labels", skew_prior()),
-        lambda: small_cases.model_of("numbers and duels", skew_prior()),
-        lambda: SkewGP(torch.rand(5, 1, dtype=torch.float64), Numeric(torch.arange(5.0))),
-        lambda: duels_of_few_items(40),
-        lambda: duels_of_few_items(3000),
-    ],
-)
-def test_values_at_many_hyperparameters_are_those_of_single_evaluations(build):
-    """With covariances that are matrices, and with roots of low rank; sites for later calls stay as they are."""
-    model = build()
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-    evaluate(mll)
-    sites, terms, single = mll._expectation_propagation._sites, [], []
-    for scale in (0.5, 2.0, 8.0):
-        model.covar_module.outputscale = scale
-        cold = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-        single.append(evaluate(cold).item())
-        with torch.no_grad():
-            terms.append(mll.terms(model(*model.train_inputs), model.train_targets))
-    assert mll.values_of(terms).tolist() == pytest.approx(single, abs=1e-6)
-    assert mll._expectation_propagation._sites is sites
-    assert mll.values_of(terms[:1]).tolist() == pytest.approx(single[:1], abs=1e-6)
-
-
-def test_every_objective_has_values_at_many_hyperparameters():
-    model = small_cases.model_of("labels", skew_prior())
-    mll = OBJECTIVES["batches"](model.likelihood, model).train()
-    with torch.no_grad():
-        terms = [mll.terms(model(*model.train_inputs), model.train_targets)] * 2
-    assert mll.values_of(terms).tolist() == pytest.approx([evaluate(mll).item()] * 2, abs=1e-6)
-
-
 def test_reset_starts_the_chains_anew():
     model = small_cases.model_of("labels")
     mll = StochasticMarginalLogLikelihood(model.likelihood, model).train()
