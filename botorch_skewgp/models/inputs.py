@@ -66,7 +66,9 @@ def check_hyperparameters(model: Module) -> None:
             constraint = getattr(module, "_constraints", {}).get(f"{short}_constraint")
             value = parameter.detach() if constraint is None else constraint.transform(parameter.detach())
             least, most = map(float, value.aminmax())
-            positive = least <= 0 and constraint is not None and bool((constraint.lower_bound >= 0).all())
+            if 0 < least <= most < math.inf:  # as nearly always
+                continue
+            positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
             if positive or not (math.isfinite(least) and math.isfinite(most)):
                 name = next(name for name, entry in model.named_parameters() if entry is parameter)
                 raise InputDataError(
