@@ -14,7 +14,7 @@ from ax.exceptions.core import UnsupportedError
 from ax.generators.torch.botorch_modular.acquisition import Acquisition
 from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
-from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition import AcquisitionFunction, PosteriorMean
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.models.model import Model, ModelList
@@ -34,11 +34,16 @@ from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.acquisition.search_domain import are_new
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.models import AxSkewGP
-from botorch_skewgp.hosts.improvement import LogProbabilityOfLatentImprovement, WeightedImprovement, log_improvement
+from botorch_skewgp.hosts.improvement import (
+    LIKELY,
+    LogProbabilityOfLatentImprovement,
+    WeightedImprovement,
+    feasible_mean,
+    log_improvement,
+)
 from botorch_skewgp.hosts.quiet import without_compilation
 
-LIKELY = 0.5  # the least probability that a point seen meets the constraints, to be improved on
-PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
+PAIRS_BY_UTILITY, BEST_POINT = "pairs_by_utility", "best_point"  # options of the acquisition
 OPEN_PAIRS = "skewgp_open_pairs"  # another: the pairs that wait for an answer, `2 x d` each
 SEARCHED_BY_HOSTS = {"inequality_constraints", "fixed_features", "rounding_func"}
 SAME = 1e-6  # of two points, the largest difference of an input
@@ -86,10 +91,13 @@ class SkewGPAcquisition(Acquisition):
         model: Model,
     ) -> AcquisitionFunction:
         """As Ax does, or in closed form; functions of the best number are refused where it would be NaN."""
-        if botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options:
-            weighted = self._weighted_improvement(model)
+        is_mean = bool(self.options.get(BEST_POINT))
+        if is_mean or (botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options):
+            weighted = self._weighted_improvement(model, is_mean)
             if weighted is not None:
                 return weighted
+        if is_mean:
+            raise UnsupportedError("The best point is found where objective and constraints are of single metrics.")
         no_best = (
             f"{botorch_acqf_class.__name__} asks for the best number seen, which is known only where every trial "
             "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
@@ -109,8 +117,10 @@ class SkewGPAcquisition(Acquisition):
             raise UnsupportedError(no_best)
         return made
 
-    def _weighted_improvement(self, model: Model) -> WeightedImprovement | None:
-        """Weighted improvement; `None` for sums of metrics, or if no point seen is likely to meet the constraints."""
+    def _weighted_improvement(self, model: Model, is_mean: bool) -> WeightedImprovement | None:
+        """Weighted improvement, or the mean of likely points; `None` for sums of metrics, or if no point seen is likely
+        to meet the constraints.
+        """
         everyone = [*model.models] if isinstance(model, ModelList) else [model]
         models = [entry for entry in everyone if isinstance(entry, AxSkewGP)]
         weights = self._objective_weights.flatten()
@@ -130,11 +140,13 @@ class SkewGPAcquisition(Acquisition):
             terms.append(term)
             with torch.no_grad():
                 log_probability = log_probability + term(X.unsqueeze(1))
+        maximize = bool(weights[used[0]] > 0)
+        if is_mean:
+            return feasible_mean(PosteriorMean(models[used[0]], maximize=maximize), terms, X_baseline=X)
         likely = log_probability > math.log(LIKELY)
         if not likely.any():
             return None
         seed = int(torch.randint(2**31, ()))
-        maximize = bool(weights[used[0]] > 0)
         improvement = log_improvement(models[used[0]], X[likely], self.X_pending, seed, maximize)
         return WeightedImprovement(improvement, *terms, X_baseline=X[likely])
 
@@ -202,7 +214,8 @@ class SkewGPAcquisition(Acquisition):
         known = [X for X in (self.X_observed, self.X_pending) if X is not None]
         X_seen = torch.cat(known) if known else domain.bounds[:0]
         generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
-        found = MixedSearch(self.acqf, domain, generator, self._asks_for_pair, *effort).best_points(n, X_seen)
+        may_repeat = self._asks_for_pair or bool(self.options.get(BEST_POINT))
+        found = MixedSearch(self.acqf, domain, generator, may_repeat, *effort).best_points(n, X_seen)
         with torch.no_grad():
             values = self.acqf(found.unsqueeze(1))
         return found, values, torch.ones(n, dtype=self.dtype)

@@ -36,7 +36,7 @@ from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame
 from torch import Tensor
 
-from botorch_skewgp.ax.acquisition import OPEN_PAIRS
+from botorch_skewgp.ax.acquisition import BEST_POINT, OPEN_PAIRS
 from botorch_skewgp.ax.comparisons import open_pairs, recorded
 from botorch_skewgp.ax.data import ObservationDataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
@@ -251,11 +251,33 @@ class SkewGPAdapter(TorchAdapter):
         assert isinstance(model, SkewGP)
         return dataset, model
 
-    @torch.no_grad()
+    def best_point(self, arms: Sequence[Arm]) -> Arm | None:
+        """The best arm of the whole search space, which may be one of those given; `None` if none is likely to do."""
+        attempts = self._attempts.copy()
+        try:
+            run = self.gen(n=1, model_gen_options={Keys.AX_ACQUISITION_KWARGS: {BEST_POINT: True}})
+        finally:
+            self._attempts = attempts  # the next trial is the one that it would have been
+        return self.best_of([*(Arm(arm.parameters, name="best point") for arm in run.arms), *arms])
+
     def best_of(self, arms: Sequence[Arm]) -> Arm | None:
         """The best arm likely to meet the constraints, or the likeliest whose own numbers meet them; `None` if none."""
         if not arms:
             return None
+        scores, feasible, if_measured = self.outlook(arms)
+        is_likely = feasible >= LIKELY
+        if is_likely.any():
+            scores = scores.masked_fill(~is_likely, -math.inf)
+        else:
+            scores = feasible.masked_fill((if_measured < LIKELY) | (feasible < POSSIBLE), -math.inf)
+        best = int(scores.argmax())
+        return arms[best] if math.isfinite(scores[best]) else None
+
+    @torch.no_grad()
+    def outlook(self, arms: Sequence[Arm]) -> tuple[Tensor, Tensor, Tensor]:
+        """The mean of the objective of each arm, the larger the better, the probability that it works and meets the
+        constraints, and the same given its own numbers.
+        """
         arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
         _, config = self._get_transformed_model_gen_args(
             arguments.search_space,
@@ -267,17 +289,10 @@ class SkewGPAdapter(TorchAdapter):
         posteriors = [model.posterior(X.unsqueeze(-2)) for model in self._models()]
         mean = torch.cat([posterior.mean.squeeze(-1) for posterior in posteriors], dim=-1)
         scores = (mean @ config.objective_weights.to(mean).mT).squeeze(-1)
-        if config.outcome_constraints is not None:
-            A, b = config.outcome_constraints
-            feasible, if_measured = self._feasibility(posteriors, A.to(mean), b.to(mean).squeeze(-1), arms)
-            is_likely = feasible >= LIKELY
-            is_possible = (if_measured >= LIKELY) & (feasible >= POSSIBLE)
-            if is_likely.any():
-                scores = scores.masked_fill(~is_likely, -math.inf)
-            else:
-                scores = feasible.masked_fill(~is_possible, -math.inf)
-        best = int(scores.argmax())
-        return arms[best] if math.isfinite(scores[best]) else None
+        if config.outcome_constraints is None:
+            return scores, torch.ones_like(scores), torch.ones_like(scores)
+        A, b = config.outcome_constraints
+        return scores, *self._feasibility(posteriors, A.to(mean), b.to(mean).squeeze(-1), arms)
 
     def _models(self) -> list[Any]:
         """The models of all outcomes, in their order."""

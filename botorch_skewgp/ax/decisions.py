@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -292,6 +292,34 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
             objectives, the objective is learned from comparisons of outcomes, or no arm is predicted to satisfy the
             constraints.
     """
+    parameters, outcomes, arm, _ = _best(client, SkewGPAdapter.best_of)
+    return parameters, outcomes, arm.name
+
+
+def get_best_point(client: Client) -> tuple[TParameterization, TOutcome, float]:
+    r"""The point of the whole search space with the best predicted objective, among those that work, and meet each
+    constraint, with a probability of one half; it need not have been tried, and no trial is made.
+
+    Example:
+        >>> parameters, outcomes, p_works = get_best_point(client)
+        >>> client.attach_trial(parameters)  # to see
+
+    Returns:
+        The parameters, the predicted mean and standard deviation of each metric, and the probability that a trial
+        works and meets all constraints.
+
+    Raises:
+        UserInputError: As `get_best_arm`.
+        UnsupportedError: If the objective or a constraint is of a sum of metrics.
+    """
+    parameters, outcomes, _, p_works = _best(client, SkewGPAdapter.best_point)
+    return parameters, outcomes, p_works
+
+
+def _best(
+    client: Client, choose: Callable[[SkewGPAdapter, list[Arm]], Arm | None]
+) -> tuple[TParameterization, TOutcome, Arm, float]:
+    """What is chosen beside the tried arms, with its predictions and the probability that it works."""
     skewgp_spec_of(client)
     experiment = internals.experiment_of(client)
     known = known_arms(experiment)
@@ -308,7 +336,7 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
         )
     arms: list[Arm] = [experiment.arms_by_name[name] for name in known]
     arms = [arm for arm in arms if experiment.search_space.check_membership(arm.parameters)]
-    best = adapter.best_of(arms)
+    best = choose(adapter, arms)
     if best is None:
         raise UserInputError(
             "No arm is best: none of the arms is predicted to satisfy the constraints. Go on with the next trials, or "
@@ -316,4 +344,5 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
         )
     mean, covariance = adapter.predict([ObservationFeatures.from_arm(best)])
     outcomes = {name: (float(mean[name][0]), float(covariance[name][name][0]) ** 0.5) for name in mean}
-    return cast(TParameterization, best.parameters), outcomes, best.name
+    p_works = float(adapter.outlook([best])[1])
+    return cast(TParameterization, best.parameters), outcomes, best, p_works

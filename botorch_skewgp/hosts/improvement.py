@@ -18,7 +18,7 @@ from botorch_skewgp.acquisition.components import Components, components_of, fol
 from botorch_skewgp.models import SkewGP
 
 LIKELY = 0.5  # the least probability of what may be recommended
-STEEP = 100.0  # units of the mean that a nat below that counts
+SLACK, STEEP = 0.1, 30.0  # nats above that, from which a search keeps clear of it; units of the mean for one below
 NUM_VALUES = 128  # draws of the values at the points seen, where there are no rows to draw
 
 
@@ -76,7 +76,7 @@ class AtLeast(AcquisitionFunction):
 
     def forward(self, X: Tensor) -> Tensor:
         """The values at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        return -STEEP * (math.log(LIKELY) - self.log_probability(X)).clamp(min=0.0).square()  # smooth, for searches
+        return -STEEP * (math.log(LIKELY) + SLACK - self.log_probability(X)).clamp(min=0.0).square()  # smooth
 
 
 def feasible_mean(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from socketserver import ThreadingMixIn
@@ -15,7 +16,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from botorch.exceptions.errors import InputDataError
-from bottle import Bottle, HTTPResponse, request
+from bottle import Bottle, HTTPResponse, abort, request
 
 from botorch_skewgp.judge.rounds import Rounds, Shown, Source
 from botorch_skewgp.judge.sources import media_type_of
@@ -49,9 +50,9 @@ def make_page(rounds: Rounds, only_for: tuple[str, ...] = ()) -> Bottle:
     @app.hook("before_request")
     def refuse_others() -> None:
         if only_for and request.get_header("Host", "").rpartition(":")[0] not in only_for:
-            raise HTTPResponse("This page is for this machine alone.", 403)
+            abort(403, "This page is for this machine alone.")
         if request.method == "POST" and request.content_type.partition(";")[0] != "application/json":
-            raise HTTPResponse("Send JSON.", 415)
+            abort(415, "Send JSON.")
 
     def next_round(judge: Any, message: str = "") -> dict[str, Any]:
         number = rounds.open(judge)
@@ -63,7 +64,7 @@ def make_page(rounds: Rounds, only_for: tuple[str, ...] = ()) -> Bottle:
             shown[-1]["source"] = f"/show/{number}/{place}"
         return {"round": number, "shown": shown, "answered": rounds.num_answered(judge), "message": message}
 
-    def step(change: Any) -> dict[str, Any]:
+    def step(change: Callable[[Any, dict[str, Any]], None]) -> Any:
         """Change the rounds as a judge says, and show the next one."""
         asked = request.json if isinstance(request.json, dict) else {}
         judge, message = asked.get("judge"), ""
@@ -74,7 +75,7 @@ def make_page(rounds: Rounds, only_for: tuple[str, ...] = ()) -> Bottle:
         try:
             return next_round(judge, message)
         except InputDataError as error:
-            raise HTTPResponse(str(error), 400, content_type=TEXT) from None
+            return HTTPResponse(str(error), 400, content_type=TEXT)
 
     @app.get("/")
     def page() -> HTTPResponse:
@@ -82,15 +83,15 @@ def make_page(rounds: Rounds, only_for: tuple[str, ...] = ()) -> Bottle:
         return HTTPResponse(text, content_type="text/html; charset=utf-8", cache_control="no-store")
 
     @app.post("/round")
-    def ask() -> dict[str, Any]:
+    def ask() -> Any:
         return step(lambda judge, asked: None)
 
     @app.post("/answer")
-    def answer() -> dict[str, Any]:
+    def answer() -> Any:
         return step(lambda judge, asked: rounds.answer(judge, asked.get("round"), asked.get("best")))
 
     @app.post("/undo")
-    def undo() -> dict[str, Any]:
+    def undo() -> Any:
         return step(lambda judge, asked: rounds.undo(judge))
 
     @app.get("/show/<number:int>/<place:int>")

@@ -118,21 +118,21 @@ class Rounds:
                 self._keep([*self.all, Round(judge, tuple(shown), uuid.uuid4().hex)])
             return own[0]
 
-    def answer(self, judge: str, number: int, best: int | None) -> None:
+    def answer(self, judge: Any, number: Any, best: Any) -> None:
         """Store which place of a round is the best; `None` if all are bad.
 
         Raises:
             InputDataError: If it is not the judge's open round, or the place is none of it.
         """
         with self._turn:
-            entry = self.all[number] if type(number) is int and 0 <= number < len(self.all) else None
+            entry: Round | None = self.all[number] if type(number) is int and 0 <= number < len(self.all) else None
             if entry is None or entry.judge != judge or entry.is_answered:
                 raise InputDataError("This round is not open any more; the next one is shown.")
             if not (best is None or (type(best) is int and 0 <= best < len(entry.shown))):
                 raise InputDataError(f"best must be one of {len(entry.shown)} places, or none; got {best!r}.")
             self._change(number, replace(entry, is_answered=True, best=best))
 
-    def undo(self, judge: str) -> None:
+    def undo(self, judge: Any) -> None:
         """Open the last round again that a judge has answered.
 
         Raises:

@@ -147,6 +147,10 @@ class InOptuna(Host):
     def best(self):
         return ours_in_optuna.get_best_trial(self.study).params["x"]
 
+    def best_point(self):
+        found = ours_in_optuna.get_best_point(self.study)
+        return found.params["x"], found.p_works
+
     def ask(self, costs):
         asked = ours_in_optuna.get_next_question(self.study, costs)
         return len(asked.trials) + asked.num_new, asked.value, asked.cost
@@ -237,6 +241,10 @@ class InAx(Host):
 
     def best(self):
         return ours_in_ax.get_best_arm(self.client)[0]["x"]
+
+    def best_point(self):
+        parameters, _, p_works = ours_in_ax.get_best_point(self.client)
+        return parameters["x"], p_works
 
     def ask(self, costs):
         asked = ours_in_ax.get_next_question(self.client, costs)

@@ -333,6 +333,17 @@ def test_constraints_are_met(make):
     assert host.best() == 0.4
 
 
+@pytest.mark.parametrize("limit", [None, 0.5])
+def test_the_best_point_need_not_have_been_tried_and_asking_changes_nothing(make, limit):
+    """It is where the parabola ends, or at the constraint, which is met there as likely as not."""
+    hosts = [valley(make(limit=limit), 0.0, 0.2, 0.4, 0.8, 1.0, best=0.7) for _ in range(2)]
+    x, p_works = hosts[0].best_point()
+    assert abs(x - (0.7 if limit is None else 0.5)) < 0.03
+    assert p_works == 1.0 if limit is None else 0.5 <= p_works < 0.65
+    assert hosts[0].best_point() == (x, p_works)
+    assert hosts[0].next() == hosts[1].next()
+
+
 def test_no_trial_meets_the_constraint(make, few_points):
     host = valley(make(limit=0.2), 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, best=0.7)
     with pytest.raises(host.error, match=r"No (trial|arm) is best"):
