@@ -15,8 +15,8 @@ PACKAGE = ROOT / "botorch_skewgp"
 ORDER = [
     "exceptions", "checks", "parameters", "seeding", "inputs", "observations", "truncated", "warpings", "rows",
     "posteriors", "likelihoods", "protocols", "kernels", "transformed", "models", "mlls", "fitting", "checking",
-    "sampling", "thresholds", "acquisition", "papers", "frames", "items", "plots", "hosts", "judge", "ax", "optuna",
-    "__init__",
+    "sampling", "thresholds", "acquisition", "papers", "frames", "items", "summaries", "plots", "hosts", "judge", "ax",
+    "optuna", "__init__",
 ]  # fmt: skip
 
 # Which folders alone may import an extra, and which may not import what all others may.
@@ -24,7 +24,8 @@ ONLY_IN = {"ax": {"ax"}, "bottle": {"judge"}, "matplotlib": {"plots"}, "optuna":
 NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 # Where kinds of observations may be named: where they are at home, and where others' data become observations.
 NAMES_KINDS = {
-    "observations", "likelihoods", "frames", "items", "hosts", "ax", "optuna", "models/inputs.py", "__init__.py",
+    "observations", "likelihoods", "frames", "items", "summaries", "hosts", "ax", "optuna", "models/inputs.py",
+    "__init__.py",
 }  # fmt: skip
 KINDS = {name for name in observations.__all__ if name not in ("Mark", "Observation")}
 

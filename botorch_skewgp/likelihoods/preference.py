@@ -140,6 +140,10 @@ class PreferenceLikelihood(NoisyValueLikelihood):
         least = width if self.ties_allowed else torch.zeros_like(width)
         return least if self.num_strengths == 1 else torch.cat([least, least + self.strength_gaps.cumsum(-1)])
 
+    def none_utility(self, like: Tensor, scale: OutcomeScale = UNIT) -> Tensor:
+        """The latent function at the utility of the answer "none of these", of shape `1`."""
+        return self._level(like, scale)
+
     def reading(self, kind: Kind, like: Tensor, scale: OutcomeScale = UNIT, num_points: int | None = None) -> Reading:
         r"""The noisy difference of two items; for choices the differences of all pairs of items.
 
@@ -261,7 +265,7 @@ class PreferenceLikelihood(NoisyValueLikelihood):
                 f"available must be a boolean tensor of shape {tuple(shape)}; got {available.dtype} of shape "
                 f"{tuple(available.shape)}."
             )
-        level = self._level(function_dist.mean, scale) if none else None
+        level = self.none_utility(function_dist.mean, scale) if none else None
         if none:
             available = torch.nn.functional.pad(available, (0, 1), value=True)
         if bool((available.sum(-1) < 2).any()):

@@ -258,7 +258,7 @@ class Fitted:
         return apply_posterior_transform(posterior_transform, posterior, X)
 
     def latent_posterior(
-        self, X: Tensor, judges: Sequence[int | str | None] | None = None, crossed: bool = False
+        self, X: Tensor, judges: Sequence[Any] | None = None, crossed: bool = False
     ) -> SkewGPPosterior:
         """The posterior in units of the latent function, see `SkewGP.latent_posterior`."""
         X = self.model.checked_query(X)
@@ -269,6 +269,8 @@ class Fitted:
             raise UnsupportedError(
                 "Joint utilities of judges need a model with judges; name them with judge= in observations."
             )
+        if X.ndim == 3 and not crossed and all(isinstance(row, list) for row in judges):
+            return self._posterior_of_batch(inputs, judges)
         if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
             raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
         if self.model.num_outputs > 1 or self.levels:
@@ -281,6 +283,16 @@ class Fitted:
             return self._posterior_of(inputs, codes, len(codes))
         column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
         return self._posterior_of(torch.cat([inputs[..., :-1], column], dim=-1), codes)
+
+    def _posterior_of_batch(self, inputs: Tensor, judges: Sequence[Any]) -> SkewGPPosterior:
+        """The posterior at transformed points, `b x q x d`, of a judge of each, `b x q`."""
+        codes = [
+            [self.judge if judge is None else code_of(judge, self.model.judges) for judge in row] for row in judges
+        ]
+        column = inputs.new_tensor(codes).unsqueeze(-1)
+        return self._posterior_of(
+            torch.cat([inputs[..., :-1], column], dim=-1), [code for row in codes for code in row]
+        )
 
     def posterior_at(self, X: Tensor) -> SkewGPPosterior:
         """The posterior at transformed points, with the judge's code or without. Raises

@@ -271,13 +271,14 @@ class SkewGP(PriorModel, FantasizeMixin):
         return self.fitted().posterior(X, output_indices, observation_noise, posterior_transform)
 
     def latent_posterior(
-        self, X: Tensor, judges: Sequence[int | str | None] | None = None, crossed: bool = False
+        self, X: Tensor, judges: Sequence[Any] | None = None, crossed: bool = False
     ) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
-            judges: The judge of each of the `q` points, as in `SkewGP.posterior`; the model's own utility if `None`.
+            judges: The judge of each of the `q` points, as in `SkewGP.posterior`, or a list of these for each of a
+                batch of points, `b x q x d`; the model's own utility if `None`.
             crossed: Whether every point has all judges instead, an output for each.
 
         Raises:
