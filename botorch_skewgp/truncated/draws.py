@@ -261,7 +261,7 @@ def draw(
         thinning *= 2
         del rows
     if not quality.is_good:
-        _warn_of_poor_draws(quality, rows, name, thinning)
+        _warn_of_poor_draws(quality, name)
     return Draws(
         rows=rows.flatten(0, 1),
         r_hat=quality.r_hat,
@@ -332,17 +332,13 @@ class _Quality(NamedTuple):
     Args:
         r_hat: R-hat of the functionals diagnosed, `k`.
         effective_size: Their effective sizes.
-        allowed: The largest R-hat that is good, `k`.
-        wanted: The least effective size that is good.
-        errors_off: The largest mean score, in standard errors; zero for exact draws up to chance.
+        misses_tails: Whether mean scores, zero for exact draws, are off by more than chance.
         is_good: Whether all of it is good.
     """
 
     r_hat: Tensor
     effective_size: Tensor
-    allowed: Tensor
-    wanted: float
-    errors_off: float
+    misses_tails: bool
     is_good: bool
 
 
@@ -361,24 +357,19 @@ def _judge(rows: Tensor, scores: Tensor | None, watched: Map, mean: Tensor, sett
     allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time, num_watched)
     flat = values.flatten(0, 1)
     constant = flat.amax(0) == flat.amin(0)  # nothing to compare: R-hat is NaN by definition
-    errors_off = 0.0 if scores is None else _standard_errors_off(scores)
+    misses_tails = scores is not None and _standard_errors_off(scores) > STEIN_LIMIT
     mixes = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all())
-    return _Quality(r_hat, bulk, allowed, wanted, errors_off, mixes and errors_off <= STEIN_LIMIT)
+    return _Quality(r_hat, bulk, misses_tails, mixes and not misses_tails)
 
 
-def _warn_of_poor_draws(quality: _Quality, rows: Tensor, name: str, thinning: int) -> None:
+def _warn_of_poor_draws(quality: _Quality, name: str) -> None:
     """Say what is poor, and what to do."""
-    num_chains, num_steps, m = rows.shape
-    tails = ""
-    if quality.errors_off > STEIN_LIMIT:
-        off = f"{quality.errors_off:.1f} standard errors"
-        tails = f", their moments contradict their density by {off}, as if a tail were missing"
+    tails = ", and their moments contradict their density, as if a tail were missing"
     other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
     warnings.warn(
-        f"{num_chains * num_steps} draws of {m} rows by the {name} sampler are poor: the least effective size is "
-        f"{float(quality.effective_size.min()):.0f} (asked for: {quality.wanted:.0f}), the largest R-hat "
-        f"{float(quality.r_hat.max()):.3f} (limit: {float(quality.allowed.min()):.3f}){tails}, after thinning by "
-        f"{thinning}. Raise max_thinning or num_draws{other}.",
+        f"Draws of the rows by the {name} sampler are poor: effective sizes or R-hat, which are fields of the draws, "
+        f"are not what was asked for{tails if quality.misses_tails else ''}. Raise max_thinning or "
+        f"num_draws{other}.",
         PoorDrawsWarning,
         stacklevel=3,
     )

@@ -264,8 +264,7 @@ def test_poor_draws_are_reported():
     short = {"num_draws": 64, "max_thinning": 2, "warmup": 0, "min_effective_size": 60}
     settings = DrawSettings(sampler=LinearEllipticalSliceSampler, **short)
     pattern = (
-        r"64 draws of 60 rows by the LinearEllipticalSliceSampler sampler are poor: the least effective size is \d+ "
-        r"\(asked for: 60\), the largest R-hat [\d.]+ \(limit: [\d.]+\), after thinning by 2\. "
+        "by the LinearEllipticalSliceSampler sampler are poor: .* are not what was asked for. "
         r"Raise max_thinning or num_draws, or use DrawSettings\(sampler=\"reflective\"\)\."
     )
     with pytest.warns(PoorDrawsWarning, match=pattern):
@@ -295,7 +294,7 @@ class Still(RowSampler):
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_chains_that_never_leave_their_start_are_poor(noise):
     """Which all have in common where rows have no noise."""
-    with pytest.warns(PoorDrawsWarning, match="the largest R-hat inf"):
+    with pytest.warns(PoorDrawsWarning, match="sampler are poor"):
         assert (draw(smooth_rows(5, noise), replace(SMALL, sampler=Still)).r_hat == INF).all()
 
 
@@ -325,7 +324,7 @@ def test_thinning_keeps_equidistant_steps(num_draws, monkeypatch):
     counting = Counting(2, 4)
     monkeypatch.setattr("botorch_skewgp.truncated.draws.ReflectiveEllipticalSliceSampler", lambda _: counting)
     settings = DrawSettings(num_draws=num_draws, sampler="reflective", max_thinning=8, warmup=3, min_effective_size=1e6)
-    with pytest.warns(PoorDrawsWarning, match=r"after thinning by 8\. Raise max_thinning or num_draws\.$"):
+    with pytest.warns(PoorDrawsWarning, match=r"asked for\. Raise max_thinning or num_draws\.$"):
         draws = draw(smooth_rows(2), settings)
     length = num_draws // 4
     chains = draws.rows.view(4, length, 2)[..., 0]

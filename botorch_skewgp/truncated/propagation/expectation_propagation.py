@@ -98,8 +98,7 @@ class ExpectationPropagation:
         if not (self.non_negative or bool(widened.any())):
             return
         warnings.warn(
-            f"Answers contradict each other, and for {int(widened.sum(-1).max())} of {distribution.num_rows} rows it "
-            "is open whether these or others are slips"
+            "Answers contradict each other, and for some of them it is open whether these or others are slips"
             + (", so that expectation propagation found no fixed point" if self.non_negative else "")
             + ". Its evidence may be off by half a nat or more, and probabilities of slips by tenths. Use the exact "
             'posterior: leave out approximation="ep", and compute evidence with method="exact".',
@@ -152,9 +151,9 @@ def expectation_propagation(
             sweeps += further
         if warn and not converged:
             warnings.warn(
-                f"Expectation propagation stopped after {sweeps} sweeps with sites still changing by "
-                f"{residual:.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
-                "noise, merge points that are nearly equal, or state intervals far narrower than the prior as numbers.",
+                "Expectation propagation stopped with sites still changing by more than was asked for. Give the rows "
+                "more noise, merge points that are nearly equal, or state intervals far narrower than the prior as "
+                "numbers.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -148,7 +148,7 @@ class HamiltonianSampler(Sampler):
                 break
             inverse = self._preconditioner._replace(scale=1 / self._preconditioner.scale)
             state = self.init(inverse(first).mT)
-        state, positions, _ = self.run(state, 2 * TUNING.round_length, generator)
+        state, positions, _ = self.run(state, TUNING.round_length, generator)
         if not len(self._walls):  # directions in which positions spread most, and those that are stretched
             some = positions.flatten(0, 1)[-TUNING.told_by :]
             centred, number = some - some.mean(0), min(TUNING.watched, some.shape[-1])
@@ -234,7 +234,7 @@ class HamiltonianSampler(Sampler):
         """Rotate positions and momenta, `p x k`, by each chain's angle, reflected at walls."""
         if not len(self._walls):
             cosine, sine = turn.cos(), turn.sin()
-            return cosine * w + sine * p, cosine * p - sine * w
+            return torch.addcmul(cosine * w, sine, p), torch.addcmul(cosine * p, sine, w, value=-1)
         left = (0.5 * turn).tan()
         normals, (lower, upper) = self._normals, self._room
         below, above = self._sides
