@@ -22,6 +22,7 @@ SIZES = {
     "ModeCanada": (2779, 2779), "Heating": (900, 900), "HC": (250, 250), "Car": (4654, 4654), "Yogurt": (1310, 50),
     "Yogurt, habits": (1310, 50), "Catsup": (452, 50), "Catsup, habits": (452, 50), "VerbAgg": (3792, 158),
     "bfi": (2500, 100), "wine": (72, 9), "soup": (1847, 185), "rat": (20000, 1), "Kakadu": (1827, 1827),
+    "TravelMode": (210, 210),
     "RainIbk": (4971, 4971), "Affairs": (601, 601), "NH4": (102, 102), "ModeCanada, pairs": (3 * 679, 679),
 }  # fmt: skip
 

