@@ -17,8 +17,10 @@ from torch import Tensor
 from botorch_skewgp.checks import as_count
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
 from botorch_skewgp.fitting.importance import AdaptiveImportanceSampler, WeightedPoints, laplace_proposal
+from botorch_skewgp.fitting.restarts import fit_skew_gp
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -141,22 +143,27 @@ def _is_enough(points: WeightedPoints, wanted: float) -> bool:
 
 
 def fit_fully_bayesian_skew_gp(
-    mll: RowMarginalLogLikelihood, num_draws: int = 16, *, draw_settings: DrawSettings | None = None, **kwargs: Any
+    mll: RowMarginalLogLikelihood | SkewGP,
+    num_draws: int = 16,
+    *,
+    draw_settings: DrawSettings | None = None,
+    **kwargs: Any,
 ) -> FullyBayesianSkewGP:
     r"""Draw hyperparameters and build a member of an ensemble for each; see `sample_hyperparameters`.
 
     Example:
-        >>> mll = fit_skew_gp(model)
-        >>> ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=16)
+        >>> ensemble = fit_fully_bayesian_skew_gp(SkewGP(train_X, Numeric(values)))
         >>> acquisition = qLogExpectedImprovement(ensemble, best_f=0.0)
 
     Args:
-        mll: The objective of a fitted model.
+        mll: The objective of a fitted model, or a model, which `fit_skew_gp` fits first.
         num_draws: The number of members.
         draw_settings: How each member draws its rows; by default 256 draws, many times that for the ensemble.
         kwargs: Other arguments of `sample_hyperparameters`, whose errors are raised.
     """
-    draws = sample_hyperparameters(mll, num_draws, **kwargs)
+    if isinstance(mll, SkewGP):
+        mll = fit_skew_gp(mll)  # type: ignore[assignment]
+    draws = sample_hyperparameters(mll, num_draws, **kwargs)  # type: ignore[arg-type]
     members = []
     for i, state in enumerate(draws.states):
         member = deepcopy(mll.model)

@@ -12,7 +12,7 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import MIN_INFERRED_NOISE_LEVEL
 from gpytorch.constraints import GreaterThan, Interval
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Normal
 
@@ -22,6 +22,7 @@ from botorch_skewgp.likelihoods.defaults import NUMERIC_NOISE, NUMERIC_NOISE_PRI
 from botorch_skewgp.likelihoods.outcome_scale import UNIT, OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
+from botorch_skewgp.parameters import LogarithmPrior
 from botorch_skewgp.posteriors import SkewGPPosterior, WarpedPosterior
 from botorch_skewgp.rows import Reading, Rows
 from botorch_skewgp.warpings import Warping
@@ -48,7 +49,8 @@ class NumericLikelihood(RowLikelihood):
     Args:
         noise: The noise variance, in squared units of the latent function.
         learn_noise: Whether the noise is a parameter to fit.
-        noise_prior: A prior on the noise variance; by default BoTorch's for a learned one, LogNormal(-4, 1).
+        noise_prior: A prior on the noise variance; for a learned one by default N(-4, 1) of its
+            logarithm.
         noise_constraint: A constraint on the noise variance; by default above BoTorch's minimum.
         warping: The warping of outcomes; none if `None`. Parameters that are redundant with an affine map of the latent
             function are not fitted.
@@ -75,7 +77,7 @@ class NumericLikelihood(RowLikelihood):
             for name in warping.redundant_parameters():
                 warping.get_parameter(name).requires_grad_(False)
         if noise_prior is None and learn_noise:
-            noise_prior = LogNormalPrior(*NUMERIC_NOISE_PRIOR)
+            noise_prior = LogarithmPrior(*NUMERIC_NOISE_PRIOR)
         if noise_constraint is None and learn_noise:
             noise_constraint = GreaterThan(MIN_INFERRED_NOISE_LEVEL)
         value = NUMERIC_NOISE if noise is None else noise

@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Positive
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.checks import MAX_CATEGORIES, as_count, as_position, as_tensor, check_parts
@@ -23,6 +23,7 @@ from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParame
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
 from botorch_skewgp.observations.observation import Kind
+from botorch_skewgp.parameters import LogarithmPrior
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -37,8 +38,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     Args:
         num_grades: The number of grades.
         cutpoints: Given cut-points `b_1 < ... < b_{num_grades - 1}`, in units of the outcome; learned if `None`.
-        gap_prior: A prior on the gaps between cut-points; for learned ones by default LogNormal(0, 1), which keeps
-            unused grades possible.
+        gap_prior: A prior on the gaps between cut-points; for learned ones by default N(0, 1) of their
+            logarithms, which keeps unused grades possible.
         learn_shift: Whether the middle one of learned cut-points is a parameter to fit; by default beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         stretch: The stretch of each of two or more judges. 1 for all if `None`.
@@ -94,7 +95,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self.register_buffer("are_given", torch.tensor(not learn))
         self._register_shift(None if learn else float(points[middle]), learn_shift, shift_prior)
         if gap_prior is None and learn and num_grades > 2:
-            gap_prior = LogNormalPrior(*GAP_PRIOR)
+            gap_prior = LogarithmPrior(*GAP_PRIOR)
         gaps = points.diff() if num_items is None else points.diff().expand(num_items, -1)
         self._register_positive("gaps", gaps, learn, gap_prior, Positive(), gaps.shape)
         self._has_stretch = stretch is not None

@@ -91,8 +91,8 @@ def rbf():
 
 
 def noise_log_prior(noise):
-    """`NumericLikelihood` learns its noise with a LogNormal(-4, 1) prior."""
-    return stats.lognorm.logpdf(noise, 1.0, scale=math.exp(-4.0))
+    """`NumericLikelihood` learns its noise, with a N(-4, 1) prior of the logarithm."""
+    return stats.norm.logpdf(math.log(noise), -4.0)
 
 
 def test_numbers_have_the_density_of_a_normal_vector():

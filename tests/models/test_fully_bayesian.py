@@ -12,7 +12,7 @@ from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, FewAnswersWarning
-from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -30,6 +30,16 @@ def ensemble():
     model = SkewGP(train_X, Preference(PAIRS))
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     return fit_fully_bayesian_skew_gp(mll, 4, draw_settings=SMALL, generator=generator)
+
+
+def test_a_model_is_fitted_first():
+    """An ensemble of a model is that of its fit, and leaves the model fitted."""
+    X = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+    models = [SkewGP(X, Numeric(torch.sin(7 * X.squeeze(-1)))) for _ in range(2)]
+    found, wanted = (fit_fully_bayesian_skew_gp(each, 3) for each in (models[0], fit_skew_gp(models[1])))
+    assert torch.equal(found.posterior(X[:2]).mean, wanted.posterior(X[:2]).mean)
+    for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def assert_members_side_by_side(members, test_X):
