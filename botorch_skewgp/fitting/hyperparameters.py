@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.exceptions import UnsupportedError
+from gpytorch.mlls import MarginalLogLikelihood
 from torch import Tensor
 
 from botorch_skewgp.checks import as_count
@@ -55,7 +56,7 @@ class HyperparameterDraws(NamedTuple):
 
 
 def sample_hyperparameters(
-    mll: RowMarginalLogLikelihood,
+    mll: MarginalLogLikelihood,
     num_draws: int = 16,
     max_evaluations: int = 4096,
     generator: torch.Generator | None = None,
@@ -161,12 +162,11 @@ def fit_fully_bayesian_skew_gp(
         draw_settings: How each member draws its rows; by default 256 draws, many times that for the ensemble.
         kwargs: Other arguments of `sample_hyperparameters`, whose errors are raised.
     """
-    if isinstance(mll, SkewGP):
-        mll = fit_skew_gp(mll)  # type: ignore[assignment]
-    draws = sample_hyperparameters(mll, num_draws, **kwargs)  # type: ignore[arg-type]
+    objective = fit_skew_gp(mll) if isinstance(mll, SkewGP) else mll
+    draws = sample_hyperparameters(objective, num_draws, **kwargs)
     members = []
     for i, state in enumerate(draws.states):
-        member = deepcopy(mll.model)
+        member = deepcopy(objective.model)
         member.load_state_dict(state, strict=False)
         member.draw_settings = DrawSettings(num_draws=256, seed=i) if draw_settings is None else draw_settings
         members.append(member.eval())
