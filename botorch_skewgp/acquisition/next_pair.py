@@ -25,10 +25,13 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingLogExpectedImprovement,
     qExpectedUtilityAfterAnswers,
 )
+from botorch_skewgp.acquisition.look_ahead import AnswerModel
 from botorch_skewgp.acquisition.model_points import check_one_output, points_of, posterior_means
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, are_new, as_asked, as_points, search_space
 from botorch_skewgp.acquisition.search_options import OWN_STARTS, split_options
 from botorch_skewgp.checks import MAX_OPTIONS, as_count, as_seed
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import for_judge, is_latent_model, kind_of_duels
 from botorch_skewgp.rows import first_of_equal
 
@@ -59,10 +62,11 @@ def next_pair(
     exact for a SkewGP without judges in a domain without lists of values, and else an average over samples; of a list,
     the challenger of the point of largest posterior mean, which is qEUBO one point after the other.
 
-    Several pairs, to be asked about at once, are chosen one after the other by the same criterion, and so is a pair
-    beside questions that are `pending`: with `D` the points of a pair and of those before it, the pair has the largest
-    `E[max_{x in D} E[f(x) | answers to all of these]]`; of a single pair without errors that is qEUBO. No pair is asked
-    about again while it is pending.
+    Several pairs, to be asked about at once, are chosen one after the other by the same criterion: with `D` the points
+    of a pair and of those before it, the pair has the largest `E[max_{x in D} E[f(x) | answers to all of these]]`; of a
+    single pair without errors that is qEUBO. Beside questions that are `pending`, a SkewGP without judges is given
+    answers to them that are drawn from its posterior (other models choose by that expectation), and no pending pair is
+    asked about again.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -114,8 +118,10 @@ def next_pair(
     if num > 1 and method is not None:
         raise UnsupportedError("Several pairs are chosen by the default method; leave method out, or num_pairs.")
     options |= {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "fixed_features": fixed_features}
-    question = _Question.of(model, bounds, X_candidates, judge, pending, against, options, num_restarts, raw_samples)
     with manual_seed(as_seed(seed)):
+        question = _Question.of(
+            model, bounds, X_candidates, judge, pending, against, options, num_restarts, raw_samples
+        )
         if num_pairs is None:
             return question.best(2, method)
         # all values are of the expectation after the answers, which a list takes for the first pair too
@@ -125,7 +131,8 @@ def next_pair(
             pair, value = question.best(2, method)
             pairs.append(pair.detach())
             values.append(value)
-            question.pending.append(pairs[-1])
+            question.asked.append(pairs[-1])
+            question.waiting.append(pairs[-1])
     return torch.stack(pairs), torch.stack(values)
 
 
@@ -164,8 +171,10 @@ def next_choice(
     """
     as_count(num_options, "num_options", most=MAX_OPTIONS)
     options |= {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "fixed_features": fixed_features}
-    question = _Question.of(model, bounds, X_candidates, judge, pending, against, options, num_restarts, raw_samples)
     with manual_seed(as_seed(seed)):
+        question = _Question.of(
+            model, bounds, X_candidates, judge, pending, against, options, num_restarts, raw_samples
+        )
         return question.best(num_options)
 
 
@@ -175,7 +184,8 @@ class _Question:
 
     Args:
         space: A domain, or different candidates, `n x d`.
-        pending: The questions that were asked, `k x d` each.
+        asked: The questions that are not asked again, `k x d` each.
+        waiting: Those of them whose answers the model does not take for known.
         given: Points of the question that are given, none or one, `n x d`.
         search: How a domain is searched.
         is_expectation: Whether the value is that after all answers, also where no question is pending.
@@ -183,7 +193,8 @@ class _Question:
 
     model: Model
     space: SearchDomain | Tensor
-    pending: list[Tensor]
+    asked: list[Tensor]
+    waiting: list[Tensor]
     given: Tensor
     search: dict[str, Any]
     is_expectation: bool = False
@@ -219,7 +230,10 @@ class _Question:
             given = as_points(against[None] if getattr(against, "ndim", 2) == 1 else against, like, "against")
             if len(given) != 1:
                 raise InputDataError(f"against must be one point, of shape d or 1 x d; got {len(given)} points.")
-        return cls(model, space, as_asked(pending, like), given, search)
+        asked = as_asked(pending, like)
+        if asked and ExpectedMaximumOfPair.takes(model) and _is_told_by_comparisons(model, asked):
+            return cls(_given_answers(model, asked), space, asked, [], given, search)
+        return cls(model, space, asked, list(asked), given, search)
 
     def best(self, num: int, method: Any = None) -> tuple[Tensor, Tensor]:
         """`num` different points to ask about together, given ones last, and their value."""
@@ -234,7 +248,7 @@ class _Question:
         if not len(given) and isinstance(acquisition, qExpectedUtilityOfBestOption | ExpectedMaximumOfPair):
             search = search | self._starts(acquisition, self.space, num)
         points, value = self.space.optimize(acquisition, num - len(given), **search)
-        points, value = self.space.made_different(acquisition, points, value, given, self.pending)
+        points, value = self.space.made_different(acquisition, points, value, given, self.asked)
         return torch.cat([points, given]), value
 
     def _acquisition(self, num: int, method: Any) -> AcquisitionFunction:
@@ -245,15 +259,15 @@ class _Question:
         if method == "information":
             if not is_latent_model(model):
                 raise UnsupportedError(f"Information needs a SkewGP; got {type(model).__name__}. Leave the method out.")
-            asked = torch.cat([self.given[:0], *(question for question in self.pending if len(question) == 2)])
+            asked = torch.cat([self.given[:0], *(question for question in self.waiting if len(question) == 2)])
             return SkewBayesianActiveLearningByDisagreement(model, kind_of_duels(model, "next_pair"), asked)
         if method is not None:
             raise InputDataError(
                 f"method must be 'information', an acquisition function or None; got {method!r}. Challengers are in "
                 "botorch_skewgp.papers.dueling; next_pair(against=...) challenges a point."
             )
-        if self.pending or self.is_expectation:
-            return qExpectedUtilityAfterAnswers(model, self.pending)
+        if self.waiting or self.is_expectation:
+            return qExpectedUtilityAfterAnswers(model, self.waiting)
         if num == 2 and is_latent_model(model):
             if len(self.given):
                 return DuelingLogExpectedImprovement(model, self.given)
@@ -273,7 +287,7 @@ class _Question:
         if num_others < num:
             counted = ", the one that is challenged counted" if len(given) else ""
             raise InputDataError(f"X_candidates must hold at least {k} different points{counted}; got {pool.tolist()}.")
-        asked = [question for question in self.pending if len(question) == k]
+        asked = [question for question in self.asked if len(question) == k]
         if not (in_turn or len(given)):
             sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
             sets = sets[are_new(sets, asked)]
@@ -318,6 +332,32 @@ class _Question:
         best = acquisition(sets).topk(min(num_starts, num_sets)).indices
         num_left = max(search["raw_samples"] - num_sets, search["num_restarts"] - len(best))
         return {"batch_initial_conditions": sets[best], "raw_samples": max(num_left, 1)}
+
+
+def _is_told_by_comparisons(model: SkewGP, asked: Sequence[Tensor]) -> bool:
+    """Whether a model takes answers to all questions, as one of numbers alone does not."""
+    try:
+        return all(model.likelihood.kind_of_choices(len(question)) for question in asked)
+    except InputDataError:
+        return False
+
+
+@torch.no_grad()
+def _given_answers(model: SkewGP, asked: Sequence[Tensor]) -> SkewGP:
+    """The model given answers to questions, of noisy values drawn at all of their points together."""
+    X = torch.cat([*asked]).to(model.datapoints)
+    values = model.posterior(X).rsample(torch.Size([1])).flatten()
+    start = 0
+    observations = dict[type[Observation], list[Tensor]]()
+    for question in asked:
+        k = len(question)
+        kind = model.likelihood.kind_of_choices(k)
+        noise = AnswerModel.of(model, kind, None if k == 2 else k).reading.noise.sqrt() * model.outcome_scale.scale
+        noisy = values[start : start + k] + noise * torch.randn(k).to(values)
+        observations.setdefault(kind, []).append(start + noisy.argsort(descending=True))  # the best one first
+        start += k
+    told = [kind(torch.stack(rows)) for kind, rows in observations.items()]
+    return model.condition_on_observations(X, told)
 
 
 def _are_beside(X: Tensor, others: Tensor) -> Tensor:
