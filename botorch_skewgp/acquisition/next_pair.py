@@ -356,7 +356,7 @@ def _given_answers(model: SkewGP, asked: Sequence[Tensor]) -> SkewGP:
         noisy = values[start : start + k] + noise * torch.randn(k).to(values)
         observations.setdefault(kind, []).append(start + noisy.argsort(descending=True))  # the best one first
         start += k
-    told = [kind(torch.stack(rows)) for kind, rows in observations.items()]
+    told = [kind(torch.stack(rows)) for kind, rows in observations.items()]  # type: ignore[call-arg]
     return model.condition_on_observations(X, told)
 
 
