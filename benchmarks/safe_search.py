@@ -77,7 +77,7 @@ def _drawn(family: str, generator: torch.Generator) -> Problem:
     if family == "waves":
         across = uniform(-5, 5, 2 * d).view(d, 2)
         return Problem(
-            lambda X: torch.special.ndtr(1.2 * torch.sin(X @ across + phase).sum(-1) - 1.2),
+            lambda X: torch.special.ndtr(1.5 * torch.sin(X @ across + phase).sum(-1) - 0.8),
             towards,
             uniform(0, 1)[None],
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -232,7 +232,8 @@ class SearchDomain:
         around_best = (options.get("options") or {}).get("sample_around_best")
         in_inputs = around_best or self.constraints or self.box.process or not IN_UNITS_OF_INPUTS.isdisjoint(options)
         is_unit_cube = torch.equal(self.bounds, self.coordinates.bounds)
-        with warnings.catch_warnings(), _frozen_model(acquisition):
+        acquisition = _with_frozen_model(acquisition)
+        with warnings.catch_warnings():
             if rounds:  # line searches end at steps; the best of their ends is kept
                 warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
             if in_inputs or is_unit_cube:
@@ -339,18 +340,18 @@ def are_new(sets: Tensor, asked: Sequence[Tensor], tolerance: Tensor | float = 0
     return is_new
 
 
-@contextmanager
-def _frozen_model(acquisition: AcquisitionFunction) -> Iterator[None]:
-    """Within the block a SkewGP keeps its posterior, and is not compared with its parameters at every evaluation."""
+def _with_frozen_model(acquisition: AcquisitionFunction) -> AcquisitionFunction:
+    """A copy of its own whose SkewGP keeps its posterior, and is not compared with its parameters at every evaluation;
+    others may use the acquisition function meanwhile.
+    """
     model: Any = getattr(acquisition, "model", None)
     if not hasattr(model, "frozen"):
-        yield
-        return
-    acquisition.model = model.frozen()
-    try:
-        yield
-    finally:
-        acquisition.model = model
+        return acquisition
+    alone = copy(acquisition)
+    for name in ("_modules", "_buffers", "_parameters"):
+        alone.__dict__[name] = copy(acquisition.__dict__[name])
+    alone.model = model.frozen()
+    return alone
 
 
 def _search(

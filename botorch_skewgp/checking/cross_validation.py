@@ -46,8 +46,8 @@ class LeaveOneOut(NamedTuple):
 def leave_one_out(model: SkewGP) -> LeaveOneOut:
     r"""Leave-one-out predictive log densities by importance sampling on the model's draws.
 
-    All rows that share noise are left out together: one ranking, one choice, one event of a label preference,
-    rows of an affine probit with correlated noise; else a single row. With `P_I(u_{-I})` the probability (or density,
+    The rows of an answer are left out together, those of a vote, a choice or a ranking, and so are all rows that share
+    noise, as of an event of label preferences or of an affine probit. With `P_I(u_{-I})` the probability (or density,
     for a number) of the rows `I` given draws of all others,
 
         `p(I | others) = 1 / E[1 / P_I(u_{-I})]`,
@@ -88,7 +88,9 @@ def _log_densities_by_draw(model: SkewGP) -> tuple[Tensor, Tensor, bool]:
     units, counts = [torch.arange(num_prior_rows, device=row_model.mean.device)], [num_prior_rows]
     jacobian = [row_model.mean.new_zeros(num_prior_rows)]  # the log derivative of each number's warping, if any
     for entry in model.observations:
-        of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
+        rows_of_entry = model.likelihood.rows(entry, row_model.mean, model.outcome_scale)
+        answer = model.likelihood.for_kind(type(entry)).answer_of_rows(entry, rows_of_entry)
+        of_entry = _units(rows_of_entry, answer)
         units.append(sum(counts) + of_entry)
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
         jacobian.append(model.likelihood.log_jacobian(entry, row_model.mean, model.outcome_scale).expand(counts[-1]))
@@ -179,18 +181,18 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
     )
 
 
-def _units(rows: Rows) -> Tensor:
-    """For each row the number of its group of rows connected by shared noise."""
-    label = torch.arange(rows.num_rows, device=rows.noise.device)
-    if rows.noise_root is None:
+def _units(rows: Rows, answer: Tensor) -> Tensor:
+    """For each row the number of its group of rows of one answer or connected by shared noise, by first answers."""
+    label, linked = answer, answer == answer.unsqueeze(-1)
+    if not rows.num_rows:
         return label
-    covariance = rows.noise_covariance
-    sd = covariance.diagonal().sqrt()
-    rounding = rows.num_rows * torch.finfo(sd.dtype).eps
-    linked = covariance.abs() > rounding * sd * sd.unsqueeze(-1)
-    linked.fill_diagonal_(True)
+    if rows.noise_root is not None:
+        covariance = rows.noise_covariance
+        sd = covariance.diagonal().sqrt()
+        rounding = rows.num_rows * torch.finfo(sd.dtype).eps
+        linked = linked | (covariance.abs() > rounding * sd * sd.unsqueeze(-1))
     while True:  # as often as the longest chain of links is long
-        lowest = torch.where(linked, label, len(label)).amin(-1)
+        lowest = torch.where(linked, label, torch.iinfo(label.dtype).max).amin(-1)
         if torch.equal(lowest, label):
             return label.unique(return_inverse=True)[1]
         label = lowest

@@ -72,11 +72,9 @@ class RowLikelihood(JudgedLikelihood):
         """Whether an observation reads a single value of the latent function."""
         return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
 
-    def answer_of_rows(self, rows: Rows) -> Tensor:
+    def answer_of_rows(self, observation: Observation, rows: Rows) -> Tensor:
         """The number of each row's answer, among those of its observation."""
-        if rows.heights is None or rows.heights.answer is None:
-            return torch.arange(rows.num_rows, device=rows.noise.device)
-        return rows.heights.answer.long()
+        return torch.arange(rows.num_rows, device=rows.noise.device)
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
         """The share of slips among slips and guesses: one number, or one for each row."""

@@ -187,6 +187,13 @@ class PreferenceLikelihood(NoisyValueLikelihood):
             return self._with_slips(rows, observation.judge, reading.num_outcomes)
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
 
+    def answer_of_rows(self, observation: Observation, rows: Rows) -> Tensor:
+        """One for each row, but for the rows of one choice or ranking."""
+        if not isinstance(observation, Choice | ChoiceOrNone | Ranking):
+            return super().answer_of_rows(observation, rows)
+        ranking = observation if isinstance(observation, Ranking) else observation.as_ranking()
+        return ranking.contrasts()[-1].to(rows.noise.device)
+
     def _rows_of_orders(self, observation: Choice | ChoiceOrNone | Ranking, like: Tensor, scale: OutcomeScale) -> Rows:
         """The rows of an order's contrasts; "none" has no item but a known utility."""
         ranking = observation if isinstance(observation, Ranking) else observation.as_ranking()

@@ -236,10 +236,6 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
         return self._with_slips(rows, observation.judge, num_outcomes, event)
 
-    def answer_of_rows(self, rows: Rows) -> Tensor:
-        """One for each row; rows of one event are slips together."""
-        return torch.arange(rows.num_rows, device=rows.noise.device)
-
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
         """The distribution of the label that wins, from `... x num_labels` values; others raise `InputDataError`."""
         if function_samples.shape[-1] != self.num_labels:

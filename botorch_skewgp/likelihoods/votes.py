@@ -93,6 +93,23 @@ class VoteLikelihood(PreferenceLikelihood):
             self._slips(len(which), like),
         )
 
+    def _bounds(self, votes: Vote, like: Tensor, scale: OutcomeScale = UNIT) -> tuple[Reading, Tensor, Tensor]:
+        """The difference and the average of a vote, and the bounds of both, `m x 2`, infinite where there is none."""
+        outcomes = torch.tensor(CELLS, device=like.device)
+        reading = replace(self._difference_and_average(like, scale), outcomes=outcomes, slips=None)
+        lower, upper = (
+            torch.stack([self._at_judges_width(bound[:, 0], votes.judge), bound[:, 1]], dim=-1)
+            for bound in reading.bounds(torch.as_tensor(votes.answers, device=like.device))
+        )
+        return reading, lower, upper
+
+    def answer_of_rows(self, observation: Observation, rows: Rows) -> Tensor:
+        """A vote has a row for each of its bounds."""
+        if not isinstance(observation, Vote):
+            return super().answer_of_rows(observation, rows)
+        _, lower, upper = self._bounds(observation, rows.noise)
+        return _asked(lower, upper)[0]
+
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = UNIT) -> Rows:
         """The difference of each vote, and the average where the vote bounds it. Raises `InputDataError` for buttons
         that the page lacks, `UnsupportedError` for weights of votes with slips.
@@ -105,14 +122,8 @@ class VoteLikelihood(PreferenceLikelihood):
                 f"Answers {sorted(given - set(self.buttons))} are not among the likelihood's buttons {self.buttons}; "
                 "give VoteLikelihood all buttons of the page."
             )
-        outcomes = torch.tensor(CELLS, device=like.device)
-        reading = replace(self._difference_and_average(like, scale), outcomes=outcomes, slips=None)
-        lower, upper = (
-            torch.stack([self._at_judges_width(bound[:, 0], observation.judge), bound[:, 1]], dim=-1)
-            for bound in reading.bounds(torch.as_tensor(observation.answers, device=like.device))
-        )  # m x 2
-        asks = (lower > -torch.inf) | (upper < torch.inf)
-        answer, which = asks.nonzero(as_tuple=True)
+        reading, lower, upper = self._bounds(observation, like, scale)
+        answer, which = _asked(lower, upper)
         zeros = like.new_zeros(len(answer))
         count = observation.answer_weights
         if count is not None and self._slips(1, like) is not None:
@@ -131,3 +142,9 @@ class VoteLikelihood(PreferenceLikelihood):
         judge, count = (None if x is None else x.to(answer.device)[answer] for x in (observation.judge, count))
         rows = rows.of_parameters(judge if self.tie_width.numel() > 1 else None)
         return self._with_slips(rows, judge, len(self.buttons), answer).weighted(count)
+
+
+def _asked(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    """The votes and the places of those bounds, `m x 2`, that say something."""
+    answer, which = ((lower > -torch.inf) | (upper < torch.inf)).nonzero(as_tuple=True)
+    return answer, which

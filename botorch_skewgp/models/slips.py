@@ -45,7 +45,7 @@ def slip_probabilities(model: PriorModel, draws: Draws | None) -> list[Tensor]:
         if block.heights is not None:
             of_kind = model.likelihood.for_kind(type(entry))
             probability = probability * of_kind.share_of_slips(entry, block)
-            of_answers = of_answers.index_copy(0, of_kind.answer_of_rows(block), probability)
+            of_answers = of_answers.index_copy(0, of_kind.answer_of_rows(entry, block), probability)
         found.append(of_answers)
     return found
 

@@ -320,3 +320,22 @@ def test_constraints_that_nothing_satisfies(model, options):
 def test_constraints_that_fit_no_input_are_refused(model, constraint, message):
     with pytest.raises(InputDataError, match=message):
         next_pair(model, BOUNDS, num_restarts=1, raw_samples=8, inequality_constraints=constraint)
+
+
+def test_a_search_leaves_the_acquisition_function_to_others():
+    """While one thread searches, another may use the same function: it keeps its model and its pending points."""
+    X = torch.rand(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    model = SkewGP(X, Preference([[0, 1], [2, 3], [4, 5]]), draw_settings=DrawSettings(num_draws=64))
+    seen = []
+
+    class Watched(PosteriorMean):
+        def forward(self, X):
+            seen.append((whole.model is model, self.model is model))
+            return super().forward(X)
+
+    whole = Watched(model)
+    domain = SearchDomain.build(model, [[0.0, 0.0], [1.0, 1.0]], X)
+    point, value = domain.optimize(whole, 1, num_restarts=2, raw_samples=16)
+    assert all(kept for kept, _ in seen)
+    assert not all(alike for _, alike in seen)  # the search had a model that keeps its posterior
+    torch.testing.assert_close(whole(point.unsqueeze(0)).squeeze(), value)

@@ -11,7 +11,17 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import AffineProbit, Choice, LabelPreference, Numeric, Ordinal, Preference, Ranking
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Ordinal,
+    Preference,
+    Ranking,
+    Vote,
+)
+from botorch_skewgp.observations.duels import BUTTONS
 from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -66,6 +76,17 @@ def probits(rows):
     return AffineProbit(eye[rows], 0.3, covariance[rows][:, rows], lower[rows], lower[rows] + 1.5)
 
 
+def votes(rows):
+    """Of pairs by their answers, which may bound the average too."""
+    return Vote(rows[:, :2], [BUTTONS[code] for code in rows[:, 2].tolist()])
+
+
+def tied(rows):
+    return Ranking(rows[:, :3], ranks=rows[:, 3:], ties_allowed=True)
+
+
+VOTES = torch.tensor([[0, 1, 0], [2, 1, 3], [3, 4, 2], [5, 6, 3], [4, 6, 1]])
+TIED = torch.tensor([[0, 1, 2, 0, 0, 1], [3, 4, 5, 0, 1, 1], [6, 2, 4, 0, 1, 2], [1, 5, 3, 0, 0, 1]])
 UNITS = [([1, 2, 4, 5], [0, 3]), ([0, 3, 4], [1, 2, 5]), ([0, 1, 2, 3, 5], [4])]
 # the observations, the number of each entry's object, and the entries that are checked, with the observations then left
 CASES = {
@@ -77,6 +98,8 @@ CASES = {
         parts_of(Preference, PAIRS[:2], (1,), beside=(numbers(NUMBERS), GRADES))
         | parts_of(numbers, NUMBERS, (0, 2), first=2, beside=(TWO, GRADES)),
     ),
+    "votes": (votes(VOTES), [0] * 5, parts_of(votes, VOTES, (0, 1, 3))),
+    "rankings with ties": (tied(TIED), [0] * 4, parts_of(tied, TIED, (0, 1, 2))),
     "rankings": (Ranking(RANKINGS), [0] * 4, parts_of(Ranking, RANKINGS, (0, 1))),
     "more rankings than points": (Ranking(MORE_RANKINGS), [0] * 12, parts_of(Ranking, MORE_RANKINGS, (1, 4))),
     "duels, choices, numbers": (

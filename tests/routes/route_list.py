@@ -542,7 +542,7 @@ def gradient_of_evidence(problem: Problem) -> None:
 
     gradient = torch.autograd.grad(value(), parameters, allow_unused=True)
     along = sum(float((g * d).sum()) for g, d in zip(gradient, directions, strict=True) if g is not None)
-    step, ends = 1e-5, list[float]()
+    step, ends = 1e-3, list[float]()  # expectation propagation stops at its own tolerance
     with torch.no_grad():
         for sign in (1, -2):
             for parameter, direction in zip(parameters, directions, strict=True):
