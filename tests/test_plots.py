@@ -4,6 +4,7 @@ from functools import cache
 
 import matplotlib as mpl
 import numpy as np
+import pandas
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -39,6 +40,7 @@ from botorch_skewgp.plots import (
     plot_marginal,
     plot_posterior,
     plot_slices,
+    plot_summary,
     plot_tastes,
     plot_threshold,
 )
@@ -522,3 +524,28 @@ def test_a_map_that_unscaled_inputs_leave_constant_says_so(dim, generator):
     assert plot_map(learned, 9 * bounds, of=lambda X: torch.zeros(len(X))).texts
     assert torch.equal(learned.input_transform.bounds, before)
     assert learned.input_transform.training
+
+
+def test_a_summary_has_a_line_for_each_row_and_infinite_ends_leave_the_picture():
+    index = pandas.MultiIndex.from_tuples([("all", "size", ""), ("ann", "brand", "s")])
+    table = pandas.DataFrame({"median": [1.0, 2.0], "lower": [0.5, 1.0], "upper": [1.5, np.inf]}, index=index)
+    ax = plot_summary(table)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["all size", "ann brand s"]
+    left, right = ax.get_xlim()
+    ends = [path.vertices[:, 0] for path in ax.collections[0].get_paths()]
+    assert left < ends[0][0] == 0.5
+    assert ends[0][1] == 1.5
+    assert ends[1][1] > right > 2.0
+    with pytest.raises(InputDataError, match="must have rows and columns"):
+        plot_summary(table.drop(columns="lower"))
+
+
+def test_pictures_of_tastes_do_not_grow_with_many_judges():
+    pairs = torch.tensor([[0, 1], [1, 2], [2, 0]]).repeat(30, 1)
+    X = torch.tensor([[0.0], [0.4], [1.0]], dtype=torch.double)
+    model = SkewGP(X, Preference(pairs, judge=torch.arange(90) % 45), approximation="ep")
+    panels = plot_tastes(judge_summary(model))
+    assert panels[0].figure.get_size_inches()[1] < 11
+    (means,) = [line.get_xdata() for line in panels[0].lines if len(line.get_xdata()) == 45]
+    assert (means[1:] >= means[:-1]).all()
+    assert not panels[0].get_yticks().tolist()

@@ -296,6 +296,8 @@ class SkewGP(PriorModel, FantasizeMixin):
         It is the average over the reliability, width of ties or stretch that a new judge may have, and over what
         answers leave open of a known judge's, see `botorch_skewgp.fitting.spreads`. For a `MixedLikelihood` it is a
         mapping by kind, `predictive(X)[Numeric]`, of the parts that predict (slopes and affine probits do not).
+        Outcomes of duels are, in this order, that the first point wins, that the second does, and, where ties are
+        allowed, a tie; without ties `probs` is the probability that the first wins. Those of choices are the points.
 
         Args:
             X: A `batch_shape x q x d` tensor.

@@ -10,7 +10,7 @@ the units of `train_X`, functions in those of the model's posterior.
 
 from botorch_skewgp.plots.functions import plot_map, plot_marginal, plot_posterior, plot_slices, plot_threshold
 from botorch_skewgp.plots.style import COLORS
-from botorch_skewgp.plots.tables import plot_leaderboard, plot_tastes
+from botorch_skewgp.plots.tables import plot_leaderboard, plot_summary, plot_tastes
 
 __all__ = [
     "COLORS",
@@ -19,6 +19,7 @@ __all__ = [
     "plot_marginal",
     "plot_posterior",
     "plot_slices",
+    "plot_summary",
     "plot_tastes",
     "plot_threshold",
 ]

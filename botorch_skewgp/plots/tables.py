@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NEEDED = ("utility", "utility_low", "utility_high", "rank_low", "rank_high", "p_best", "tier")
 ROW = 0.24  # height of an item, in inches
 MAX_ITEMS = 60
+MAX_NAMES = 40  # of judges, beyond which a picture does not grow
 
 
 def plot_tastes(
@@ -40,6 +41,8 @@ def plot_tastes(
     ax: Axes | Iterable[Axes] | None = None,
 ) -> Iterable[Axes]:
     r"""Plot the tastes of all judges with their intervals, a panel for each effect; line and band are shared tastes.
+
+    More than 40 judges stand in the order of their tastes, without names, on a picture of one size.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
@@ -59,21 +62,65 @@ def plot_tastes(
     judges = [str(judge) for judge in summary.judges]
     names = judges if names is None else as_names(names, "names", len(judges))
     inputs = input_names(summary.num_inputs, inputs)
-    panels = new_panels(ax, len(summary.effects), (2.6, 0.8 + 0.22 * len(names)), sharey=True)
+    height = 0.8 + 0.22 * min(len(names), MAX_NAMES)
+    panels = new_panels(ax, len(summary.effects), (2.6, height), sharey=len(names) <= MAX_NAMES)
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
         mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
         band, interval = f"{summary.level:.0%} band", f"a judge, {summary.level:.0%} interval"
         panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0, label=band)
         panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="shared")
-        bars = [mean[1:] - low[1:], high[1:] - mean[1:]]
-        panel.errorbar(mean[1:], place, xerr=bars, fmt="o", color=BLUE, ms=4, label=interval)
-        panel.set_yticks(place.tolist(), labels=names)
+        # many judges stand in the order of their tastes, without names
+        order = mean[1:].argsort() if len(names) > MAX_NAMES else array(place)
+        bars = [(mean[1:] - low[1:])[order], (high[1:] - mean[1:])[order]]
+        size = 4 if len(names) <= MAX_NAMES else 1
+        panel.errorbar(
+            mean[1:][order], place, xerr=bars, fmt="o", color=BLUE, ms=size, elinewidth=0.3 * size, label=interval
+        )
+        panel.set_yticks(place.tolist() if size > 1 else [], labels=names if size > 1 else [])
         panel.set_ylim(len(names) - 0.5, -0.5)
         effect = summary.effects[i]
         finish(panel, f"taste for {effect.label(inputs[effect.input])}", "", legend="none")
     legend_above(panels, ax is not None)
     return panels
+
+
+def plot_summary(table: DataFrame, ax: Axes | None = None) -> Axes:
+    r"""Draw a table of `botorch_skewgp.summaries`: a line for each row, its mean or median with its interval.
+
+    Of more rows than 40 the first are drawn: choose rows by `table.loc`. An end that is infinite leaves the picture.
+
+    Example:
+        >>> ax = plot_summary(willingness_to_pay(model, answers))
+
+    Args:
+        table: A table with columns `lower`, `upper` and `mean` or `median`.
+        ax: The axes; those of a new figure if `None`.
+
+    Raises:
+        InputDataError: If the table has other columns, or no rows.
+    """
+    columns = getattr(table, "columns", ())
+    middle = next((name for name in ("mean", "median") if name in columns), None)
+    if middle is None or not {"lower", "upper"} <= set(columns) or not len(table):
+        raise InputDataError("table must have rows and columns 'lower', 'upper' and 'mean' or 'median'.")
+    table = table.head(MAX_NAMES)
+    ax = new_axes(ax, (5.0, 0.9 + ROW * len(table)))
+    y = list(range(len(table)))
+    at = table[middle].to_numpy()
+    every = table[[middle, "lower", "upper"]].to_numpy(dtype=float).ravel()
+    every = every[abs(every) < float("inf")]
+    low, high = (every.min(), every.max()) if len(every) else (-1.0, 1.0)
+    margin = 0.08 * (high - low or 1.0)
+    ends = table[["lower", "upper"]].clip(low - 2 * margin, high + 2 * margin)
+    ax.hlines(y, ends.lower, ends.upper, colors=BLUE, linewidth=1.6)
+    ax.scatter(at, y, c=BLUE, s=16, zorder=3)
+    ax.set_xlim(low - margin, high + margin)
+    names = [name if isinstance(name, tuple) else (name,) for name in table.index]
+    ax.set_yticks(y, [" ".join(str(part) for part in name if part != "") for name in names])
+    ax.set_ylim(len(table) - 0.4, -0.6)
+    level = table.attrs.get("level")
+    return finish(ax, middle if level is None else f"{middle}, {level:.0%} interval", "", legend="none")
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
