@@ -378,7 +378,7 @@ class _Panel:
         """A model with a smooth part, in place of the one that it may have."""
         parts = [_summands(best.covar_module), _summands(best.judge_covar_module)]
         parts[is_own] = [parts[is_own][0], smooth]
-        larger = self._model(*parts, best.likelihood)
+        larger = self._model(parts[0], parts[1], best.likelihood)
         new = [*_summands(larger.judge_covar_module if is_own else larger.covar_module)[1].parameters()]
         return Grown(larger, num_added, new, new[0])
 
