@@ -90,8 +90,9 @@ def plot_summary(table: DataFrame, ax: Axes | None = None) -> Axes:
 
     Of more rows than 40 the first are drawn: choose rows by `table.loc`. An end that is infinite leaves the picture.
 
-    Example:
-        >>> ax = plot_summary(willingness_to_pay(model, answers))
+    Example::
+
+        ax = plot_summary(willingness_to_pay(model, answers))
 
     Args:
         table: A table with columns `lower`, `upper` and `mean` or `median`.

@@ -47,10 +47,11 @@ def shares(
 ) -> DataFrame:
     r"""The share of choices that each alternative of an offer gets, also after a change, with intervals.
 
-    Example:
-        >>> offer = pandas.DataFrame({"price": [2.0, 3.0], "brand": ["north", "south"]}, index=["ours", "theirs"])
-        >>> shares(model, answers, offer)
-        >>> shares(model, answers, offer, after=offer.assign(price=[2.5, 3.0]), people="new")
+    Example::
+
+        offer = pandas.DataFrame({"price": [2.0, 3.0], "brand": ["north", "south"]}, index=["ours", "theirs"])
+        shares(model, answers, offer)
+        shares(model, answers, offer, after=offer.assign(price=[2.5, 3.0]), people="new")
 
     Args:
         model: A fitted model of choices or duels.
@@ -167,9 +168,10 @@ def outcome_probabilities(
 ) -> DataFrame:
     r"""The probabilities of the outcomes of meetings of two items, named as their columns are, with intervals.
 
-    Example:
-        >>> games = {"home": ["ada", "bee"], "away": ["bee", "dog"]}
-        >>> outcome_probabilities(model, answers, games, "home", "away", tie="draw", advantages=["home"])
+    Example::
+
+        games = {"home": ["ada", "bee"], "away": ["bee", "dog"]}
+        outcome_probabilities(model, answers, games, "home", "away", tie="draw", advantages=["home"])
 
     Args:
         model: A fitted model of `item_model`.
@@ -191,6 +193,7 @@ def outcome_probabilities(
 
     Raises:
         InputDataError: If items are unknown, or advantages are not those of the model.
+        UnsupportedError: If votes tell more outcomes than wins and ties.
     """
     if not isinstance(model, ItemModel) or answers.items is None:
         raise InputDataError("outcome_probabilities needs a model of item_model and what read_votes returned.")
@@ -242,8 +245,9 @@ def top_items(
 ) -> DataFrame:
     r"""The best `k` items of each person, those of the highest mean utility.
 
-    Example:
-        >>> top_items(model, answers, k=3).loc["ann"]
+    Example::
+
+        top_items(model, answers, k=3).loc["ann"]
 
     Args:
         model: A fitted model.
@@ -294,8 +298,9 @@ def predictions(
 ) -> DataFrame:
     r"""The probabilities of new answers, of a frame of many people and situations at once.
 
-    Example:
-        >>> predictions(model, answers, {"id": ["ann", "ann"], "trip": [9, 9], "price": [1.0, 2.0]}, "trip", "id")
+    Example::
+
+        predictions(model, answers, {"id": ["ann", "ann"], "trip": [9, 9], "price": [1.0, 2.0]}, "trip", "id")
 
     Args:
         model: A fitted model of choices, of grades or of labels.

@@ -36,8 +36,9 @@ def event_curve(
     `P(T <= t | f) = Phi((log t - f(x)) / sigma)` in every draw of the median log time `f`; bands are of what is not
     known of `f`.
 
-    Example:
-        >>> event_curve(model, answers, pandas.DataFrame({"dose": [0.1, 0.9]}, index=["low", "high"]), [1, 2, 4, 8])
+    Example::
+
+        event_curve(model, answers, pandas.DataFrame({"dose": [0.1, 0.9]}, index=["low", "high"]), [1, 2, 4, 8])
 
     Args:
         model: A fitted model of the times that `read_event_times` returned.
@@ -76,8 +77,9 @@ def reliabilities(model: SkewGP, answers: Answers, people: People = "each", leve
     Intervals are of what the fit left open of the logarithm; people with thirty answers or more on average have a
     fitted reliability without an interval.
 
-    Example:
-        >>> reliabilities(model, answers)
+    Example::
+
+        reliabilities(model, answers)
 
     Args:
         model: A fitted model with reliabilities, such as one of `item_model` with judges.

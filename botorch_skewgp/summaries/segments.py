@@ -90,9 +90,10 @@ def segments(
 ) -> Segments:
     r"""Segments of people of alike tastes: sizes, memberships, mean tastes.
 
-    Example:
-        >>> found = segments(model, answers)
-        >>> found.sizes, found.memberships.loc["ann"]
+    Example::
+
+        found = segments(model, answers)
+        found.sizes, found.memberships.loc["ann"]
 
     Args:
         model: A fitted model of people's answers.

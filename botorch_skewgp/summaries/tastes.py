@@ -101,9 +101,10 @@ def part_worths(
 
     Numbers have their values if these are at most five, else five quantiles of them.
 
-    Example:
-        >>> table = part_worths(model, answers, people=["all", "ann"])
-        >>> table.loc["ann"]
+    Example::
+
+        table = part_worths(model, answers, people=["all", "ann"])
+        table.loc["ann"]
 
     Args:
         model: A fitted model.
@@ -159,8 +160,9 @@ def willingness_to_pay(
     `p_price_falls` is below `(1 + level) / 2`, an end of the interval may be infinite: the data do not say that price
     matters to this person.
 
-    Example:
-        >>> table = willingness_to_pay(model, answers, price="price", people="each")
+    Example::
+
+        table = willingness_to_pay(model, answers, price="price", people="each")
 
     Args:
         price: The name of the attribute that is the price, a number.
