@@ -9,8 +9,10 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import PairwiseGP, SingleTaskGP
+from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Log
+from gpytorch.kernels import RBFKernel
 from matplotlib import pyplot
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex, to_rgb
@@ -45,7 +47,9 @@ from botorch_skewgp.plots import (
     plot_threshold,
 )
 from botorch_skewgp.thresholds import threshold
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.warpings import BoxCox
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Data :botorch.exceptions.InputDataWarning",  # inputs and outcomes that are not scaled
@@ -87,10 +91,12 @@ MODELS = {
     "numbers": lambda: SingleTaskGP(POINTS, torch.sin(3 * POINTS), tensor([[0.01]] * 5)),
     "logarithms": lambda: SingleTaskGP(POINTS, POINTS.exp(), tensor([[0.01]] * 5), outcome_transform=Log()),
     "batch": lambda: SingleTaskGP(POINTS.expand(2, 5, 1), torch.sin(POINTS).expand(2, 5, 1)),
+    "heavy tails": lambda: BayesianTransformedGP(LOSS_X, torch.exp(torch.cos(2 * LOSS_X)), warping=BoxCox()),
     "ensemble": lambda: FullyBayesianSkewGP([of("validity")] * 2),
     "three inputs": lambda: SkewGP(X3, DUELS3, input_transform=Normalize(3), approximation="ep"),
     "labels of three": lambda: SkewGP(X3, Binary([1, 0, 1, 0]), input_transform=Normalize(3), approximation="ep"),
 }
+LOSS_X = torch.linspace(-1, 2, 10, dtype=torch.double).unsqueeze(-1)
 # one or two inputs of three, the others fixed by equal bounds
 NAMES = ("heat", "time", "salt")
 PLANE, AXIS = tensor([[0.0, 0.4, 0.0], [1.0, 0.4, 2.0]]), tensor([[0.0, 0.4, 1.0], [1.0, 0.4, 1.0]])
@@ -169,6 +175,21 @@ def test_gaussian_has_the_matched_moments():
     assert np.abs(skewed - lower).max() > 0.01  # else the two could be mistaken for each other
 
 
+def test_without_moments_the_line_is_the_median():
+    model, point = of("heavy tails"), POINTS[1] + 0.05
+    ax = plot_posterior(model, LINE, probabilities=(0.9,), resolution=9)
+    x, median = labelled(ax, "median").get_data()
+    posterior = model.posterior(tensor(x).unsqueeze(-1))
+    with pytest.raises(UnsupportedError, match="no mean"):
+        _ = posterior.mean
+    lower, middle, upper = posterior.quantile(tensor([0.05, 0.5, 0.95])).squeeze(-1)
+    np.testing.assert_allclose(median, middle)
+    np.testing.assert_allclose(edges(labelled(ax, "90 %"), x), torch.stack([lower, upper]))
+    (panel,) = plot_slices(model, LINE, point, resolution=5)
+    assert labels(panel)[0] == "median"
+    assert labels(plot_marginal(model, point)) == ["posterior"]  # no Gaussian has its moments
+
+
 def test_a_second_model_on_the_same_axes():
     ax = plot_posterior(of("line"), LINE)
     plot_posterior(of("numbers"), LINE, ax=ax, probabilities=(), color=COLORS[1])
@@ -230,6 +251,21 @@ def test_each_slice_is_the_posterior_along_its_input():
         levels = posterior.quantile(tensor([0.05, 0.95])).squeeze(-1).detach()
         np.testing.assert_allclose(edges(labelled(ax, "90 %"), x), levels)
         assert labelled(ax, "the point").get_xdata()[0] == point[i]
+
+
+def test_a_category_has_a_point_at_each_value():
+    X = torch.cat([POINTS, tensor([[0.0], [1.0], [2.0], [0.0], [2.0]])], dim=-1)
+    kernel = RBFKernel(active_dims=[0]) * CategoricalKernel(active_dims=[1])
+    model, point = SkewGP(X, Binary([1, 0, 0, 1, 1]), covar_module=kernel, approximation="ep"), tensor([0.5, 1.0])
+    numeric, category = plot_slices(model, tensor([[-1.0, 0.0], [2.0, 3.0]]), point, probabilities=(0.9,), resolution=7)
+    assert len(labelled(numeric, "mean").get_xdata()) == 7
+    mean, bars = labelled(category, "mean"), labelled(category, "90 %")
+    assert (mean.get_linestyle(), mean.get_marker()) == ("None", "o")
+    np.testing.assert_allclose(mean.get_xdata(), [0, 1, 2, 3])
+    posterior = model.posterior(torch.cat([torch.full((4, 1), 0.5), torch.arange(4.0).unsqueeze(-1)], dim=-1).double())
+    np.testing.assert_allclose(mean.get_ydata(), posterior.mean.squeeze(-1).detach())
+    ends = posterior.quantile(tensor([0.05, 0.95])).squeeze(-1).detach()
+    np.testing.assert_allclose(np.stack([bar[:, 1] for bar in bars.get_segments()]), ends.mT)
 
 
 def test_densities():
@@ -444,6 +480,7 @@ REFUSED = [
 UNSUPPORTED = [
     (lambda: plot_posterior(of("classes"), LINE), "3 outputs; draw one"),
     (lambda: plot_posterior(of("logarithms"), LINE), "TransformedPosterior has no quantile"),
+    (lambda: plot_posterior(of("heavy tails"), LINE, gaussian=True), "no mean|no variance"),
     (lambda: plot_posterior(of("square"), SQUARE), "one input; got 2"),
     (lambda: plot_posterior(of("batch"), LINE), "draw one of its members"),
     (lambda: plot_map(of("square"), SQUARE, "valid"), "takes Validity or Binary"),

@@ -30,6 +30,7 @@ from botorch_skewgp.plots.marginals import (
     linspace,
     points_between,
     value_label,
+    values_of_category,
 )
 from botorch_skewgp.plots.style import (
     BLACK,
@@ -73,10 +74,11 @@ def plot_posterior(
     inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Plot the posterior of a function of one input: the mean and bands between quantiles.
+    r"""Plot the posterior of a function of one input: the mean, or the median if no mean exists, and quantile bands.
 
     Numbers and censoring bounds are marked at their values, labels and grades in a row below, and duels, choices and
-    rankings as a stack of lines from winner to loser.
+    rankings as a stack of lines from winner to loser. An input that the kernel reads as a category has a point and bars
+    at each of its values.
 
     Example:
         >>> ax = plot_posterior(SkewGP(train_X[:, :1], Preference(pairs)), bounds[:, :1], gaussian=True)
@@ -88,27 +90,28 @@ def plot_posterior(
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         data: Whether to mark the observations of a SkewGP, or the duels of a PairwiseGP.
-        resolution: The number of points on the grid.
+        resolution: The number of points on the grid of a numeric input.
         color: The colour of mean and bands.
         inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
     Raises:
         InputDataError: If bounds do not fit the model, or a probability is outside (0, 1).
-        UnsupportedError: If more than one input is free, or the posterior has no quantiles or several outputs.
+        UnsupportedError: If more than one input is free, the posterior has no quantiles or several outputs, or a
+            Gaussian is wanted of a variance that does not exist.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
     (label,) = input_labels(bounds, inputs)
     line = _Slice(model, bounds, probabilities, resolution)
+    widest = max(probabilities, default=0.95)
+    dashed = _band_edges(line.marginals, [widest], gaussian=True) if gaussian else []
     ax = new_axes(ax, (6.4, 3.6))
     line.draw(ax, color)
-    if gaussian:
-        widest = max(probabilities, default=0.95)
-        (edges,) = _band_edges(line.marginals, [widest], gaussian=True)
+    for edges in dashed:
         names = [f"{100 * widest:g} %, Gaussian", None]
         ax.plot(array(line.x), array(edges.mT), color=BLACK, linestyle="--", linewidth=1, label=names, zorder=2)
     if data:
-        values = torch.cat([line.marginals.mean.unsqueeze(0), *line.bands])
+        values = torch.cat([line.marginals.center.unsqueeze(0), *line.bands])
         draw_data(ax, model, bounds, float(values.min()), float(values.max()))
     return finish(ax, label, value_label(model), legend="beside")
 
@@ -123,7 +126,7 @@ def plot_slices(
     inputs: Sequence[str] | None = None,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
-    r"""Plot the posterior along each input through one point: the mean and bands between quantiles.
+    r"""Plot the posterior along each input through one point: the mean (or median) and bands between quantiles.
 
     `point` is that of all slices, `d` elements, and `ax` are `d` axes; other arguments are as for `plot_posterior`.
 
@@ -165,7 +168,7 @@ def plot_marginal(
     Args:
         model: A model whose posterior has densities and quantiles.
         point: A tensor of `d` elements.
-        gaussian: Whether to add the Gaussian of the same mean and variance, dashed.
+        gaussian: Whether to add the Gaussian of the same mean and variance, if these exist, dashed.
         others: Further models, by their names in the legend.
         name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.
@@ -189,7 +192,7 @@ def plot_marginal(
         ax.plot(array(values), density, color=color, linewidth=1.8, label=label, zorder=3)
         if i == 0:
             ax.fill_between(array(values), density, color=color, alpha=0.15, linewidth=0)
-            if gaussian and not distribution.is_gaussian:
+            if gaussian and not distribution.is_gaussian and distribution.has_variance:
                 density = array(distribution.density(values, gaussian=True).squeeze(-1))
                 label = "Gaussian, same mean and variance"
                 ax.plot(array(values), density, color=BLACK, linewidth=1.2, linestyle="--", label=label)
@@ -341,23 +344,34 @@ class _Slice:
     """The marginals of a model along the one free input of its bounds, and the edges of bands, `2 x n` each."""
 
     def __init__(self, model: Model, bounds: Tensor, probabilities: Sequence[float], resolution: int) -> None:
-        self.x = linspace(bounds, free_inputs(bounds)[0], resolution)
+        (free,) = free_inputs(bounds)
+        categories = values_of_category(model, bounds, free)
+        self.is_category = categories is not None
+        self.x = linspace(bounds, free, resolution) if categories is None else categories
         self.marginals = Marginals(model, points_between(bounds, self.x))
         self.bands = _band_edges(self.marginals, probabilities)
         self.probabilities = probabilities
 
     def draw(self, ax: Axes, color: str) -> None:
-        """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
-        ax.plot(array(self.x), array(self.marginals.mean), color=color, linewidth=1.8, label="mean", zorder=3)
+        """Mean or median, and over it bands from narrow and dark to wide and light, in this order in the legend."""
+        x, center, name = array(self.x), array(self.marginals.center), self.marginals.center_name
+        line: dict[str, Any] = {"linestyle": "", "marker": "o"} if self.is_category else {"linewidth": 1.8}
+        ax.plot(x, center, color=color, label=name, zorder=3, **line)
         ordered = sorted(zip(self.probabilities, self.bands, strict=True), key=lambda pair: pair[0])
         for rank, (probability, (lower, upper)) in enumerate(ordered):
             share = (rank + 1) / (len(ordered) + 1)  # of white
             tint = tuple(share + (1 - share) * c for c in to_rgb(color))
             band, zorder = f"{100 * probability:g} %", 1 - 0.01 * rank
-            ax.fill_between(
-                array(self.x), array(lower), array(upper), linewidth=0, color=tint, label=band, zorder=zorder
-            )
-        ax.set_xlim(float(self.x[0]), float(self.x[-1]))
+            look: dict[str, Any] = {"color": tint, "label": band, "zorder": zorder}
+            if self.is_category:
+                ax.vlines(x, array(lower), array(upper), linewidth=6, **look)
+            else:
+                ax.fill_between(x, array(lower), array(upper), linewidth=0, **look)
+        if self.is_category:
+            ax.set_xticks(x)
+            ax.margins(x=0.1)
+        else:
+            ax.set_xlim(x[0], x[-1])
 
 
 def _band_edges(marginals: Marginals, probabilities: Sequence[float], gaussian: bool = False) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 from torch.distributions import Normal
 
+from botorch_skewgp.checking.linear_effects import categories_of
 from botorch_skewgp.checks import as_count, as_names, as_tensor, check_class, check_parts
 from botorch_skewgp.inputs.points import as_bounds
 from botorch_skewgp.protocols import Ensemble, is_latent_model, members_of
@@ -32,14 +34,38 @@ class Marginals:
             posterior: Any = model.posterior(X)
             self.posterior = posterior
             self.of_mixture = "mixture_" if hasattr(posterior, "mixture_quantile") else ""  # of all members
-            mean = self._moment("mean")
-            if mean.ndim > 1:
-                raise UnsupportedError(
-                    f"A batch of models, whose posterior mean has shape {tuple(posterior.mean.shape)}, cannot be "
-                    "drawn at once; draw one of its members."
-                )
-            self.mean, self.variance = mean, self._moment("variance")
+            try:
+                self.center, self.center_name = self._moment("mean"), "mean"
+            except UnsupportedError:  # the mean does not exist, as under warpings with heavy tails
+                if not hasattr(posterior, "median"):
+                    raise
+                self.center, self.center_name = self._moment("median"), "median"
+        if self.center.ndim > 1:
+            raise UnsupportedError(
+                f"A batch of models, whose posterior {self.center_name} has shape {tuple(self.center.shape)} x 1, "
+                "cannot be drawn at once; draw one of its members."
+            )
         self.is_gaussian = isinstance(self.posterior, GPyTorchPosterior)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, `n`; raises `UnsupportedError` if it does not exist."""
+        with torch.no_grad():
+            return self._moment("mean")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance, `n`; raises `UnsupportedError` if it does not exist."""
+        with torch.no_grad():
+            return self._moment("variance")
+
+    @property
+    def has_variance(self) -> bool:
+        """Whether mean and variance exist."""
+        try:
+            return self.variance is not None
+        except UnsupportedError:
+            return False
 
     def _moment(self, name: str) -> Tensor:
         """A moment of the posterior, `n`; for an ensemble that of the mixture of its members."""
@@ -48,7 +74,7 @@ class Marginals:
 
     def quantile(self, levels: Sequence[float], gaussian: bool = False) -> Tensor:
         """Quantiles at several levels, `k x n`; those of Gaussians of the same moments if wanted."""
-        return self._evaluate("quantile", self.mean.new_tensor(levels), gaussian)
+        return self._evaluate("quantile", self.center.new_tensor(levels), gaussian)
 
     def density(self, values: Tensor, gaussian: bool = False) -> Tensor:
         """Densities at several values, `k x n`; those of Gaussians of the same moments if wanted."""
@@ -63,7 +89,7 @@ class Marginals:
                 result: Tensor = getattr(self.posterior, self.of_mixture + name)(values)
         except NotImplementedError as error:
             raise UnsupportedError(f"The model's {type(self.posterior).__name__} has no {name}.") from error
-        return result.reshape(len(values), len(self.mean))
+        return result.reshape(len(values), len(self.center))
 
     @property
     def has_skewness(self) -> bool:
@@ -141,6 +167,22 @@ def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
     num = as_count(num, "resolution")
     lower, upper = bounds[:, i]
     return lower + (upper - lower) * torch.linspace(0, 1, num, dtype=bounds.dtype, device=bounds.device)
+
+
+def values_of_category(model: Model, bounds: Tensor, i: int) -> Tensor | None:
+    """The values between bounds of an input that a model reads as a category; `None` for a numeric input.
+
+    They are the whole numbers, or those of the data if some are not whole.
+    """
+    member: Any = model.members[0] if isinstance(model, Ensemble) else model
+    if known_data(model)[0] is None or i not in categories_of(member):
+        return None
+    lower, upper = bounds[:, i].tolist()
+    values: Tensor = member.datapoints[:, i].unique().to(bounds)
+    if bool((values == values.round()).all()):
+        values = torch.arange(math.ceil(lower), math.floor(upper) + 1).to(bounds)
+    values = values[(values >= lower) & (values <= upper)]
+    return values if len(values) else None
 
 
 def as_limits(limits: Any) -> tuple[float, float]:
