@@ -90,10 +90,9 @@ def warn_of_few_outcomes(model: Model) -> None:
     if len(told) == 0 or bool((told != told[0]).any()):
         return warn_of_few_answers(model)
     are_valid = bool(told[0] > 0) == (function.sign > 0)
-    outcomes = "The only outcome is" if len(told) == 1 else f"All {len(told)} outcomes are"
     warnings.warn(
-        f"{outcomes} {'valid' if are_valid else 'invalid'}: the position of the limit comes from the prior alone, and "
-        "fitted hyperparameters place it too far away. Before you rely on a probability of validity, average over "
+        f"No outcome is {'invalid' if are_valid else 'valid'}: the position of the limit comes from the prior alone, "
+        "and fitted hyperparameters place it too far away. Before you rely on a probability of validity, average over "
         "sampled ones, fit_fully_bayesian_skew_gp(fit_skew_gp(model)), or add an outcome of the other class.",
         OneClassWarning,
         stacklevel=3,

@@ -101,10 +101,8 @@ def sample_hyperparameters(
     points = _weighted_points(density, wanted, max_evaluations, generator)
     if not _is_enough(points, wanted):
         warnings.warn(
-            f"Draws of {points.x.shape[-1]} hyperparameters are poor: {len(points.x)} points are worth "
-            f"{points.effective_size:.0f} (asked for: {wanted:.0f}), and the shape of their weights' tail is "
-            f"{points.pareto_shape:.2f} (limit: {MAX_PARETO_SHAPE}). Fit the model first, narrow the priors, or raise "
-            "max_evaluations.",
+            "Draws of hyperparameters are poor: a few points have nearly all weight (effective_size and pareto_shape "
+            "of the draws). Fit the model first, narrow the priors, or raise max_evaluations.",
             PoorDrawsWarning,
             stacklevel=2,
         )

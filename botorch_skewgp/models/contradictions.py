@@ -58,9 +58,8 @@ def check_contradictions(
     where = "" if layout is None else _name(layout, hardest)
     warnings.warn(
         f"Observations with little or no noise{where} contradict each other or the kernel: a relative jitter of "
-        f"{JITTER:.0e} changes their log density by {0.5 * float(explained - expected):.2g}, so that posterior and "
-        "evidence may be off. Remove the contradiction, add noise, or use a shorter lengthscale."
-        + _of_slips(row_model, slips),
+        f"{JITTER:.0e} changes their log density, so that posterior and evidence may be off. Remove "
+        "the contradiction, add noise, or use a shorter lengthscale." + _of_slips(row_model, slips),
         ContradictionWarning,
         stacklevel=2,
     )

@@ -20,15 +20,14 @@ def warn_of_few_answers(model: Model) -> None:
     """Issue a `FewAnswersWarning` at a caller's line for one model of few answers with free parameters."""
     if not isinstance(model, PriorModel) or not any(parameter.requires_grad for parameter in model.parameters()):
         return
-    num_answers = sum(entry.num_answers for entry in model.observations)
-    if num_answers >= ENOUGH_ANSWERS:
+    if sum(entry.num_answers for entry in model.observations) >= ENOUGH_ANSWERS:
         return
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("botorch_skewgp."):
         level, frame = level + 1, frame.f_back
     warnings.warn(
-        f"Probabilities from {num_answers} answers and one set of hyperparameters are too near 0 and 1: of points said "
-        "to work with .95, some .90 do. Average over sampled hyperparameters instead: "
+        "Probabilities from few answers and one set of hyperparameters are too near 0 and 1: of points said to work "
+        "with .95, some .90 do. Average over sampled hyperparameters instead: "
         "ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(model), num_draws=16), in the place of the model.",
         FewAnswersWarning,
         stacklevel=level,

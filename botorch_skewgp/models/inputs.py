@@ -235,16 +235,14 @@ def warn_of_scaling(
     if domain == -torch.inf:
         cure = "Pass outcome_transform=Standardize(m=1), or scale them."
     else:  # which standardised numbers would leave
-        typical = y.log().mean().exp() if domain == 0 else torch.ones(())
-        if _is_standard(y / typical, warping):
-            cure = f"Divide them by {typical:.3g}, as the warping takes no standardised ones."
+        if domain == 0 and _is_standard(y / y.log().mean().exp(), warping):
+            cure = "Divide them by their geometric mean, as the warping takes no standardised ones."
         else:
             what = "model their logarithms with" if bool((y > 0).all()) else "pass"
             cure = f"Leave the warping out, and {what} outcome_transform=Standardize(m=1)."
-    mean, sd = _mean_and_sd(y)
+    after = "" if warping is None else " after the warping"
     warnings.warn(
-        f"The numbers have mean {mean:.3g} and standard deviation {sd:.3g}, but default noise and kernel are for "
-        f"numbers of about zero mean and unit variance{'' if warping is None else ' after the warping'}. {cure}",
+        f"The numbers{after} are far from zero mean and unit variance, for which default noise and kernel are. {cure}",
         InputDataWarning,
         stacklevel=3,
     )
@@ -269,8 +267,8 @@ def _warn_of_large_sums(observations: Sequence[Observation]) -> None:
             least = max(least, sizes[~entry.is_of_point].max().item())
     if least > WIDE:
         warnings.warn(
-            f"The function behind weighted numbers is {least:.3g} or more somewhere, but default noise and kernel are "
-            "for functions of about zero mean and unit variance. Scale the numbers, or give some of single points and "
+            "The function behind weighted numbers must be large somewhere, but default noise and kernel are for "
+            "functions of about zero mean and unit variance. Scale the numbers, or give some of single points and "
             "outcome_transform=Standardize(m=1).",
             InputDataWarning,
             stacklevel=4,

@@ -67,9 +67,8 @@ def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     value = approximation.log_normalizer
     if bool(total.abs() > LARGE[0] + LARGE[1] * value.abs()):
         warnings.warn(
-            f"The correction of expectation propagation's log evidence is {float(total.abs()):.2g} nats, so that "
-            "what it leaves out may be of that size too. Use the exact method, or leave out rows without noise that "
-            "nearly repeat others.",
+            "The correction of expectation propagation's log evidence is large, so that what it leaves out may be as "
+            "large. Use the exact method, or leave out rows without noise that nearly repeat others.",
             LargeCorrectionWarning,
             stacklevel=2,
         )

@@ -152,11 +152,9 @@ class IntegratedProcess:
         nodes = self.weigh(given.u, given.log_weight, given.sign)
         is_singular = ~nodes.regression.is_valid[nodes.kernel]
         if bool(is_singular.any()):
-            share = torch.softmax(given.log_weight, dim=0)[is_singular].sum()
             warnings.warn(
-                f"The covariance of {int(is_singular.sum())} of {len(nodes.u)} nodes is singular; they are left "
-                f"out, with {float(share):.1%} of the quadrature weight. Are points repeated, or the noise's prior too "
-                "low?",
+                "The covariance of some nodes is singular; they are left out. Are points repeated, or the noise's "
+                "prior too low?",
                 QuadratureWarning,
                 stacklevel=6,
             )

@@ -330,8 +330,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         result = process.leave_one_out(given)
         if result.standard_error > self._accepted(ACCEPTED_SUM_ERROR):
             warnings.warn(
-                f"The sum of leave-one-out log densities may be off by {result.standard_error:.2f}: without some "
-                f"outcomes few nodes count ({float(result.effective_number.min()):.1f} at least). Increase num_nodes.",
+                "The sum of leave-one-out log densities may be off (standard_error of the result): without some "
+                "outcomes few nodes count (effective_number). Increase num_nodes.",
                 QuadratureWarning,
                 stacklevel=3,
             )
@@ -482,9 +482,9 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         self._quadrature = quadrature._replace(probability_error=error)
         if error > self._accepted(ACCEPTED_ERROR):
             warnings.warn(
-                f"Probabilities of predictions may be off by {error:.2f}: too few nodes count, or the data determine "
-                "the parameters too poorly. Increase num_nodes, or use a warping with fewer parameters; after "
-                "condition_on_observations call set_train_data, which makes new nodes.",
+                "Probabilities of predictions may be off (model.probability_error): too few nodes count, or the data "
+                "determine the parameters too poorly. Increase num_nodes, or use a warping with fewer parameters; "
+                "after condition_on_observations call set_train_data, which makes new nodes.",
                 QuadratureWarning,
                 stacklevel=5,
             )

@@ -259,7 +259,7 @@ def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
     share = torch.softmax(torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64), dim=0)[0]
     if share < MIN_SHARE_OF_GRID:
         warnings.warn(
-            f"The sparse grid is around one of {len(modes)} modes, with {float(share):.0%} of the mass by Laplace's "
+            "The sparse grid is around one of several modes, which has too little of the mass by Laplace's "
             'approximation. Use quadrature="sobol".',
             QuadratureWarning,
             stacklevel=8,

@@ -356,10 +356,10 @@ def test_what_is_refused(validity, act, error, message):
 @pytest.mark.parametrize(
     ("observations", "told"),
     [
-        (Validity([True] * 5), "All 5 outcomes are valid"),
-        (Validity([False]), "The only outcome is invalid"),
-        (Validity([False] * 5), "All 5 outcomes are invalid"),
-        ([Binary([1] * 5), Binary([1] * 2)], "All 7 outcomes are valid"),
+        (Validity([True] * 5), "No outcome is invalid"),
+        (Validity([False]), "No outcome is valid"),
+        (Validity([False] * 5), "No outcome is valid"),
+        ([Binary([1] * 5), Binary([1] * 2)], "No outcome is invalid"),
         (Validity([True] * 4 + [False]), None),
         ([Validity([True] * 5), Numeric(VALUES[:5])], None),
         ([Binary([1] * 5), Preference([[0, 1]])], None),

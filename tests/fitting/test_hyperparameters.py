@@ -168,7 +168,7 @@ def test_mean_with_a_prior_is_drawn():
 
 def test_too_few_points_are_told():
     model = SkewGP(X, Binary(LABELS))
-    with pytest.warns(PoorDrawsWarning, match="64 points are worth"):
+    with pytest.warns(PoorDrawsWarning, match="a few points have nearly all weight"):
         draws = sample_hyperparameters(objective(model), 64, max_evaluations=64)
     assert draws.num_evaluations == 64
     assert draws.effective_size < 32

@@ -124,8 +124,8 @@ def test_who_follows_every_cure_arrives(shape, warping, standardised):
             break
         (message,) = advice
         cure = message.split(". ", 1)[1]
-        if factor := re.search(r"Divide them by ([-+.e\d]+),", cure):
-            values = values / float(factor[1])
+        if "geometric mean" in cure:
+            values = values / values.log().mean().exp()
         if "warping out" in cure:
             make = WARPINGS["none"]
         if "logarithms" in cure:

@@ -152,7 +152,7 @@ def test_sparse_grids_integrate_a_normal_density_around_its_mode():
         assert len(nodes.coarser) == 2
     assert errors[1] < errors[0]
     assert errors[1] < 0.05  # a normal density is no polynomial in Student t coordinates
-    with pytest.warns(QuadratureWarning, match="one of 2 modes, with 50% of the mass"):
+    with pytest.warns(QuadratureWarning, match="one of several modes"):
         smolyak_nodes([mode, mode], 4)
 
 
@@ -181,7 +181,7 @@ def test_grids_that_are_off_are_warned_of_or_refused(level):
 def test_probabilities_that_may_be_off_are_warned_of():
     X, Y = data(n=7)
     few = model("L-SA", X, Y, num_nodes=16, least_effective=32.0)
-    with pytest.warns(QuadratureWarning, match=r"Probabilities of predictions may be off by 0\.\d\d"):
+    with pytest.warns(QuadratureWarning, match=r"Probabilities of predictions may be off \(model\.probability_error\)"):
         few.posterior(TEST_X)
     assert few.probability_error > 0.02
     assert model("L-SA", X, Y, quadrature="mode").probability_error == 0
