@@ -93,8 +93,8 @@ def utility_draws(
             base = torch.cat([shared, normal(p * len(group))], dim=-1)
         if weight is not None:
             posterior = posterior.affine(torch.block_diag(*[weight] * (posterior.num_points // n)))
-            # contrasts of linear utilities depend on each other
-            posterior = posterior.add_noise(JITTER * posterior.prior_variance.mean().reshape(1, 1))
+        # linear utilities and their contrasts depend on each other, and may be zero for certain
+        posterior = posterior.add_noise(JITTER * posterior.prior_variance.mean().reshape(1, 1))
         drawn = posterior.rsample_from_base_samples(torch.Size([num_samples]), base.reshape(num_samples, -1))
         drawn = drawn.reshape(num_samples, -1, p)
         parts.append(drawn[:, 1:] if model.judges else drawn.expand(-1, len(group), -1))

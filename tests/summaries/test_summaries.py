@@ -6,6 +6,8 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms import Normalize, Standardize
+from gpytorch.kernels import LinearKernel
+from gpytorch.means import ZeroMean
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.frames import read_choices, read_event_times, read_grades, read_rankings
@@ -214,6 +216,18 @@ def test_event_curves_are_predictions_of_log_times():
         assert found == pytest.approx(expected, abs=SIMULATED), place
     with pytest.raises(InputDataError, match="positive numbers"):
         event_curve(model, answers, asked, [0.0])
+
+
+def test_curves_where_a_linear_utility_is_known_for_certain():
+    answers = read_event_times(
+        {"dose": [0.0, 1.0, 2.0], "from": [1.0, 2.0, 5.0], "to": [2.0, 4.0, None]}, "from", "to", ["dose"]
+    )
+    model = SkewGP(answers.train_X, answers.observations, covar_module=LinearKernel(), mean_module=ZeroMean())
+    asked = pandas.DataFrame({"dose": [0.0, 2.0]})
+    table = event_curve(model, answers, asked, [1.0, 5.0])
+    assert table["mean"].tolist()[0] == pytest.approx(0.5, abs=1e-4)  # of a median of 1, the exponential of 0
+    width = (table.upper - table.lower).tolist()
+    assert width[0] < 1e-3 < 0.05 < width[3]
 
 
 def test_people_and_models_that_do_not_fit_are_refused(panel):
