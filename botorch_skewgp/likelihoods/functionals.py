@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.priors import Prior
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from botorch_skewgp.checks import as_number
@@ -99,6 +100,7 @@ class ProbitAffineLikelihood(RowLikelihood):
         keep = shared > rounding
         root = vectors[:, keep] * shared[keep].sqrt()
         m = weight.shape[0]
+        _, block = connected_components((observation.covariance != 0).cpu().numpy())  # of rows that share noise
         rows = Rows(
             index=observation.index.to(like.device).expand(m, -1),
             coefficient=weight,
@@ -107,5 +109,6 @@ class ProbitAffineLikelihood(RowLikelihood):
             upper=observation.upper.to(like),
             noise=own.expand(m),
             noise_root=root if root.shape[-1] else None,
+            block=torch.from_numpy(block).to(like.device).long(),
         )
         return self._with_slips(rows, observation.judge, 2)

@@ -109,15 +109,18 @@ class WhiteRows:
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int] = ()) -> tuple[RowModel, ResidualColumns | None]:
-        """The rows under their prior, with some judges' residuals as columns. Raises `UnsupportedError`."""
+        """The rows under their prior, with residuals of some judges' blocks as columns. Raises `UnsupportedError`."""
         rows, judge = self.rows, self.rows.judge
-        asked = [] if judge is None else [(judge == code).nonzero().squeeze(-1) for code in sorted({*codes} - {SHARED})]
-        each = [mine for mine in asked if len(mine)]
-        if not each:
+        theirs = torch.zeros_like(rows.label, dtype=torch.bool)
+        if judge is not None:
+            theirs = torch.isin(judge, torch.tensor(sorted({*codes} - {SHARED}), device=judge.device))
+        blocks = rows.label[theirs].unique()  # with the rows of others who share noise
+        if not len(blocks):
             return _under_standard_normal(self.root, rows), None
         if self.prior.num_outputs > 1:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
-        assert rows.noise_root is not None  # each judge's rows are a block
+        assert rows.noise_root is not None  # each judge's rows are in one block
+        each = [(rows.label == block).nonzero().squeeze(-1) for block in blocks]
         roots = []
         for mine in each:
             shared = rows.noise_root[mine]
@@ -228,10 +231,21 @@ def _judgements(rows: Rows, by_judge: bool) -> tuple[Tensor, list[Tensor], Tenso
 
 
 def _by_judge(rows: Rows) -> Tensor:
-    """The block of each row, `m`: that of its judge, or without one that of its judgement."""
+    """The block of each row, `m`: of its judge, or without one of its judgement; of all judges who share noise."""
     if rows.judge is None:
         return rows.label
-    return torch.where(rows.judge != SHARED, rows.judge + rows.label.max() + 1, rows.label)
+    block = torch.where(rows.judge != SHARED, rows.judge + rows.label.max() + 1, rows.label)
+    if rows.noise_root is None:
+        return block
+    shares = (rows.noise_root.detach() != 0).any(-1)
+    _, judgement = rows.label[shares].unique(return_inverse=True)
+    while True:  # each judgement takes the least of its blocks, and each block that of its judgements
+        _, block = block.unique(return_inverse=True)
+        least = torch.full_like(judgement, rows.num_rows).scatter_reduce(0, judgement, block[shares], "amin")[judgement]
+        if bool((least == block[shares]).all()):
+            return block
+        every = torch.arange(rows.num_rows, device=block.device)
+        block = every.scatter_reduce(0, block[shares], least, "amin")[block]
 
 
 def _own_features(layout: ColumnLayout, prior: LatentPrior) -> Tensor | None:
@@ -260,21 +274,26 @@ def _explain(weight: Tensor, rows: Rows, layout: ColumnLayout, prior: LatentPrio
 
 
 def _shared_by_judges(rows: Rows, features: Tensor) -> tuple[Tensor, Tensor]:
-    """The root of what a judge's rows share (his features, then the noise of each of his judgements); the labels."""
-    label = _by_judge(rows)
+    """The root of what a block's rows share (each judge's features, then the noise of each judgement); the blocks."""
+    block = _by_judge(rows)
     if rows.noise_root is None:
-        return features, label
-    judgement = rows.label
-    size = int(judgement.max()) + 1
-    pair, which = (label * size + judgement).unique(return_inverse=True)
+        return features, block
+    judge = torch.zeros_like(block) if rows.judge is None else rows.judge
+    parts = [_side_by_side(features, judge, block), _side_by_side(rows.noise_root, rows.label, block)]
+    return torch.cat(parts, dim=-1), block
+
+
+def _side_by_side(root: Tensor, part: Tensor, block: Tensor) -> Tensor:
+    """A root, `m x q`, in which the parts of one block have columns of their own."""
+    size = int(part.max()) + 1
+    pair, which = (block * size + part).unique(return_inverse=True)
     _, first = (pair // size).unique_consecutive(return_inverse=True)
     order = torch.arange(len(pair), device=pair.device)
     start = torch.full_like(pair, len(pair)).scatter_reduce(0, first, order, "amin")
-    place = (order - start[first])[which]  # of a judgement among those of its judge
-    q = rows.noise_root.shape[-1]
-    columns = features.shape[-1] + q * place.unsqueeze(-1) + torch.arange(q, device=place.device)
-    root = pad(features, (0, q * (int(place.max()) + 1)))
-    return root.scatter_add(-1, columns, rows.noise_root), label
+    place = (order - start[first])[which]  # of a part among those of its block
+    q = root.shape[-1]
+    columns = q * place.unsqueeze(-1) + torch.arange(q, device=place.device)
+    return root.new_zeros(len(root), q * (int(place.max()) + 1)).scatter(-1, columns, root)
 
 
 def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:

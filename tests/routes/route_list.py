@@ -99,7 +99,7 @@ def same_as_plain(problem: Problem, model: SkewGP, tolerance: float = ROUNDING, 
 # Data
 
 
-@route(lambda problem: not (problem.has_judges and (problem.has_numbers or problem.kind in ("classes", "affine"))))
+@route(lambda problem: not (problem.has_judges and (problem.has_numbers or problem.kind == "classes")))
 def inducing_at_all_points(problem: Problem) -> None:
     """Values at the training points explain all answers, so that inducing points there lose nothing."""
     same_as_plain(problem, model_of(problem, inducing_points=points_of(problem)), PROJECTION)
