@@ -29,6 +29,7 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.safety import LogProbabilityOfSafety
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.protocols import members_of
 
@@ -101,7 +102,7 @@ def register_challengers(*acquisitions: type[DuelingAcquisitionFunction]) -> Non
     register(*acquisitions, X_reference=_best_point)
 
 
-register(LogProbabilityOfValidity, QuantileBound, SkewBayesianActiveLearningByDisagreement)
+register(LogProbabilityOfSafety, LogProbabilityOfValidity, QuantileBound, SkewBayesianActiveLearningByDisagreement)
 register_challengers(DuelingLogExpectedImprovement)
 register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
 register(PredictiveInformation, X_reference=_where_predictions_are_wanted)

@@ -204,10 +204,10 @@ def duels():
 def test_a_part_that_cannot_be_fitted_goes(duels, monkeypatch):
     fit = panel._Panel.fitted
 
-    def failing(self, model):
+    def failing(self, model, *options):
         if isinstance(model.covar_module, AdditiveKernel):
             raise ModelFittingError("planted")
-        return fit(self, model)
+        return fit(self, model, *options)
 
     monkeypatch.setattr(panel._Panel, "fitted", failing)
     monkeypatch.setattr(panel, "_rises", lambda model, scale: True)
@@ -227,7 +227,7 @@ def test_parts_that_are_worth_their_hyperparameters_stay(duels, monkeypatch):
         tried.extend(name for name, other in model.named_parameters() if other is scale)
         return True
 
-    monkeypatch.setattr(panel._Panel, "fitted", lambda self, model: model)
+    monkeypatch.setattr(panel._Panel, "fitted", lambda self, model, *options: model)
     monkeypatch.setattr(panel, "_rises", rises)
     monkeypatch.setattr(panel, "_evidence", worth)
     monkeypatch.setattr(panel, "learn_spreads", lambda mll, fit: 0.0)
@@ -251,9 +251,9 @@ def test_evidence_rises_with_a_part_that_explains_something(bump):
 def test_warnings_of_data_are_heard(duels, monkeypatch):
     fit = panel._Panel.fitted
 
-    def warning(self, model):
+    def warning(self, model, *options):
         warnings.warn("planted", InputDataWarning, stacklevel=1)
-        return fit(self, model)
+        return fit(self, model, *options)
 
     monkeypatch.setattr(panel._Panel, "fitted", warning)
     with pytest.warns(InputDataWarning, match="planted"):

@@ -420,7 +420,7 @@ def test_the_price_decides_between_questions(make, few_points):
 def test_values_of_questions_are_in_units_of_the_objective_whichever_way_it_goes(make, few_points):
     values = []
     for unit, sign in ((1.0, -1), (1.0, 1), (100.0, -1)):
-        xs = [0.1, 0.5, 0.7, 0.9]
+        xs = [0.1, 0.5, 0.9]
         host = of(make(sign=sign), *(-sign * unit * (x - 0.6) ** 2 for x in xs), xs=xs)
         values.append(host.ask({host.questions[1]: 1.0})[1])
     assert values[0] > 0

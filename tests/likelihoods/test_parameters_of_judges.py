@@ -96,7 +96,7 @@ def test_rows_are_those_of_each_judges_own_likelihood(name, num_outcomes):
     rates = torch.tensor([0.05, 0.1, 0.2], dtype=double)
     likelihood = make(values, slip=rates)
     rows = likelihood.rows(seen, LIKE, scale)
-    by = seen.judge[likelihood.answer_of_rows(rows)]
+    by = seen.judge[likelihood.answer_of_rows(seen, rows)]
     torch.testing.assert_close(rows.heights.outside, rates[by] / num_outcomes, rtol=1e-6, atol=0)
     moved = False
     for judge, value in enumerate(values):
