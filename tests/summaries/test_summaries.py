@@ -218,6 +218,15 @@ def test_event_curves_are_predictions_of_log_times():
         event_curve(model, answers, asked, [0.0])
 
 
+def test_part_worths_of_a_shared_utility_that_the_fit_found_to_be_none():
+    answers = read_choices(trips(True), "trip", "chosen", ["price", "brand"], "id", "brand", "none")
+    kernel = LinearKernel()
+    kernel.variance = 1e-10  # beside the constant that tells what "none" is worth, of variance 10
+    model = SkewGP(answers.train_X, answers.observations, covar_module=kernel, approximation="ep")
+    table = part_worths(model, answers)
+    assert table.abs().max().max() < 1e-2
+
+
 def test_curves_where_a_linear_utility_is_known_for_certain():
     answers = read_event_times(
         {"dose": [0.0, 1.0, 2.0], "from": [1.0, 2.0, 5.0], "to": [2.0, 4.0, None]}, "from", "to", ["dose"]
