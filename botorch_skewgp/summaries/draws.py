@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index, MultiIndex
 
 NUM_SAMPLES = 1024
-JITTER = 1e-9  # of the mean variance of utilities
+JITTER = 1e-9  # of the mean variance of contrasts
+ROUNDING = 1e-12  # of the mean variance of utilities
 MAX_VALUES = 1536  # utilities with a joint covariance
 ALL, NEW = "all", "new"  # the shared utility, and that of somebody who gave no answers
 
@@ -92,10 +93,11 @@ def utility_draws(
             posterior = model.latent_posterior(X.repeat(1 + len(group), 1), by)
             base = torch.cat([shared, normal(p * len(group))], dim=-1)
         # linear utilities and contrasts depend on each other, and may be zero but for the rounding of utilities
-        noise = JITTER * posterior.prior_variance.mean().reshape(1, 1)
+        noise = ROUNDING * posterior.prior_variance.mean()
         if weight is not None:
             posterior = posterior.affine(torch.block_diag(*[weight] * (posterior.num_points // n)))
-        posterior = posterior.add_noise(noise)
+            noise = noise + JITTER * posterior.prior_variance.mean()
+        posterior = posterior.add_noise(noise.reshape(1, 1))
         drawn = posterior.rsample_from_base_samples(torch.Size([num_samples]), base.reshape(num_samples, -1))
         drawn = drawn.reshape(num_samples, -1, p)
         parts.append(drawn[:, 1:] if model.judges else drawn.expand(-1, len(group), -1))
