@@ -149,6 +149,12 @@ def _of_long(
     is_none = [False] * len(rows)
     if none is not None and alternative is not None:
         is_none = [value == none for value in cells[alternative]]
+        empty = [i for i in rows if cells[alternative][i] is None]
+        if empty and not any(is_none):
+            raise InputDataError(
+                f"Column {alternative!r} is empty in rows {empty[:5]} and nowhere {none!r}. pandas.read_csv takes the "
+                "word None for an empty cell: give it keep_default_na=False and na_values=[''], or use another name."
+            )
     of_attributes = columns_of_one_length(frame, [chosen, *attributes], [chosen, *attributes])[1:]
     return _Long(rows_of_situations(people, cells[situation]), cells[chosen], is_none, of_attributes, rows)
 

@@ -1,6 +1,7 @@
 """Frames in long format: the points and observations of what they say, and errors that name rows."""
 
 from decimal import Decimal
+from io import StringIO
 
 import pandas
 import pytest
@@ -287,3 +288,12 @@ def test_event_times_are_logarithms_in_intervals():
         read_event_times({"from": [1, 3], "to": [2, 2], "dose": [0, 0]}, "from", "to", ["dose"])
     with pytest.raises(InputDataError, match=r"not negative; see rows \[0\]"):
         read_event_times({"from": [-1], "to": [2], "dose": [0]}, "from", "to", ["dose"])
+
+
+def test_a_none_that_a_csv_file_lost_is_named():
+    written = "task,option,price,chosen\n1,x,1,1\n1,None,,0\n2,x,2,0\n2,None,,1\n"
+    columns = "task", "chosen", ["price"], None, "option", "None"
+    with pytest.raises(InputDataError, match=r"'option' is empty in rows \[1, 3\].*keep_default_na=False"):
+        read_choices(pandas.read_csv(StringIO(written)), *columns)
+    as_told = pandas.read_csv(StringIO(written), keep_default_na=False, na_values=[""])
+    assert read_choices(as_told, *columns).observations[0].none.tolist() == [False, True]
