@@ -300,9 +300,10 @@ def get_best_point(client: Client) -> tuple[TParameterization, TOutcome, float]:
     r"""The point of the whole search space with the best predicted objective, among those that work, and meet each
     constraint, with a probability of one half; it need not have been tried, and no trial is made.
 
-    Example:
-        >>> parameters, outcomes, p_works = get_best_point(client)
-        >>> client.attach_trial(parameters)  # to see
+    Example::
+
+        parameters, outcomes, p_works = get_best_point(client)
+        client.attach_trial(parameters)  # to see
 
     Returns:
         The parameters, the predicted mean and standard deviation of each metric, and the probability that a trial

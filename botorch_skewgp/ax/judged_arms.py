@@ -17,10 +17,11 @@ class JudgedArms:
     r"""The best arm of an experiment beside those of new trials, for `botorch_skewgp.judge.serve`. Answers are in the
     experiment too, with the judges' names, and complete the trials that they are about.
 
-    Example:
-        >>> client.configure_optimization(objective="liking")
-        >>> client.set_generation_strategy(skewgp_generation_strategy())
-        >>> serve(JudgedArms(client, show=sound, path="experiment.json"), "answers.json")
+    Example::
+
+        client.configure_optimization(objective="liking")
+        client.set_generation_strategy(skewgp_generation_strategy())
+        serve(JudgedArms(client, show=sound, path="experiment.json"), "answers.json")
 
     Args:
         client: The client of an experiment with one objective.

@@ -144,8 +144,9 @@ def serve(source: Source, path: str | os.PathLike[str], num_shown: int = 4, host
 
     Whoever can reach the address can judge: there are no accounts. The default is this machine alone.
 
-    Example:
-        >>> serve(FolderItems("pictures"), "pictures/answers.json")
+    Example::
+
+        serve(FolderItems("pictures"), "pictures/answers.json")
 
     Args:
         source: What is judged: `FolderItems`, `Designs`, or the trials of a study or an experiment.

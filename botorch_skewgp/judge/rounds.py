@@ -72,10 +72,11 @@ class Round:
 class Rounds:
     r"""The rounds on a page, stored in a file after every step, from which another process goes on.
 
-    Example:
-        >>> rounds = Rounds(FolderItems("pictures"), "pictures/answers.json")
-        >>> number = rounds.open("ann")
-        >>> rounds.answer("ann", number, best=2)  # the third of rounds.all[number].shown
+    Example::
+
+        rounds = Rounds(FolderItems("pictures"), "pictures/answers.json")
+        number = rounds.open("ann")
+        rounds.answer("ann", number, best=2)  # the third of rounds.all[number].shown
 
     Args:
         source: What is judged.
@@ -177,8 +178,9 @@ class Rounds:
 def read_rounds(path: str | os.PathLike[str]) -> list[Round]:
     r"""The rounds in a file of answers.
 
-    Example:
-        >>> [(entry.judge, entry.judgement.better) for entry in read_rounds("answers.json") if entry.is_answered]
+    Example::
+
+        [(entry.judge, entry.judgement.better) for entry in read_rounds("answers.json") if entry.is_answered]
 
     Raises:
         InputDataError: If it is not a file of answers.

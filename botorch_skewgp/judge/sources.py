@@ -52,10 +52,11 @@ class KeepsNothing:
 class FolderItems(KeepsNothing):
     r"""The pictures, sounds, videos and texts in a folder, without those below it; each has a utility of its own.
 
-    Example:
-        >>> items = FolderItems("pictures")
-        >>> answers = [entry.judgement for entry in read_rounds("pictures/answers.json") if entry.is_answered]
-        >>> leaderboard(items.model(answers), items.names)
+    Example::
+
+        items = FolderItems("pictures")
+        answers = [entry.judgement for entry in read_rounds("pictures/answers.json") if entry.is_answered]
+        leaderboard(items.model(answers), items.names)
 
     Args:
         folder: The folder.
@@ -107,10 +108,11 @@ class Designs(KeepsNothing):
 
     For whole numbers, categories and constraints take a study or an experiment.
 
-    Example:
-        >>> designs = Designs({"exposure": (0.3, 3.0), "warmth": (-1.0, 1.0)}, show=picture)
-        >>> serve(designs, "answers.json")
-        >>> designs.best([entry.judgement for entry in read_rounds("answers.json") if entry.is_answered])
+    Example::
+
+        designs = Designs({"exposure": (0.3, 3.0), "warmth": (-1.0, 1.0)}, show=picture)
+        serve(designs, "answers.json")
+        designs.best([entry.judgement for entry in read_rounds("answers.json") if entry.is_answered])
 
     Args:
         ranges: The lower and the upper bound of each argument of the function by its name.

@@ -18,9 +18,10 @@ class JudgedTrials:
     r"""The best trial of a study beside new ones, for `botorch_skewgp.judge.serve`. Answers are in the study too, with
     the judges' names; a trial runs until its value is told, which is not needed.
 
-    Example:
-        >>> study = optuna.create_study(sampler=SkewGPSampler(seed=0), storage="sqlite:///study.db")
-        >>> serve(JudgedTrials(study, {"pitch": FloatDistribution(100, 900, log=True)}, show=sound), "answers.json")
+    Example::
+
+        study = optuna.create_study(sampler=SkewGPSampler(seed=0), storage="sqlite:///study.db")
+        serve(JudgedTrials(study, {"pitch": FloatDistribution(100, 900, log=True)}, show=sound), "answers.json")
 
     Args:
         study: A study with one objective, in a database if another process is to go on.

@@ -116,8 +116,9 @@ def test_another_process_goes_on_from_json_and_sqlite(tmp_path):
         held, asked = expected[name]
         for found_held, found_asked in each:
             assert found_held == held, name
-            for one, other in zip(found_asked, asked, strict=True):  # numbers are stored with about ten digits
-                assert one == pytest.approx(other, abs=1e-6), name
+            # numbers are stored with about ten digits, and a search ends within its tolerance of a flat maximum
+            for one, other in zip(found_asked, asked, strict=True):
+                assert one == pytest.approx(other, abs=1e-4), name
 
 
 def test_strategies_are_the_same_after_json():
