@@ -63,13 +63,17 @@ html_static_path = ["_static"]
 html_css_files = ["code.css"]
 
 # Types and bases of other projects: their pages cannot be looked up without a network.
-OTHERS = "ax|botorch|collections|contextlib|gpytorch|linear_operator|matplotlib|numpy|optuna|pandas|ray|torch|typing"
+OTHERS = (
+    "ax|botorch|bottle|collections|contextlib|gpytorch|linear_operator|matplotlib|numpy|optuna|os|pandas|pathlib|ray|"
+    "torch|typing"
+)
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.(protocols|rows|truncated)(\.\w+)*"),  # internal types in signatures
     (r"py:.*", r"botorch_skewgp\.parameters\.AnyModule"),  # a type variable
-    (r"py:class", r"Pairs|Ask|Judge|Judgement|Kind|TParameterization"),  # aliases of types
-    (r"py:(class|exc)", r"(Tensor|Kernel|Model|Interval|Axes|DataFrame|\w+Error)"),  # short names of other projects
+    (r"py:class", r"Pairs|Ask|Judge|Judgement|Kind|People|TParameterization"),  # aliases of types
+    # short names of other projects
+    (r"py:(class|exc)", r"(Tensor|Kernel|Model|Parameter|Interval|Axes|DataFrame|Index|MultiIndex|\w+Error)"),
     (r"py:class", r"TruncatedNormal"),  # a short name of an internal type
     (r"py:class", r"object|abc\.ABC|enum\.(Str)?Enum"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures

@@ -71,7 +71,7 @@ def read_votes(
         time: The name of the column of times, which are numbers.
 
     Returns:
-        Answers whose points are the items: wins and ties, or one `Vote` of all if some tell the level.
+        Answers whose points are the items; wins and ties, or one `Vote` of all if some tell the level.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item is compared with itself or is not among

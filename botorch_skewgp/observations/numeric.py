@@ -155,7 +155,7 @@ class Censored(Countable):
 
     @property
     def tells_values(self) -> bool:  # type: ignore[override]
-        """Whether some are readings: bounds of the function itself leave the defaults of a model as they are."""
+        """Whether some are readings; bounds of the function itself leave the defaults of a model as they are."""
         return self.noise is None or bool((self.noise > 0).any())
 
     @property
