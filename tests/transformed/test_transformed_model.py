@@ -84,7 +84,7 @@ def test_singular_nodes_are_left_out():
     kernel = BrokenBeyond(ard_num_dims=2)
     kernel.lengthscale = 0.4
     transformed = model("sinh-arcsinh", X, Y, covar_module=kernel, num_nodes=64)
-    with pytest.warns(QuadratureWarning, match=r"singular; they are left out, with [\d.]+% of") as caught:
+    with pytest.warns(QuadratureWarning, match="singular; they are left out") as caught:
         transformed.posterior(TEST_X)
     assert {warning.filename for warning in caught} == {__file__}
     lengthscales = transformed._space.at(transformed.weighted_nodes.u, "covar_module").lengthscale
