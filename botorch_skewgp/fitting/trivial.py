@@ -62,6 +62,8 @@ def _of_answers(entries: Sequence[Observation]) -> float | None:
         weights.append(weight)
         num_labels = max(num_labels, outcomes.num_labels)
     seen, label = torch.cat(labels).unique(return_inverse=True)
+    if num_labels > 1 and len(seen) == 1:  # all answers are alike: their frequency says all, and a OneClassWarning this
+        return None
     count = torch.zeros(max(num_labels, len(seen)), dtype=torch.double).scatter_add(0, label, torch.cat(weights))
     half = torch.full_like(count, 0.5)
     of_labels = _log_beta(count + half) - _log_beta(half)
@@ -72,6 +74,7 @@ def _log_beta(x: Tensor) -> Tensor:
     return x.lgamma().sum() - x.sum().lgamma()
 
 
+@torch.no_grad()
 def _of_readings(model: SkewGP, entries: Sequence[Observation]) -> float | None:
     """Of numbers and readings in intervals, from their rows: warped and standardised, in units of the outcome."""
     part, scale = model.likelihood.for_kind(type(entries[0])), model.outcome_scale

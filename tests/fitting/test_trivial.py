@@ -128,3 +128,10 @@ def test_readings_of_another_scale_are_told_and_fitted():
     values = [float(one.log_marginal_likelihood("ep").value) for one in (model, standardised)]
     assert values[0] > values[1] - 5
     assert values[0] > trivial_log_evidence(model) + 5
+
+
+def test_answers_that_are_all_alike_are_not_compared():
+    """Their frequency says all there is; a warning of one class tells of them where it matters."""
+    X = torch.rand(6, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    assert trivial_log_evidence(SkewGP(X, Binary([True] * 6))) is None
+    assert trivial_log_evidence(SkewGP(X, Binary([True] * 5 + [False]))) is not None
