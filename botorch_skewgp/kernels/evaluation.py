@@ -50,7 +50,10 @@ class SquaredExponential(NamedTuple):
         x = (X - centre) / self.lengthscale
         half_x = 0.5 * (self.scale.log() - x.square().sum(-1, keepdim=True))
         if Z is X:
-            return torch.exp(x @ x.mT + (half_x + half_x.mT))
+            exponent = x @ x.mT + (half_x + half_x.mT)
+            # rounding of squares, which are large where lengthscales are tiny, must not change variances
+            variances = self.scale.log().expand(exponent.shape[:-1])
+            return torch.exp(exponent.diagonal_scatter(variances, dim1=-2, dim2=-1))
         z = (Z - centre) / self.lengthscale
         half_z = 0.5 * (self.scale.log() - z.square().sum(-1, keepdim=True))
         return torch.exp(x @ z.mT + (half_x + half_z.mT))

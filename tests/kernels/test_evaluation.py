@@ -241,3 +241,13 @@ def test_a_kernel_is_as_before():
 )
 def test_categories_are_the_inputs_that_reach_their_kernels(kernel, categories):
     assert categorical_inputs(kernel(), 4) == categories
+
+
+@pytest.mark.parametrize("lengthscale", [1e-2, 1e-6, 1e-12])
+def test_variances_are_the_scale_however_short_lengthscales_are(lengthscale):
+    """Squares of 1e24 lose all digits of their difference."""
+    X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale, kernel.outputscale = lengthscale, 3.0
+    variances = covariance_between(kernel, X).to_dense().diagonal()
+    torch.testing.assert_close(variances, torch.full((6,), 3.0, dtype=torch.double), rtol=1e-12, atol=0)
