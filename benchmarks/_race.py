@@ -16,6 +16,7 @@ import joblib
 import torch
 from torch import Tensor
 
+from benchmarks._inputs import has_history, reason_of_staleness
 from benchmarks._reporting import RESULTS, Table, commit, environment, load_average, read, say, shown, write
 from benchmarks._reporting import Cell as Cell
 
@@ -167,14 +168,17 @@ class Race:
         return replace(self, cases=self.cases[:1], seeds=self.seeds[:1], run=partial(self.run, **self.quick))
 
     def hold(self, folder: Path | None, processes: int = 1, seconds: float | None = None) -> list[Row]:
-        """Run what is not stored, seeds first, so that a race that is stopped has pairs, until the time; all rows."""
+        """Run what is not stored or stale, seeds first, so that a race that is stopped has pairs; all rows."""
         names = (*self.cases[0], *self.methods[0], "seed")
         runs = _Runs((*names, *self.measures, "commit"), None if folder is None else folder / f"{self.name}_runs.csv")
-        known = {tuple(row[name] for name in names) for row in runs.rows}
+        ages = folder == RESULTS and has_history()
+        current = [row for row in runs.rows if not (ages and reason_of_staleness(self.name, row["commit"]))]
+        known = {tuple(row[name] for name in names) for row in current}
         product = itertools.product(self.seeds, self.cases, self.methods)
         wanted = [{**case, **method, "seed": seed} for seed, case, method in product]
         missing = [cell for cell in wanted if tuple(map(shown, cell.values())) not in known]
-        say(f"{self.name}: {len(missing)} of {len(wanted)} runs are missing; load average {load_average()}")
+        stale = f"{len(runs.rows) - len(current)} stored ones are stale"
+        say(f"{self.name}: {len(missing)} of {len(wanted)} runs are missing, {stale}; load average {load_average()}")
         began = time.monotonic()
         jobs = (
             joblib.delayed(_measured)(self.run, cell, torch.get_num_threads())
@@ -183,7 +187,7 @@ class Race:
         )
         held = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch=processes)
         for rows in held(jobs):
-            runs.add(*rows)
+            runs.add(names, *rows)
             for row in rows:
                 say(", ".join(shown(cell)[-60:] for cell in row.values()))
         return runs.rows
@@ -271,11 +275,12 @@ class _Runs:
         self.head, rows = read(path) if path is not None and path.exists() else ([], [])
         self.rows: list[Row] = [{**dict.fromkeys(self.columns, ""), **row} for row in rows]
 
-    def add(self, *rows: Names) -> None:
-        """Keep rows, all at once, so that a run that is cut off leaves either all or none."""
-        for row in rows:
-            cells = {**dict.fromkeys(self.columns, ""), **row, "commit": commit()}
-            self.rows.append({name: shown(cell) for name, cell in cells.items()})
+    def add(self, names: Sequence[str], *rows: Names) -> None:
+        """Keep rows, in place of those of the same names; a run that is cut off leaves either all or none."""
+        made = [{**dict.fromkeys(self.columns, ""), **row, "commit": commit()} for row in rows]
+        new = [{name: shown(cell) for name, cell in row.items()} for row in made]
+        replaced = [[row[name] for name in names] for row in new]
+        self.rows = [row for row in self.rows if [row[name] for name in names] not in replaced] + new
         if self.path is not None:
             write(self.path, self.head, self.columns, self.rows)
 

@@ -151,6 +151,13 @@ def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., An
     return timed
 
 
+def _columns_of_step(runs: Group) -> dict[str, Cell]:
+    rival = runs.beside("total_s", model="PairwiseGP")[1]
+    medians = {stage: runs.median(stage) for stage in STAGES}
+    ratio = medians["total_s"] / float(rival.quantile(0.5)) if len(rival) else 1.0
+    return {**medians, "ratio_to_pairwise": ratio}
+
+
 CASES = [*grid(data=["duels"], size=SIZES), *grid(data=["labels"], size=LABELS)]
 
 
@@ -281,8 +288,7 @@ ON_DEVICES = [case for data, (_, sizes) in STEPS_ON_DEVICES.items() for case in 
 
 RACES = (
     Race("steps", grid(duels=SIZES), grid(model=("PairwiseGP", "SkewGP")), range(5), _run, STAGES,
-         lambda runs: {stage: runs.median(stage) for stage in STAGES},
-         ["medians; the models take turns"]),
+         _columns_of_step, ["medians; the models take turns"]),
     Race("steps_profile", CASES, grid(part=["fit"]), range(1), _profile, ("calls", "seconds")),
     Race("fully_bayesian", grid(case=SAMPLED), [{}], range(5), _of_sampling, OF_SAMPLING,
          lambda runs: {**{name: runs.median(name) for name in OF_SAMPLING},

@@ -19,7 +19,7 @@ from sphinx.util import logging
 import botorch_skewgp
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # of the extension below
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # of the extensions below, and of the benchmarks
 logger = logging.getLogger(__name__)
 
 project = "botorch_skewgp"
@@ -27,6 +27,7 @@ author = "the botorch_skewgp authors"
 copyright = author  # noqa: A001  Sphinx calls it so
 extensions = [
     "executed_pages",  # the Python blocks of the pages
+    "stale_tables",  # daggers at what was measured on earlier code
     "myst_nb",  # pages in Markdown, and the tutorials
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",

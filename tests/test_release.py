@@ -41,6 +41,22 @@ def test_versions_of_python_are_those_that_are_tested():
     assert classified == re.findall(r"3\.\d+", matrix)
 
 
+def test_actions_are_pinned_by_the_hash_of_a_commit():
+    used = [
+        use
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for use in re.findall(r"uses: (.*)", path.read_text())
+    ]
+    assert len(used) > 15
+    assert [use for use in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", use)] == []
+
+
+def test_the_wheel_is_tested_before_it_is_published():
+    release = text(".github/workflows/release.yml")
+    assert "needs: [build, test]" in release
+    assert ".ci/test_wheel" in release.partition("\n  test:")[2].partition("\n  publish:")[0]
+
+
 def test_every_requirement_has_a_lowest_version():
     extras = PROJECT["optional-dependencies"]
     printed = subprocess.check_output([sys.executable, ".ci/lowest.py"], cwd=ROOT, text=True)
