@@ -29,8 +29,9 @@ class WarmExpectationPropagation:
         sites = self._sites
         if sites is not None and sites.precision.shape != distribution.mean.shape:
             sites = None
-        tolerance = TOLERANCE if sites is None else TOLERANCE_NEARBY
-        result = expectation_propagation(distribution, sites, tolerance, self._non_negative and sites is not None)
+        non_negative = self._non_negative and sites is not None  # where the value is not stationary in the sites
+        tolerance = TOLERANCE if sites is None or non_negative else TOLERANCE_NEARBY
+        result = expectation_propagation(distribution, sites, tolerance, non_negative)
         self._sites, self._non_negative = result.sites, result.non_negative
         return result
 

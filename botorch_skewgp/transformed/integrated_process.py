@@ -23,7 +23,6 @@ from botorch_skewgp.transformed.regression import (
     effective_number,
     first_of,
     keep_largest,
-    normalised,
     standard_error,
 )
 from botorch_skewgp.warpings import Warping
@@ -32,7 +31,6 @@ LARGEST_POWER = 0.45  # of the largest number, up to which warped outcomes have 
 MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's
 NUM_PROBES = 8  # data at which probabilities are checked, and as many points between
 CHECKED_LEVELS = (0.025, 0.5, 0.975)
-MAX_CONDITION = 10.0  # absolute weights of a grid, relative to their sum
 
 
 class Quadrature(NamedTuple):
@@ -102,7 +100,7 @@ class IntegratedProcess:
     mean: Mean
     num_moments: int  # of the outcome, without which nodes have no weight
 
-    def weigh(self, u: Tensor, log_weight: Tensor | float = 0.0, sign: Tensor | None = None) -> WeightedNodes:
+    def weigh(self, u: Tensor, log_weight: Tensor | float = 0.0) -> WeightedNodes:
         """Factors and weights of nodes, `S x D`, those of equal kernel parameters together; differentiable."""
         space = self.space
         num_shared = space.dim("covar_module", "likelihood")
@@ -144,12 +142,11 @@ class IntegratedProcess:
         log_likelihood = regression.log_evidence(jacobian)[kernel, slot]
         log_likelihood = torch.where(inside & log_likelihood.isfinite(), log_likelihood, -math.inf)
         log_weight = log_likelihood + space.log_prior(u) + log_weight
-        sign = torch.ones_like(log_likelihood) if sign is None else sign
-        return WeightedNodes(regression, kernel, slot, u, log_weight, log_likelihood, sign, z, log_slope)
+        return WeightedNodes(regression, kernel, slot, u, log_weight, log_likelihood, z, log_slope)
 
     def quadrature(self, given: Nodes, tolerance: float) -> Quadrature:
         """Given nodes with their weights, without those of little weight."""
-        nodes = self.weigh(given.u, given.log_weight, given.sign)
+        nodes = self.weigh(*given)
         is_singular = ~nodes.regression.is_valid[nodes.kernel]
         if bool(is_singular.any()):
             warnings.warn(
@@ -158,14 +155,9 @@ class IntegratedProcess:
                 QuadratureWarning,
                 stacklevel=6,
             )
-        sizes = nodes.log_weight.logsumexp(0)
-        total = (nodes.sign * (nodes.log_weight - sizes).exp()).sum()  # of positive weights it is one
-        log_evidence = float(sizes + total.log())
-        if not math.isfinite(log_evidence) or float(total) * MAX_CONDITION < 1:
-            raise UnsupportedError(
-                "The weights of all nodes do not sum to a positive number, or negative ones all but cancel the others: "
-                'the quadrature is too coarse. Use quadrature="sobol", or another level.'
-            )
+        log_evidence = float(nodes.log_weight.logsumexp(0))
+        if not math.isfinite(log_evidence):
+            raise UnsupportedError("No node has a weight: the density of the data is zero at all of them.")
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, tolerance)
         nodes = nodes.keep(kept)
@@ -176,7 +168,7 @@ class IntegratedProcess:
             self.warping(nodes.u),
             log_evidence,
             effective_number(probabilities),
-            share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
+            share_left_out=1 - float(probabilities[kept].sum()),
         )
 
     def warping(self, u: Tensor) -> WarpingNodes:
@@ -216,31 +208,21 @@ class IntegratedProcess:
             weight=self.units.scale,
         )
 
-    def probability_error(self, quadrature: Quadrature, given: Nodes, tolerance: float) -> float:
-        """The largest error of a cdf at its own quantiles, at some of the data and points halfway between."""
-        if len(given.u) == 1:  # which stands for all
-            return 0.0
+    def probability_error(self, quadrature: Quadrature) -> float:
+        """The largest standard error of a cdf at its own quantiles, at some of the data and points halfway between."""
         chosen = self.X[:: math.ceil(len(self.X) / NUM_PROBES)]
         probes = torch.cat([chosen, 0.5 * (chosen + chosen.roll(1, 0))]).unsqueeze(-2)
-        law, level = self.posterior(quadrature, probes), probes.new_tensor(CHECKED_LEVELS)
-        if not given.coarser:
-            mixture, level = law.marginals, level.view(-1, 1, 1)
-            quantiles = mixture.quantile(level.expand(-1, *mixture.batch_shape))
-            parts = mixture.component_cdf(quantiles.unsqueeze(-1)) - level.unsqueeze(-1)
-            errors = standard_error(mixture.probabilities * parts, quadrature.nodes.kernel)
-            return float(errors.max())
-        try:
-            others = [self.posterior(self.quadrature(nodes, tolerance), probes) for nodes in given.coarser]
-        except UnsupportedError:
-            return math.inf
-        quantiles, level = law.quantile(level), level.view(-1, 1, 1, 1)
-        return max(float((other.cdf(quantiles) - level).abs().max()) for other in others)
+        mixture, level = self.posterior(quadrature, probes).marginals, probes.new_tensor(CHECKED_LEVELS).view(-1, 1, 1)
+        quantiles = mixture.quantile(level.expand(-1, *mixture.batch_shape))
+        parts = mixture.component_cdf(quantiles.unsqueeze(-1)) - level.unsqueeze(-1)
+        errors = standard_error(mixture.probabilities * parts, quadrature.nodes.kernel)
+        return float(errors.max())
 
     def leave_one_out(self, given: Nodes) -> LeaveOneOut:
         """The predictions of all outcomes by nodes, each with the weights that it has without the outcome."""
-        nodes = self.weigh(given.u, given.log_weight, given.sign)
+        nodes = self.weigh(*given)
         location, scale, log_weight = nodes.left_out()
-        probabilities = normalised(log_weight, nodes.sign)
+        probabilities = log_weight.softmax(-1)
         is_used = (probabilities != 0).any(0)  # others may have scales that are infinite
         used = is_used.nonzero().squeeze(-1)
         probabilities = probabilities[:, used]

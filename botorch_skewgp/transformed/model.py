@@ -41,14 +41,12 @@ from botorch_skewgp.transformed.defaults import (
 )
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess, LeaveOneOut, Quadrature
 from botorch_skewgp.transformed.nodes import (
-    MAX_LEVEL,
     LogPosterior,
     Mode,
     Nodes,
     Proposal,
     find_modes,
     prior_proposal,
-    smolyak_nodes,
     sobol_nodes,
     widened,
 )
@@ -100,8 +98,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         num_nodes: int | None = None,
         input_transform: InputTransform | None = None,
         mean: Mean = "constant",
-        quadrature: Literal["sobol", "smolyak", "mode"] = "sobol",
-        level: int = 3,
+        quadrature: Literal["sobol", "mode"] = "sobol",
         least_effective: float = 32.0,
         tolerance: float = 1e-2,
         num_moments: int = 0,
@@ -124,10 +121,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
             mean: The mean of the process, basis functions with unknown coefficients: `"constant"`, `"linear"` in the
                 (transformed) inputs, or a function that takes transformed points, `n x d`, to values of the basis
                 functions there, `n x p`, which must not depend on the other points.
-            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found and of the prior's size,
-                `"smolyak"` for a sparse grid around the highest mode, whose weights may be negative; `"mode"` for that
-                mode alone, a warped Gaussian process.
-            level: The level of the sparse grid, from 2 to 8.
+            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found and of the prior's size; `"mode"`
+                for the highest mode alone, a warped Gaussian process.
             least_effective: The effective number of nodes to reach. A `QuadratureWarning` is issued if probabilities
                 may be off by more than 0.135 over its square root (0.024 by default); never if it is 0.
             tolerance: The share of the weight whose nodes are left out, which bounds the error of a cdf from that.
@@ -154,11 +149,10 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         )
         if not callable(mean):
             _check_choice(mean, "mean", ("constant", "linear"))
-        _check_choice(quadrature, "quadrature", ("sobol", "smolyak", "mode"))
+        _check_choice(quadrature, "quadrature", ("sobol", "mode"))
         if num_nodes is not None:
             as_count(num_nodes, "num_nodes", least=1)
         as_count(num_restarts, "num_restarts", least=1)
-        as_count(level, "level", least=2, most=MAX_LEVEL)
         as_count(num_moments, "num_moments", least=0)
         as_number(least_effective, "least_effective", least=0.0)
         if as_number(tolerance, "tolerance", least=0.0) >= 1:
@@ -185,7 +179,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
             covar_module = default_transformed_covar_module(dim)
         self.covar_module = covar_module
         self.likelihood = default_transformed_likelihood() if likelihood is None else likelihood
-        self.num_nodes, self.quadrature, self.level = num_nodes, quadrature, level
+        self.num_nodes, self.quadrature = num_nodes, quadrature
         self.least_effective, self.tolerance = least_effective, tolerance
         self.num_moments, self.num_restarts, self.seed = num_moments, num_restarts, seed
         self.units = outcome_units(self.train_targets, self.warping) if standardize else OutcomeUnits(0.0, 1.0)
@@ -339,13 +333,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @torch.no_grad()
     def mean_and_scale(self) -> MeanAndScale:
-        """The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
-
-        Raises `UnsupportedError` if nodes of a sparse grid have negative weights.
-        """
+        """The joint law of the mean's coefficients and the process's precision, which posteriors integrate out."""
         nodes = self.weighted_nodes
-        if bool((nodes.probabilities < 0).any()):
-            raise UnsupportedError('Some nodes have negative weights; build the model with quadrature="sobol".')
         regression = nodes.regression
         return MeanAndScale(
             nodes.probabilities,
@@ -455,8 +444,6 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         if self.quadrature == "mode":
             return Nodes.single(modes[0].center)
         modes = [widened(self.log_posterior, mode) for mode in modes]
-        if self.quadrature == "smolyak":
-            return smolyak_nodes(modes, self.level)
         self._proposals = modes, prior_proposal(self.log_prior, start)
         return self._sobol_nodes(self.log_posterior)
 
@@ -478,7 +465,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
             self._nodes = self._make_nodes()
         process = self._process
         quadrature = process.quadrature(self._nodes, self.tolerance)
-        error = process.probability_error(quadrature, self._nodes, self.tolerance)
+        error = 0.0 if len(self._nodes.u) == 1 else process.probability_error(quadrature)  # one stands for all
         self._quadrature = quadrature._replace(probability_error=error)
         if error > self._accepted(ACCEPTED_ERROR):
             warnings.warn(
@@ -510,10 +497,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @property
     def probability_error(self) -> float:
-        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves.
-
-        The standard error at levels of 2.5, 50 and 97.5 %, from the spread over kernels; of a sparse grid, the
-        difference from the grids one and two levels below.
+        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves: the standard error at
+        levels of 2.5, 50 and 97.5 %, from the spread over kernels.
         """
         return self._integrate().probability_error
 

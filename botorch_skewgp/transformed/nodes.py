@@ -1,17 +1,13 @@
 r"""Modes of the posterior of a transformed process's parameters, and nodes around them.
 
 .. [Cappe2008adaptive] Cappé et al. Adaptive importance sampling in general mixture classes. 2008.
-.. [Genz1996fully] Genz, Keister. Journal of Computational and Applied Mathematics 71, 1996.
-.. [Smolyak1963] Smolyak. Soviet Mathematics Doklady 4, 1963.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -20,12 +16,10 @@ from botorch.generation.gen import gen_candidates_scipy
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.regression import effective_number
 
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
-Rule = Callable[[int], tuple[Tensor, Tensor]]  # from a level to nodes and weights of one dimension
 
 START_SPREAD = 2.0  # standard deviation of starts around the modules' own parameters, in every coordinate
 TRIED_PER_START = 32  # points, the best of which is the start
@@ -44,24 +38,18 @@ WIDE_SHARE = 0.15  # of all nodes, in the proposal that stays
 MIN_MASS = 1e-3  # of a component that is kept
 MIN_MISSED = 0.25  # mass of nodes of the wide proposal, above which they become a component
 NUM_ROUNDS = 4
-# Of the nested rules for the standard normal, of 1, 3 and 9 nodes in this order with both signs ([Genz1996fully]_).
-POSITIVE_NODES = (3**0.5, 0.741095349994540853, 2.86127957605705819, 4.18495601767273233)
-MAX_LEVEL = 8  # the largest rule is exact up to the degree 15
-MIN_SHARE_OF_GRID = 0.95  # of the mass, of the mode around which a sparse grid is
 
 
 class Nodes(NamedTuple):
-    """Nodes, `S x D`, the log sizes and the signs of their quadrature weights, `S`, and coarser rules as checks."""
+    """Nodes, `S x D`, and the logarithms of their quadrature weights, `S`."""
 
     u: Tensor
     log_weight: Tensor
-    sign: Tensor
-    coarser: tuple[Nodes, ...] = ()
 
     @classmethod
     def single(cls, u: Tensor) -> Nodes:
         """One node, `D`."""
-        return cls(u.unsqueeze(0), u.new_zeros(1), u.new_ones(1))
+        return cls(u.unsqueeze(0), u.new_zeros(1))
 
 
 class Mode(NamedTuple):
@@ -254,62 +242,6 @@ def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
     return Proposal(start + shift.clamp(-REACH, REACH), spread.diag())
 
 
-def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
-    """A sparse grid of nested rules for the normal, through Student t coordinates around the first mode."""
-    share = torch.softmax(torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64), dim=0)[0]
-    if share < MIN_SHARE_OF_GRID:
-        warnings.warn(
-            "The sparse grid is around one of several modes, which has too little of the mass by Laplace's "
-            'approximation. Use quadrature="sobol".',
-            QuadratureWarning,
-            stacklevel=8,
-        )
-    *coarser, finest = (_grid(modes[0], each) for each in range(max(level - 2, 1), level + 1))
-    return finest._replace(coarser=tuple(coarser))
-
-
-def _grid(mode: Mode, level: int) -> Nodes:
-    grid, weights = (x.to(mode.center) for x in sparse_grid(len(mode.center), level))
-    t = student_t.quantile(torch.special.ndtr(grid), PROPOSAL_DF)
-    root = math.sqrt(1 - 2 / PROPOSAL_DF) * mode.root  # of a t variable of Laplace's covariance
-    log_density = student_t.log_density(t, PROPOSAL_DF).sum(-1) - root.diagonal().log().sum()
-    return Nodes(mode.center + t @ root.mT, weights.abs().log() - log_density, weights.sign())
-
-
-@functools.cache
-def normal_rule(level: int) -> tuple[Tensor, Tensor]:
-    """The least nested rule for the standard normal exact up to degree `2 level - 1`: 1, 3 or 9 nodes, and weights."""
-    count = 1 if level == 1 else 3 if level <= 3 else 9
-    nodes = [0.0, *(sign * x for x in POSITIVE_NODES for sign in (1, -1))]
-    x = torch.tensor(nodes[:count], dtype=torch.float64)
-    moments = [0.0 if k % 2 else float(math.prod(range(1, k, 2))) for k in range(count)]
-    powers = x.pow(torch.arange(count).unsqueeze(-1))
-    return x, torch.linalg.solve(powers, x.new_tensor(moments))
-
-
-def sparse_grid(dim: int, level: int, rule: Rule = normal_rule) -> tuple[Tensor, Tensor]:
-    """Nodes, `S x dim`, and signed weights, `S`, exact up to the total degree `2 level - 1` ([Smolyak1963]_)."""
-    nodes, weights = [], []
-    for total in range(max(level - dim, 0), level):  # the levels beyond one, over all dimensions
-        sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
-        for extra in _compositions(total, dim):
-            rules = [rule(1 + i) for i in extra]
-            nodes.append(torch.cartesian_prod(*(x for x, _ in rules)).reshape(-1, dim))
-            products = torch.cartesian_prod(*(w for _, w in rules)).reshape(-1, dim)
-            weights.append(sign * products.prod(-1))
-    x, which = torch.unique(torch.cat(nodes), dim=0, return_inverse=True)  # nested ones are equal to all digits
-    w = torch.zeros(len(x), dtype=x.dtype).index_add_(0, which, torch.cat(weights))
-    is_used = w.abs() > 1e-14
-    return x[is_used], w[is_used]
-
-
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of `parts` non-negative ones."""
-    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
-        ends = (-1, *bars, total + parts - 1)
-        yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))
-
-
 @torch.no_grad()
 def sobol_nodes(
     log_targets: LogPosterior,
@@ -342,7 +274,7 @@ def sobol_nodes(
         if i + 1 >= NUM_ROUNDS and effective >= min(least_effective, num_nodes / 4):
             break
         mixtures.append(mixtures[-1].adapted(u, weights.mean(-1)))
-    return Nodes(u, -log_density, torch.ones_like(log_density))
+    return Nodes(u, -log_density)
 
 
 def _sobol_normal(n: int, d: int, seed: int) -> Tensor:

@@ -79,7 +79,7 @@ class TransformedTPosterior(MixturePosterior):
         weight: float = 1.0,
     ) -> None:
         r"""Of locations and scales of warped values, `batch_shape x q x S`, and probabilities of the nodes, `S` or
-        `batch_shape x S`, which sum to one; with negative ones of a sparse grid there are no samples.
+        `batch_shape x S`, which sum to one.
 
         Samples of several points need the scale matrices, `joint`. Values are `offset + weight y`, with `y` those of
         the warping.
@@ -230,13 +230,7 @@ class TransformedTPosterior(MixturePosterior):
 
     def _pick(self, normal: Tensor) -> Tensor:
         """Map standard normal numbers to nodes: the inverse cdf of the nodes' probabilities."""
-        probabilities = self._probabilities.detach()
-        if bool((probabilities < 0).any()):
-            raise UnsupportedError(
-                "This posterior has nodes of negative weight, from which samples cannot be drawn. Build the model with "
-                'quadrature="sobol", whose weights are positive.'
-            )
-        cumulative = probabilities.cumsum(-1)
+        cumulative = self._probabilities.detach().cumsum(-1)
         uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
         if cumulative.ndim > 1:
             cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()

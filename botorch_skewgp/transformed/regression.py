@@ -107,14 +107,13 @@ class WeightedNodes(NamedTuple):
     u: Tensor  # coordinates, `S x D`
     log_weight: Tensor  # of the size of the quadrature weight times the posterior density, `S`
     log_likelihood: Tensor  # `S`
-    sign: Tensor  # of the quadrature weight, `S`
     warped: Tensor  # outcomes, `S x n`
     log_slope: Tensor  # of the warping at the outcomes, `S x n`
 
     @property
     def probabilities(self) -> Tensor:
-        """The nodes' probabilities, which sum to one, `S`; sparse grids make some negative."""
-        return normalised(self.log_weight, self.sign)
+        """The nodes' probabilities, `S`."""
+        return self.log_weight.softmax(-1)
 
     @property
     def of_kernels(self) -> Tensor:
@@ -161,12 +160,6 @@ class WeightedNodes(NamedTuple):
         return WeightedNodes(self.regression.at(kernels), kernel, *(entry[nodes] for entry in self[2:]))
 
 
-def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
-    """Weights `... x S` that sum to one, of the logarithms of their sizes and signs `S`."""
-    weight = sign * (log_weight - log_weight.amax(-1, keepdim=True)).exp()
-    return weight / weight.sum(-1, keepdim=True)
-
-
 def standard_error(parts: Tensor, kernel: Tensor) -> Tensor:
     """The standard error of a sum over nodes of centered parts, `... x S`, those of equal kernels together."""
     num = int(kernel.max()) + 1
@@ -183,9 +176,9 @@ def first_of(kernel: Tensor) -> Tensor:
 
 
 def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
-    """The numbers, increasing, of the nodes of largest absolute weight, not zero, that hold all but a share of it."""
-    size, order = weights.abs().sort(descending=True, stable=True)
-    left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
+    """The numbers, increasing, of the nodes of largest weight, not zero, that hold all but a share of it."""
+    weights, order = weights.sort(descending=True, stable=True)
+    left = weights.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
     return order[left > tolerance * left[0]].sort().values
 
 

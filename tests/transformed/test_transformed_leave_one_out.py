@@ -29,7 +29,7 @@ def test_leave_one_out_equals_refits(name):
     transformed = shared(name, tolerance=0.0)
     transformed, nodes = copy.deepcopy(transformed), transformed.weighted_nodes
     quadrature = nodes.log_weight - nodes.log_likelihood - transformed.log_prior(nodes.u)
-    given = Nodes(nodes.u, quadrature.detach(), nodes.sign)
+    given = Nodes(nodes.u, quadrature.detach())
     transformed.use_nodes(given)  # else it makes some of its own
     transformed.tolerance = 0.3  # without an outcome nodes of little weight may count
     left_out = transformed.leave_one_out()

@@ -39,7 +39,7 @@ def at_nodes(transformed, generator, num=6):
     """Nodes around the model's parameters, all of which it keeps."""
     center = transformed.coordinates()
     u = center + 0.3 * torch.randn(num, len(center), generator=generator, dtype=DOUBLE)
-    nodes = Nodes(u, torch.zeros(num, dtype=DOUBLE), torch.ones(num, dtype=DOUBLE))
+    nodes = Nodes(u, torch.zeros(num, dtype=DOUBLE))
     transformed.tolerance = 0.0
     transformed.use_nodes(nodes)
     return nodes

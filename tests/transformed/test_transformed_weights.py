@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from botorch.models.utils.gpytorch_modules import MIN_INFERRED_NOISE_LEVEL
 from torch.distributions import MultivariateNormal, Normal
-from transformed_cases import data, model, shared
+from transformed_cases import data, shared
 
 from botorch_skewgp.models.defaults import MIN_LENGTHSCALE
 from botorch_skewgp.transformed import BayesianTransformedGP
@@ -83,13 +82,6 @@ def test_laws_of_mean_and_scale_are_the_posterior_of_both(mean):
     assert taus.mean() == pytest.approx(law.precision.mean.item(), rel=4 / math.sqrt(20000 * law.concentration))
     white = (betas - center) @ torch.linalg.cholesky(A) * taus.sqrt().unsqueeze(-1)
     torch.testing.assert_close(white.mT.cov().view(p, p), torch.eye(p).to(X), rtol=0, atol=4 * math.sqrt(2 / 20000))
-
-
-def test_negative_weights_have_no_law_of_mean_and_scale():
-    grid = model("sinh-arcsinh", quadrature="smolyak", level=4)
-    assert (grid.weighted_nodes.probabilities < 0).any()
-    with pytest.raises(UnsupportedError, match="negative weights"):
-        grid.mean_and_scale()
 
 
 def test_log_priors_are_densities_of_coordinates():
