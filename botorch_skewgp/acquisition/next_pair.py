@@ -25,7 +25,6 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingLogExpectedImprovement,
     qExpectedUtilityAfterAnswers,
 )
-from botorch_skewgp.acquisition.look_ahead import AnswerModel
 from botorch_skewgp.acquisition.model_points import check_one_output, points_of, posterior_means
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, are_new, as_asked, as_points, search_space
 from botorch_skewgp.acquisition.search_options import OWN_STARTS, split_options
@@ -65,8 +64,7 @@ def next_pair(
     Several pairs, to be asked about at once, are chosen one after the other by the same criterion: with `D` the points
     of a pair and of those before it, the pair has the largest `E[max_{x in D} E[f(x) | answers to all of these]]`; of a
     single pair without errors that is qEUBO. Beside questions that are `pending`, a SkewGP without judges is given
-    answers to them that are drawn from its posterior (other models choose by that expectation), and no pending pair is
-    asked about again.
+    the likeliest answers to them (other models choose by that expectation), and no pending pair is asked about again.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -94,7 +92,8 @@ def next_pair(
         num_pairs: The number of pairs to ask about at once, 1 to 8, by the default method; `None` for a single pair.
         pending: Questions that were asked and are not answered yet: an `m x k x d` tensor, or a list of `k x d` ones,
             pairs or choices. An acquisition function given as the method is to know of them by itself.
-        against: The point that is challenged, `d` or `1 x d`, such as the last winner or the point recommended.
+        against: The point that is challenged, `d` or `1 x d`, such as the last winner or the point recommended; it may
+            lie outside of the bounds, where the model still predicts it.
         fixed_features: The values of inputs that are held fixed, by their number.
         seed: The seed of the search; torch's global random state stays as it is.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs,
@@ -344,17 +343,18 @@ def _is_told_by_comparisons(model: SkewGP, asked: Sequence[Tensor]) -> bool:
 
 @torch.no_grad()
 def _given_answers(model: SkewGP, asked: Sequence[Tensor]) -> SkewGP:
-    """The model given answers to questions, of noisy values drawn at all of their points together."""
+    """The model given the likeliest answers to questions: a drawn one, if it is wrong, leads astray until it is known,
+    and an average over answers of the gain of a pair is its gain without any.
+    """
     X = torch.cat([*asked]).to(model.datapoints)
-    values = model.posterior(X).rsample(torch.Size([1])).flatten()
+    means = model.posterior(X).mean.flatten()
     start = 0
     observations = dict[type[Observation], list[Tensor]]()
     for question in asked:
         k = len(question)
         kind = model.likelihood.kind_of_choices(k)
-        noise = AnswerModel.of(model, kind, None if k == 2 else k).reading.noise.sqrt() * model.outcome_scale.scale
-        noisy = values[start : start + k] + noise * torch.randn(k).to(values)
-        observations.setdefault(kind, []).append(start + noisy.argsort(descending=True))  # the best one first
+        best_first = means[start : start + k].argsort(descending=True)
+        observations.setdefault(kind, []).append(start + best_first)
         start += k
     told = [kind(torch.stack(rows)) for kind, rows in observations.items()]  # type: ignore[call-arg]
     return model.condition_on_observations(X, told)

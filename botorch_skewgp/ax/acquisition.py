@@ -44,6 +44,7 @@ from botorch_skewgp.hosts.improvement import (
 from botorch_skewgp.hosts.quiet import without_compilation
 
 PAIRS_BY_UTILITY, BEST_POINT = "pairs_by_utility", "best_point"  # options of the acquisition
+AGAINST = "against"  # another: the point that is challenged, `1 x d`
 OPEN_PAIRS = "skewgp_open_pairs"  # another: the pairs that wait for an answer, `2 x d` each
 SEARCHED_BY_HOSTS = {"inequality_constraints", "fixed_features", "rounding_func"}
 SAME = 1e-6  # of two points, the largest difference of an input
@@ -91,13 +92,19 @@ class SkewGPAcquisition(Acquisition):
         model: Model,
     ) -> AcquisitionFunction:
         """As Ax does, or in closed form; functions of the best number are refused where it would be NaN."""
-        is_mean = bool(self.options.get(BEST_POINT))
-        if is_mean or (botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options):
-            weighted = self._weighted_improvement(model, is_mean)
+        is_mean, champion = bool(self.options.get(BEST_POINT)), self.options.get(AGAINST)
+        if (
+            is_mean
+            or champion is not None
+            or (botorch_acqf_class is qLogNoisyExpectedImprovement and not botorch_acqf_options)
+        ):
+            weighted = self._weighted_improvement(model, is_mean, champion)
             if weighted is not None:
                 return weighted
-        if is_mean:
-            raise UnsupportedError("The best point is found where objective and constraints are of single metrics.")
+        if is_mean or champion is not None:
+            raise UnsupportedError(
+                "The best point, or a challenger, is found where objective and constraints are of single metrics."
+            )
         no_best = (
             f"{botorch_acqf_class.__name__} asks for the best number seen, which is known only where every trial "
             "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
@@ -117,9 +124,9 @@ class SkewGPAcquisition(Acquisition):
             raise UnsupportedError(no_best)
         return made
 
-    def _weighted_improvement(self, model: Model, is_mean: bool) -> WeightedImprovement | None:
-        """Weighted improvement, or the mean of likely points; `None` for sums of metrics, or if no point seen is likely
-        to meet the constraints.
+    def _weighted_improvement(self, model: Model, is_mean: bool, champion: Tensor | None) -> WeightedImprovement | None:
+        """Weighted improvement over a champion or over the best of likely points, or the mean of likely points; `None`
+        for sums of metrics, or if no point seen is likely to meet the constraints.
         """
         everyone = [*model.models] if isinstance(model, ModelList) else [model]
         models = [entry for entry in everyone if isinstance(entry, AxSkewGP)]
@@ -143,12 +150,12 @@ class SkewGPAcquisition(Acquisition):
         maximize = bool(weights[used[0]] > 0)
         if is_mean:
             return feasible_mean(PosteriorMean(models[used[0]], maximize=maximize), terms, X_baseline=X)
-        likely = log_probability > math.log(LIKELY)
-        if not likely.any():
+        baseline = X[log_probability > math.log(LIKELY)] if champion is None else champion
+        if not len(baseline):
             return None
         seed = int(torch.randint(2**31, ()))
-        improvement = log_improvement(models[used[0]], X[likely], self.X_pending, seed, maximize)
-        return WeightedImprovement(improvement, *terms, X_baseline=X[likely])
+        improvement = log_improvement(models[used[0]], baseline, self.X_pending, seed, maximize)
+        return WeightedImprovement(improvement, *terms, X_baseline=baseline)
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""

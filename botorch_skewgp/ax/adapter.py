@@ -17,12 +17,14 @@ from ax.core.arm import Arm
 from ax.core.data import Data
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
+from ax.core.generator_run import GeneratorRun
 from ax.core.observation import ObservationData, ObservationFeatures
 from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
 from ax.core.outcome_constraint import ComparisonOp
 from ax.core.parameter import ChoiceParameter, RangeParameter
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
 from ax.core.types import TCandidateMetadata
+from ax.core.utils import extract_pending_observations
 from ax.exceptions.core import DataRequiredError, UnsupportedError, UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
@@ -36,7 +38,7 @@ from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame
 from torch import Tensor
 
-from botorch_skewgp.ax.acquisition import BEST_POINT, OPEN_PAIRS
+from botorch_skewgp.ax.acquisition import AGAINST, BEST_POINT, OPEN_PAIRS
 from botorch_skewgp.ax.comparisons import open_pairs, recorded
 from botorch_skewgp.ax.data import ObservationDataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.internals import ValidityMetric
@@ -250,6 +252,20 @@ class SkewGPAdapter(TorchAdapter):
         assert isinstance(dataset, ObservationDataset)
         assert isinstance(model, SkewGP)
         return dataset, model
+
+    def points_of(self, arms: Sequence[Arm]) -> Tensor:
+        """The points of arms in the models' space, `n x d`."""
+        X = self.transform_observation_features([ObservationFeatures.from_arm(arm) for arm in arms])
+        return X.to(self.of_objective[0].X)
+
+    def challenger(self, champion: Arm, fixed_features: ObservationFeatures | None) -> GeneratorRun:
+        """The arm of the largest expected improvement over another one, and over those that wait for an answer."""
+        return self.gen(
+            n=1,
+            pending_observations=extract_pending_observations(self._experiment),
+            fixed_features=fixed_features,
+            model_gen_options={Keys.AX_ACQUISITION_KWARGS: {AGAINST: self.points_of([champion])}},
+        )
 
     def best_point(self, arms: Sequence[Arm]) -> Arm | None:
         """The best arm of the whole search space, which may be one of those given; `None` if none is likely to do."""

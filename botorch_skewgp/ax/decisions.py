@@ -43,7 +43,7 @@ KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preferen
 
 
 def get_next_pair(
-    client: Client, fixed_parameters: TParameterization | None = None
+    client: Client, fixed_parameters: TParameterization | None = None, against: int | str | None = None
 ) -> tuple[int, dict[str, TParameterization]]:
     r"""Ask for the next two points to compare, as one trial with two arms.
 
@@ -55,32 +55,39 @@ def get_next_pair(
     Args:
         client: The client of the experiment.
         fixed_parameters: Values of parameters that both points have, by name, as in Ax's `get_next_trials`.
+        against: The arm that is challenged, such as the last winner: a trial's index, or the arm's name. It is the
+            second one of the pair, whose first maximises the expected improvement over it and over open challengers,
+            weighted as that of other trials; the best arm by the model is `get_best_arm(client)[2]`.
 
     Returns:
         The trial's index, and the parameters of each arm by its name.
 
     Raises:
         UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
-            objectives, a parameter is not known or cannot have its fixed value, or there is one point only.
+            objectives, a parameter is not known or cannot have its fixed value, the arm that is challenged is not in
+            the experiment, outside of the search space or without a fixed value, or there is one point only.
     """
     experiment = _ready(client)
-    fixed: dict[str, Any] = dict(fixed_parameters or {})
-    if unknown := sorted(fixed.keys() - experiment.search_space.parameters.keys()):
-        raise UserInputError(f"fixed_parameters names {', '.join(unknown)}, which the search space has not.")
-    check_fixed(fixed, experiment.search_space)
-    strategy = internals.generation_strategy_of(client)
+    fixed = _checked_fixed(experiment, fixed_parameters)
+    given = [] if against is None else [_champion(experiment, against, fixed)]
+    num_new, strategy = 2 - len(given), internals.generation_strategy_of(client)
     runs: list[GeneratorRun] = []
     # Sobol points are drawn until they are new, without end where there are none
-    if strategy.current_node_name != "Sobol" or _num_untried(experiment, fixed) >= 2:
+    if strategy.current_node_name != "Sobol" or _num_untried(experiment, fixed) >= num_new:
         features = ObservationFeatures(parameters=fixed) if fixed else None
         try:
             with _tried_arms_allowed(strategy):
-                (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1, fixed_features=features)
+                if given and objective_is_known(experiment):
+                    runs = [fitted_adapter(client).challenger(given[0], features)]
+                else:
+                    (runs,) = strategy.gen(experiment=experiment, n=num_new, num_trials=1, fixed_features=features)
         except SearchSpaceExhausted:
             runs = []
-    new = [arm for run in runs for arm in run.arms]
-    if len(new) != 2:
-        runs = [GeneratorRun(arms=_with_tried(client, new, fixed))]
+    pair = [*(arm for run in runs for arm in run.arms), *given]
+    if len({arm.signature for arm in pair}) < 2 or (given and _is_open(experiment, pair)):
+        runs = [GeneratorRun(arms=_with_tried(client, given or pair[:1], fixed, bool(given)))]
+    elif given:
+        runs = [GeneratorRun(arms=pair)]
     trial = experiment.new_batch_trial(generator_runs=runs)
     trial.update_run_metadata({comparisons.PAIR: True})
     trial.mark_running(no_runner_required=True)
@@ -91,6 +98,31 @@ def get_next_pair(
         trial.mark_abandoned(reason="The pair could not be stored, so it was not asked.")
         raise
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
+
+
+def _checked_fixed(experiment: Experiment, fixed_parameters: TParameterization | None) -> dict[str, Any]:
+    """Values that parameters of the search space can have; raises `UserInputError`."""
+    fixed: dict[str, Any] = dict(fixed_parameters or {})
+    if unknown := sorted(fixed.keys() - experiment.search_space.parameters.keys()):
+        raise UserInputError(f"fixed_parameters names {', '.join(unknown)}, which the search space has not.")
+    check_fixed(fixed, experiment.search_space)
+    return fixed
+
+
+def _champion(experiment: Experiment, against: int | str, fixed: TParameterization) -> Arm:
+    """The arm that is challenged; raises `UserInputError` where it cannot be compared with others of the space."""
+    arm = experiment.arms_by_name[comparisons.arm_name(experiment, against)]
+    if not experiment.search_space.check_membership(arm.parameters):
+        raise UserInputError(f"The arm {arm.name}, {arm.parameters}, is outside of the search space.")
+    if not _has(arm, fixed):
+        raise UserInputError(f"The arm {arm.name}, {arm.parameters}, has other values than fixed_parameters.")
+    return arm
+
+
+def _is_open(experiment: Experiment, pair: Sequence[Arm]) -> bool:
+    """Whether a pair of arms waits for an answer."""
+    signatures = {arm.signature for arm in pair}
+    return any({arm.signature for arm in asked} == signatures for asked in comparisons.open_pairs(experiment))
 
 
 def _ready(client: Client) -> Experiment:
@@ -115,9 +147,9 @@ def _has(arm: Arm, fixed: TParameterization) -> bool:
     return all(arm.parameters.get(name) == value for name, value in fixed.items())
 
 
-def _with_tried(client: Client, new: list[Arm], fixed: TParameterization) -> list[Arm]:
-    """A pair of at most one new point, or the best of the tried ones by the model, and the one compared least often;
-    one that is open only if all are.
+def _with_tried(client: Client, new: list[Arm], fixed: TParameterization, is_given: bool) -> list[Arm]:
+    """A pair of at most one new or given point, or the best of the tried ones by the model, and the one compared least
+    often; one that is open only if all are.
     """
     experiment = internals.experiment_of(client)
     trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
@@ -132,9 +164,10 @@ def _with_tried(client: Client, new: list[Arm], fixed: TParameterization) -> lis
     arms.sort(key=lambda arm: named.count(arm.name))
     best = fitted_adapter(client).best_of(arms) if objective_is_known(experiment) and not new else None
     first = best or (new or arms)[0]
-    asked = [{arm.signature for arm in pair} for pair in comparisons.open_pairs(experiment)]
-    pairs = [[first, arm] for arm in arms if arm is not first] + [list(pair) for pair in combinations(arms, 2)]
-    return min(pairs, key=lambda pair: {arm.signature for arm in pair} in asked)
+    pairs = [[first, arm] for arm in arms if arm.signature != first.signature]
+    if not is_given:
+        pairs += [list(pair) for pair in combinations(arms, 2)]
+    return min(pairs, key=lambda pair: _is_open(experiment, pair))
 
 
 @contextmanager
@@ -204,11 +237,17 @@ class AxQuestion(NamedTuple):
     cost: float
 
 
-def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
+def get_next_question(
+    client: Client,
+    costs: Mapping[Ask, float],
+    fixed_parameters: TParameterization | None = None,
+    against: int | str | None = None,
+) -> AxQuestion:
     r"""Ask for a number or a comparison, whichever has more information for its price, as a trial.
 
     The kind is chosen by `botorch_skewgp.acquisition.next_question` over the tried points and some that are spread over
     the search space; the strategy then chooses the points. Without data of the objective the cheaper kind is asked.
+    Several questions may be open at once: the value is that beyond the answers to those.
 
     Example:
         >>> client.configure_optimization(objective="-loss")
@@ -219,15 +258,19 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     Args:
         client: The client of the experiment.
         costs: The price of each allowed kind, in any one unit.
+        fixed_parameters: Values of parameters, by name, at which is asked, as in `get_next_pair`.
+        against: The arm that a comparison challenges, as in `get_next_pair`.
 
     Raises:
-        UserInputError: If a kind is unknown, a price is not positive, no optimization is configured, the client's
-            strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
-            is then as before.
+        UserInputError: If a kind is unknown, a price is not positive, or as `get_next_pair`. The experiment is then as
+            before.
     """
     with internals.user_input_errors():
         prices = as_prices(costs, lambda name: name in KINDS, f"{tuple(KINDS)} that may be asked", "a {}")
     experiment = _ready(client)
+    fixed = _checked_fixed(experiment, fixed_parameters)
+    if against is not None:
+        _champion(experiment, against, fixed)
     ask, value = min(prices, key=prices.__getitem__), math.nan
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
@@ -235,13 +278,16 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             beside_none = ChoiceOrNone in adapter.of_objective[0].kinds
             kinds = [ChoiceOrNone if beside_none and name == "comparison" else KINDS[name] for name in prices]
             asked = dict(zip(prices, map(Question, kinds), strict=True))
-            model, pool = _utility_model(adapter, kinds), _pool(adapter, experiment)
-            ask, value = choose_question(model, asked, prices, pool, adapter.power_transform.of_objective)
+            waiting = _waiting(adapter, experiment)
+            if any(len(X) == 2 for X in waiting):
+                kinds.append(Preference)
+            model, pool = _utility_model(adapter, kinds), _pool(adapter, experiment, fixed)
+            ask, value = choose_question(model, asked, prices, pool, adapter.power_transform.of_objective, waiting)
     if ask == "number":
-        ((index, parameters),) = client.get_next_trials(max_trials=1).items()
+        ((index, parameters),) = client.get_next_trials(max_trials=1, fixed_parameters=fixed).items()
         arms = {experiment.trials[index].arms[0].name: parameters}
     else:
-        index, arms = get_next_pair(client)
+        index, arms = get_next_pair(client, fixed, against)
     return AxQuestion(ask, index, arms, value, prices[ask])
 
 
@@ -268,12 +314,25 @@ def _turned(entry: Observation) -> Observation:
     return replace(entry, lower=-entry.upper, upper=-entry.lower) if isinstance(entry, Censored) else entry
 
 
-def _pool(adapter: SkewGPAdapter, experiment: Experiment) -> Tensor:
+def _pool(adapter: SkewGPAdapter, experiment: Experiment, fixed: TParameterization) -> Tensor:
     """Candidate points: the tried ones, and some over the search space."""
-    tried = adapter.of_objective[0].X
-    spread = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials)).gen(n=NUM_SPREAD).arms
-    features = [ObservationFeatures.from_arm(arm) for arm in spread]
-    return torch.cat([tried, adapter.transform_observation_features(features).to(tried)])
+    sobol = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials))
+    if not fixed:
+        return torch.cat([adapter.of_objective[0].X, adapter.points_of(sobol.gen(n=NUM_SPREAD).arms)])
+    spread = sobol.gen(n=NUM_SPREAD, fixed_features=ObservationFeatures(parameters=dict(fixed))).arms
+    tried = [experiment.arms_by_name[name] for name in known_arms(experiment)]
+    return adapter.points_of([arm for arm in (*tried, *spread) if _has(arm, fixed)])
+
+
+def _waiting(adapter: SkewGPAdapter, experiment: Experiment) -> list[Tensor]:
+    """The points of answers that are waited for: open pairs, and where there are numbers those of running trials."""
+    asked = comparisons.open_pairs(experiment)
+    if Numeric in adapter.of_objective[0].kinds:
+        known = known_arms(experiment)
+        running = [trial for trial in experiment.trials.values() if trial.status.is_running]
+        single = [trial.arms for trial in running if len(trial.arms) == 1]
+        asked += [arms for arms in single if arms[0].name not in known]
+    return [adapter.points_of(arms) for arms in asked]
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:

@@ -83,7 +83,7 @@ def _report(study: Any, judgement: records.Judgement) -> None:
     """Store a judgement of some trials, where optuna-dashboard does if it can show it."""
     study = internals.study_of(study)
     check_single_objective(study)
-    judgement = judgement.of(_numbers(study, *judgement.better, *judgement.worse))
+    judgement = judgement.of(numbers_of(study, *judgement.better, *judgement.worse))
     records.check_judge(judgement.judge)
     trials = study.get_trials(deepcopy=False)
     on_page = judgement.judge is None and bool(internals.system_attrs_of(study).get(internals.PREFERENTIAL))
@@ -114,7 +114,7 @@ def report_unusable(study: Any, trial: AnyTrial) -> None:
         InputDataError: If the study does not have the trial.
     """
     study = internals.study_of(study)
-    (number,) = _numbers(study, trial)
+    (number,) = numbers_of(study, trial)
     study.set_user_attr(f"{UNUSABLE}{number}", True)
     frozen = study.get_trials(deepcopy=False)[number]
     if frozen.state == TrialState.RUNNING:
@@ -335,7 +335,7 @@ def _checked(study: Any, trial: AnyTrial, direction: Direction | None) -> tuple[
     """A study, the number of a trial, and the sign that makes large values good."""
     study = internals.study_of(study)
     check_single_objective(study)
-    (number,) = _numbers(study, trial)
+    (number,) = numbers_of(study, trial)
     own = None if internals.system_attrs_of(study).get(internals.PREFERENTIAL) else study.direction.name.lower()
     if direction is None and own is None:
         raise InputDataError("A preferential study has no direction; give direction='maximize' or 'minimize'.")
@@ -352,7 +352,7 @@ def _as_number(trial: AnyTrial) -> int:
     return int(trial)
 
 
-def _numbers(study: Study, *entries: AnyTrial) -> list[int]:
+def numbers_of(study: Study, *entries: AnyTrial) -> list[int]:
     """The numbers of trials, checked."""
     numbers, num_trials = [_as_number(entry) for entry in entries], len(study.get_trials(deepcopy=False))
     for number in numbers:

@@ -20,8 +20,10 @@ from botorch_skewgp.hosts.records import as_finite
 from botorch_skewgp.optuna import internals
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters, nearest, search_space_of
 from botorch_skewgp.optuna.study_data import (
+    AGAINST,
     END,
     FITS,
+    FIXED,
     INTERRUPT,
     RELATIVE_PARAMS,
     TOLD,
@@ -49,7 +51,8 @@ class SkewGPSampler(BaseSampler):
     share a study may share a seed, and a study that is resumed in another process goes on as it would have.
 
     The first trials, and parameters that no completed trial has yet, are sampled independently. Those that only some
-    have, since the objective branches or its ranges have changed, are modelled too (`search_space`).
+    have, since the objective branches or its ranges have changed, are modelled too (`search_space`). Of a trial in the
+    queue (`Study.enqueue_trial`) with values of some parameters, the others are the best beside these.
 
     Example:
         >>> study = optuna.create_study(sampler=SkewGPSampler(seed=0))
@@ -136,10 +139,11 @@ class SkewGPSampler(BaseSampler):
             with suppress_irrelevant_warnings():
                 model = StudyModel(data, space, self._fits)
             with seeded(seed), suppress_irrelevant_warnings():
-                acquisition = model.acquisition(seed, data.X[data.pending])
+                acquisition = model.acquisition(seed, data.X[data.pending], as_finite(trial.system_attrs.get(AGAINST)))
                 if acquisition is None:
                     return {}
-                point = MixedSearch(acquisition, space.domain, torch.Generator().manual_seed(seed)).best_point(data.X)
+                domain = space.domain_with(trial.system_attrs.get(FIXED, {}))
+                point = MixedSearch(acquisition, domain, torch.Generator().manual_seed(seed)).best_point(data.X)
             wait_for_earlier_trials(study, trial)
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if (data.X.unsqueeze(1) == seen).all(-1).any(-1).all():

@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import Factor, MixedDomain
+from botorch_skewgp.optuna import internals
 
 TRIAL = "skewgp:trial"  # the trial's number as a parameter
 PATTERN = "skewgp:pattern"  # which of the parameters a trial has that no other one decides about, as a parameter
@@ -149,6 +150,12 @@ class SearchSpace:
             rows.append(row)
         return self.domain.neutralized(torch.tensor(rows, dtype=torch.double).reshape(len(rows), self.dim))
 
+    def domain_with(self, fixed: Mapping[str, Any]) -> MixedDomain:
+        """The part of the domain in which parameters have given values; others than those of the space are left out."""
+        known = {name: value for name, value in fixed.items() if takes(self.distributions.get(name), value)}
+        (point,) = self.points([known])
+        return self.domain.with_fixed({self._column[name]: float(point[self._column[name]]) for name in known})
+
     def params(self, point: Tensor, active: bool = False) -> dict[str, Any]:
         """The values of the parameters, or of the active ones, at a point, those with steps at the nearest one."""
         params, inactive = {}, self.domain.inactive(point).tolist()
@@ -273,6 +280,14 @@ def _listed_values(distribution: Any) -> list[float]:
     if num_values > MAX_VALUES:
         return []
     return [_coordinate(distribution, _nth_value(distribution, k)) for k in range(num_values)]
+
+
+def takes(distribution: BaseDistribution | None, value: Any) -> bool:
+    """Whether a parameter takes a value; `None` takes none."""
+    try:
+        return distribution is not None and internals.contains(distribution, distribution.to_internal_repr(value))
+    except ValueError:  # no such category, no number
+        return False
 
 
 def _nth_value(distribution: Any, k: int) -> float:

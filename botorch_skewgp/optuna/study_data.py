@@ -26,6 +26,8 @@ Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
 FITS = "skewgp:fits"  # an attribute of trials, of `StoredFit`s
 END = "skewgp:end"  # an attribute of trials, which the sampler sets
+AGAINST = "skewgp:against"  # an attribute of trials: the number of the trial that they challenge
+FIXED = "fixed_params"  # Optuna's attribute of trials from the queue: the values of parameters that are given
 UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 UNBOUNDED = (-inf, inf)
 
@@ -109,6 +111,11 @@ class StudyData:
         """Whether each row has data about every objective, `n`."""
         bounded = self.bounds.isfinite().any(0).unsqueeze(-1)
         return compared(self.judgements, self.X) | (~self.numbers.isnan() | bounded).all(-1)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any number or bound is known."""
+        return not bool(self.numbers.isnan().all() and self.bounds.isinf().all())
 
     @property
     def feasible(self) -> Tensor:

@@ -145,13 +145,15 @@ class StudyModel:
         self.validity = [models[name][0] for name in ("validity",) if name in models]
         self.constraints = [models[name][0] for name in constraints if name in models]
 
-    def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
+    def acquisition(self, seed: int, X_pending: Tensor, against: float | None = None) -> AcquisitionFunction | None:
         """What the next point maximises: the log expected improvement over the best of the points that met all
-        constraints (of several objectives, of the hypervolume), weighted by the probabilities that the trial works and
-        meets them. Without such points, these probabilities alone; `None` if there are none either.
+        constraints (of several objectives, of the hypervolume), or over the trial that it is `against`, weighted by the
+        probabilities that the trial works and meets them. Without such points, these probabilities alone; `None` if
+        there are none either.
         """
         terms: list[AcquisitionFunction] = []
-        baseline = self._baseline()
+        champion = [row for row, number in enumerate(self.data.trials) if number == against]
+        baseline = self.data.X[champion] if champion else self._baseline()
         if self.objectives and len(baseline):
             terms.append(self._improvement(baseline, X_pending, seed))
         # where nothing else keeps new points away from pending ones, these are taken to fail

@@ -163,6 +163,45 @@ def test_both_points_of_a_pair_have_fixed_parameters():
     assert snapshot(client) == before
 
 
+@pytest.mark.slow
+def test_a_champion_is_challenged():
+    """It is the second of each pair, also of several open ones and where all points were tried."""
+    client = new_client(objective="taste", parameters=[FLOAT, UNORDERED], initialization_budget=2)
+    for _ in range(3):
+        ask_and_answer(client)
+    champion, parameters = next(iter(client._experiment.arms_by_name.items()))
+    fixed = {"unordered": parameters.parameters["unordered"]}
+    pairs = [ours.get_next_pair(client, against=champion), ours.get_next_pair(client, fixed, against=champion)]
+    for _, arms in pairs:
+        assert [*arms][1] == champion
+    challengers = [next(iter(arms.values())) for _, arms in pairs]
+    assert challengers[0] != challengers[1]
+    assert challengers[1] | fixed == challengers[1]
+    wrong = next(value for value in "abc" if value != fixed["unordered"])
+    before = snapshot(client)
+    for options, message in (
+        ({"against": "zz"}, "no arm 'zz'"),
+        ({"against": champion, "fixed_parameters": {"unordered": wrong}}, "has other values than fixed_parameters"),
+    ):
+        with pytest.raises(UserInputError, match=message):
+            ours.get_next_pair(client, **options)
+    assert snapshot(client) == before
+
+
+@pytest.mark.slow
+def test_a_champion_is_challenged_by_tried_arms_where_there_are_no_others():
+    client = new_client(objective="taste", parameters=[UNORDERED], initialization_budget=2)
+    for value in "abc":
+        client.attach_trial({"unordered": value})
+    for known in (False, True):
+        if known:
+            ours.attach_comparison(client, 2, 0)
+        asked = [[*ours.get_next_pair(client, against=1)[1]] for _ in range(2)]
+        assert sorted(asked) == [["1_0", "0_0"], ["1_0", "2_0"]]
+        for trial in [*client._experiment.trials.values()][3:]:
+            client.mark_trial_abandoned(trial.index)
+
+
 def test_answers_to_pairs():
     client = new_client(objective="taste", initialization_budget=99)
     answers = [("second", {"judge": "ann"}), ("first", {"judge": 1}), (None, {}), (None, {"or_none": True})]

@@ -7,12 +7,15 @@ import optuna
 import pytest
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
-from optuna.distributions import IntDistribution
-from study_cases import DISTRIBUTIONS, ask, page, with_trials
+from optuna.distributions import FloatDistribution, IntDistribution
+from study_cases import DISTRIBUTIONS, ask, page, sampler, with_trials
 
 from botorch_skewgp import optuna as ours
 from botorch_skewgp.optuna import decisions
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial, study_of, system_attrs_of
+from botorch_skewgp.optuna.search_space import search_space_of
+from botorch_skewgp.optuna.study_data import AGAINST, read_study
+from botorch_skewgp.optuna.study_model import Fits, StudyModel
 
 
 def lost(xs=(0.1, 0.9, 0.5), losses=2):
@@ -182,3 +185,88 @@ def test_answers_outweigh_a_number_that_is_a_little_better(direction):
         ours.report_comparison(study, 2, 1)
     assert study.best_trial.number == 1
     assert ours.get_best_trial(study).number == 2
+
+
+# Several questions at once, fixed parameters, champions
+
+
+@pytest.mark.slow
+def test_open_questions_are_known_and_answered_in_any_order():
+    """Their answers leave less to learn, and what is asked next is another trial."""
+    study = with_trials((), None)
+    for x in (0.1, 0.9, 0.5):
+        ask(study, x)
+    for winner, loser in ((2, 0), (2, 1)):
+        ours.report_comparison(study, winner, loser)
+    asked, new = [], []
+    for _ in range(3):
+        asked.append(ours.get_next_question(study, {2: 1.0}))
+        assert asked[-1][:2] == ([2], 1)
+        new.append(study.ask(DISTRIBUTIONS))
+    assert len({trial.params["x"] for trial in new}) == 3
+    assert asked[0].value > asked[1].value > 0
+    for k in (1, 2, 0):
+        ours.report_comparison(study, 2, new[k])
+    assert ours.get_next_question(study, {2: 1.0}).trials == [2]
+
+
+@pytest.mark.slow
+def test_others_are_the_best_beside_what_is_fixed():
+    """Of (x - y)^2: whatever y is fixed at, x follows."""
+    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    study = optuna.create_study(sampler=sampler(n_startup_trials=2))
+    for x, y in itertools.product((0.0, 0.5, 1.0), repeat=2):
+        study.enqueue_trial({"x": x, "y": y})
+        study.tell(study.ask(space), (x - y) ** 2)
+    for y in (0.25, 0.75):
+        asked = ours.get_next_question(study, {2: 1.0}, fixed_parameters={"y": y})
+        assert asked[:2] == ([], 2)  # no trial has the value
+        new = [study.ask(space).params for _ in range(2)]
+        assert {params["y"] for params in new} == {y}
+        assert abs(new[0]["x"] - y) < 0.15
+    asked = ours.get_next_question(study, {2: 1.0}, fixed_parameters={"y": 0.5})
+    assert study.trials[asked.trials[0]].params == {"x": 0.5, "y": 0.5}
+
+
+@pytest.mark.slow
+def test_a_champion_is_challenged():
+    """New trials improve on it, not on the best one, and keep away from those that challenge it already."""
+    study = with_trials((0.1, 0.5, 0.9))
+    assert ours.get_next_question(study, {2: 1.0}).trials == [1]
+    asked = ours.get_next_question(study, {3: 1.0}, against=study.trials[2], seed=1)
+    assert asked[:2] == ([2], 2)
+    space = search_space_of(study.trials)
+    for _ in range(2):
+        trial = study.ask(DISTRIBUTIONS)
+        data = read_study(study, space, leave_out=[trial.number])
+        against = study.trials[trial.number].system_attrs[AGAINST]
+        champion = StudyModel(data, space, Fits(0)).acquisition(0, data.X[data.pending], against)
+        assert champion.X_baseline.tolist() == [[0.9]]
+    number = study.ask(DISTRIBUTIONS).number
+    assert AGAINST not in study.trials[number].system_attrs
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fixed_parameters": {"z": 1.0}}, "names z, which no trial has"),
+        ({"fixed_parameters": {"x": 3.0}}, "must be fixed at a value of FloatDistribution"),
+        ({"fixed_parameters": {"x": "a"}}, "must be fixed at a value of FloatDistribution"),
+        ({"fixed_parameters": {"x": 0.2}, "against": 0}, "Trial 0 has other values"),
+        ({"against": 7}, "no trial 7"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_changes_nothing(options, message):
+    study = measured()
+    with pytest.raises(InputDataError, match=message):
+        ours.get_next_question(study, {2: 1.0}, **options)
+    assert len(study.trials) == 3
+
+
+def test_a_champion_is_on_the_page():
+    study = lost()
+    with pytest.raises(InputDataError, match=r"Trial 0 is not on the page, which shows \[2\]"):
+        ours.get_next_question(study, against=0)
+    assert ours.get_next_question(study, {2: 1.0}, against=2)[:2] == ([2], 1)
+    assert study.ask(DISTRIBUTIONS).system_attrs[AGAINST] == 2
