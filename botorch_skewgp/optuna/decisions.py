@@ -291,9 +291,7 @@ def get_best_point(study: Any, seed: int = 0) -> BestPoint:
 
 @torch.no_grad()
 def best_number(data: StudyData, model: SkewGP, among: Tensor | None = None) -> int | None:
-    """The number of the trial with data, among those of a mask, that is best by a model; `None` if all failed or broke a
-    constraint.
-    """
+    """The number of the trial with data, of those of a mask, that is best by a model; `None` if none worked."""
     may_be_best = data.known & data.feasible
     rows = (may_be_best if among is None else may_be_best & among).nonzero().squeeze(-1)
     if not len(rows):
