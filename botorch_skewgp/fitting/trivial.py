@@ -57,7 +57,7 @@ def _of_answers(entries: Sequence[Observation]) -> float | None:
             return None
         weight = entry.answer_weights
         weight = torch.ones(len(outcomes.label), dtype=torch.double) if weight is None else weight.double().cpu()
-        alike += float((weight * torch.as_tensor(outcomes.num_alike).cpu().log()).sum())
+        alike += float((weight * torch.as_tensor(outcomes.num_alike, dtype=torch.double).cpu().log()).sum())
         labels.append(outcomes.label.cpu())
         weights.append(weight)
         num_labels = max(num_labels, outcomes.num_labels)

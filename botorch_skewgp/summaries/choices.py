@@ -81,7 +81,7 @@ def shares(
     offers = {"before": offer} if after is None else {"before": offer, "after": after}
     points = {name: answers.points(frame) for name, frame in offers.items()}
     X = torch.cat([*points.values()]).to(model.datapoints)
-    if people == "new" and model.judges:
+    if people == "new" and model.judge_code is not None:
         draws, laws = _draws_of_new(model, X, num_samples, seed), [model.for_judge(NEW)]
     else:
         draws = utility_draws(model, X, list(named.values()), num_samples, seed)
@@ -322,8 +322,8 @@ def predictions(
     columns = [name for name in (situation, person) if name is not None]
     cells = dict(zip(columns, columns_of_one_length(frame, columns), strict=True)) if columns else {}
     people = [None] * len(X) if person is None else cells[person]
-    judges = [None if name is None else answers.judge(name) for name in people]
-    judges = [NEW if judge == NEW and model.judges else None if not model.judges else judge for judge in judges]
+    shared = model.judge_code is None  # also of one person
+    judges = [None if shared or name is None else answers.judge(name) for name in people]
     index = pandas().Index(row_names(frame, len(X)))
     events: dict[tuple[Any, Any], list[int]] = {}
     for row, name in enumerate(people):
@@ -354,7 +354,7 @@ def predictions(
 def _predicted(model: SkewGP, X: Tensor, by: list[list[Any]], none: bool) -> Tensor:
     """Probabilities of the answers of situations, `m x q x d`, of people, `m x q`; `m x outcomes`."""
     fitted = model.fitted()
-    posterior = fitted.latent_posterior(X, by if model.judges else None)
+    posterior = fitted.latent_posterior(X, None if model.judge_code is None else by)
     options = {"none": True} if none else {}
     law = answer(fitted.likelihood, model.judge_reliability, by[0][0], posterior, scale=model.outcome_scale, **options)
     if not isinstance(law, Bernoulli):

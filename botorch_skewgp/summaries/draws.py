@@ -29,11 +29,14 @@ def named_people(model: SkewGP, answers: Answers, people: Any, user: str) -> dic
     """The judges of named people: all who answered for `"each"`; raises `InputDataError`."""
     check_skew_gp(model, user)
     check_class(answers, "answers", Answers)
-    known = {} if answers.people is None else dict(zip(answers.people, range(len(answers.people)), strict=True))
+    numbers = range(len(answers.people or ()))
+    known: dict[Hashable, int | None] = dict(zip(answers.people or (), numbers, strict=True))
+    if model.judge_code is None:  # of one person the utility is the shared one
+        known = dict.fromkeys(known)
     if isinstance(people, str) and people == "each":
         if not model.judges:
             raise InputDataError('people="each" needs answers that name people; leave it out.')
-        return {name: number for name, number in known.items() if number in model.judges}
+        return {name: known[name] for name, number in zip(known, numbers, strict=True) if number in model.judges}
     if isinstance(people, str) or not isinstance(people, Iterable):
         raise InputDataError(f'people must be "each" or a list of names; got {people!r}.')
     found: dict[Hashable, int | str | None] = {}
@@ -84,9 +87,9 @@ def utility_draws(
     model = model.for_judge(None)
     for first in range(0, len(judges), size):
         group = list(judges[first : first + size])
-        if not model.judges:
+        if model.judge_code is None:
             if any(judge is not None for judge in group):
-                raise InputDataError("The model's answers name no people; leave people out.")
+                raise InputDataError("The model's answers name fewer than two people; leave people out.")
             posterior, base = model.latent_posterior(X), shared
         else:
             by = [judge for judge in (None, *group) for _ in range(n)]
@@ -100,7 +103,7 @@ def utility_draws(
         posterior = posterior.add_noise(noise.reshape(1, 1))
         drawn = posterior.rsample_from_base_samples(torch.Size([num_samples]), base.reshape(num_samples, -1))
         drawn = drawn.reshape(num_samples, -1, p)
-        parts.append(drawn[:, 1:] if model.judges else drawn.expand(-1, len(group), -1))
+        parts.append(drawn.expand(-1, len(group), -1) if model.judge_code is None else drawn[:, 1:])
     return torch.cat(parts, dim=1)
 
 

@@ -104,6 +104,19 @@ def test_a_range_that_depends_on_another_value_is_obeyed():
     assert study.ask().suggest_float("y", 0, 1) > 0.3
 
 
+def test_one_branch_alone_is_the_plain_space():
+    """A parameter of a single value decides about nothing: proposals are those without it."""
+    space = DISTRIBUTIONS | {"branch": CategoricalDistribution(["a"])}
+    proposals = []
+    for distributions in (DISTRIBUTIONS, space):
+        study = optuna.create_study(sampler=sampler())
+        for x in (0.1, 0.4, 0.7, 0.9):
+            study.enqueue_trial({"x": x, "branch": "a"} if "branch" in distributions else {"x": x})
+            study.tell(study.ask(distributions), (x - 0.6) ** 2)
+        proposals.append(study.ask(distributions).params["x"])
+    assert proposals[0] == proposals[1]
+
+
 def test_what_is_sampled_independently_is_logged_once(caplog):
     optuna.logging.enable_propagation()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

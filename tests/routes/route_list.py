@@ -80,11 +80,15 @@ class Route:
 ROUTES: dict[str, Route] = {}
 
 
-def route(takes: Callable[[Problem], bool] = lambda problem: True, is_slow: bool = False) -> Callable:
+def route(
+    takes: Callable[[Problem], bool] = lambda problem: True,
+    is_slow: bool = False,
+    among: dict[str, Route] = ROUTES,
+) -> Callable:
     """Register a route."""
 
     def register(check: Callable[[Problem], None]) -> Callable[[Problem], None]:
-        ROUTES[check.__name__] = Route(check, takes, is_slow)
+        among[check.__name__] = Route(check, takes, is_slow)
         return check
 
     return register
@@ -775,7 +779,13 @@ def moments(model: SkewGP, X: Tensor, judges: tuple) -> dict[str, Tensor]:
     return {"mean": posterior["mean"], "sd": posterior["covariance"].diagonal(dim1=-2, dim2=-1).sqrt()}
 
 
-@route(lambda problem: problem.kind != "classes", is_slow=True)
+def is_drawn(problem: Problem) -> bool:
+    """Whether a sampler takes the problem: none does weights beside slips and rows without noise."""
+    quiet = problem.prior == "skew prior" or problem.has_slopes
+    return problem.kind != "classes" and not (problem.weights == "fractions" and problem.slips != "no slips" and quiet)
+
+
+@route(is_drawn, is_slow=True)
 def draws_and_expectation_propagation(problem: Problem) -> None:
     """Draws are of the posterior that expectation propagation approximates."""
     model = model_of(problem, approximation=None, draw_settings=DrawSettings(num_draws=1024, seed=2))
@@ -810,7 +820,7 @@ def both_samplers(problem: Problem) -> None:
     assert ((said[0]["sd"] / said[1]["sd"]).log().abs() <= 0.2).all()
 
 
-@route(lambda problem: problem.kind != "classes", is_slow=True)
+@route(is_drawn, is_slow=True)
 def copies_of_draws(problem: Problem) -> None:
     """A copy of a model draws what the model draws, whatever was asked before."""
     X, judges = new_points(problem), judges_asked(problem)

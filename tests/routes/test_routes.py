@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import pytest
 from covering_design import CoveringDesign, Values
 from route_list import ROUTES
 from route_problems import FEATURES, RARE, Problem, is_possible
+from use_routes import USES
 
 pytestmark = [  # answers that slips explain, in pieces without a grade 0, in single precision
     pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning"),
@@ -20,7 +22,7 @@ def takes(values: Values) -> bool:
     problem = Problem(**{name: value for name, value in values.items() if name != "route"})
     one_sided = problem.kind in ("labels", "validity", "duels")
     is_quick = problem.weights != "fractions" or (problem.slips == "no slips" and one_sided)
-    return is_possible(problem) and is_quick and ROUTES[values["route"]].takes(problem)
+    return is_possible(problem) and is_quick and (ROUTES | USES)[values["route"]].takes(problem)
 
 
 @cache
@@ -54,6 +56,15 @@ def fast_cases() -> list[tuple[str, Problem]]:
 
 
 @cache
+def cases_of_uses() -> list[tuple[str, Problem]]:
+    """Every use of a model with every feature that it takes."""
+    rows = CoveringDesign({"route": [*USES]} | FEATURES, takes, (*RARE, "skew prior")).build(
+        {"route": route, name: value} for route in USES for name in ("kind", "judges") for value in FEATURES[name]
+    )
+    return [(row["route"], Problem(**{name: row[name] for name in FEATURES})) for row in rows]
+
+
+@cache
 def slow_cases() -> list[tuple[str, Problem]]:
     """Problems of a design of the features alone: of each the routes that take long, and every other one in turn."""
     rows = CoveringDesign(FEATURES, lambda values: is_possible(Problem(**values)), RARE).build()
@@ -69,9 +80,27 @@ def named(cases: list[tuple[str, Problem]]) -> list:
     return [pytest.param(route, problem, id=f"{route}: {problem}") for route, problem in cases]
 
 
+def some_are_slow(cases: list[tuple[str, Problem]]) -> list:
+    """Two cases of each quick route in every run, the others as slow tests."""
+    seen: Counter[str] = Counter()
+    found = []
+    for route, problem in cases:
+        seen[route] += 1
+        is_slow = USES[route].is_slow or seen[route] > 2
+        found.append(
+            pytest.param(route, problem, id=f"{route}: {problem}", marks=[pytest.mark.slow] if is_slow else [])
+        )
+    return found
+
+
 @pytest.mark.parametrize(("route", "problem"), named(fast_cases()))
 def test_routes_agree(route, problem):
     ROUTES[route].check(problem)
+
+
+@pytest.mark.parametrize(("route", "problem"), some_are_slow(cases_of_uses()))
+def test_uses_agree(route, problem):
+    USES[route].check(problem)
 
 
 @pytest.mark.exhaustive
