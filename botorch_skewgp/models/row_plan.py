@@ -60,10 +60,7 @@ class RowBlock:
         rows = self.likelihood.rows(self.observation, known.noise, scale)
         rows = rows.with_own_noise() if self.has_own_noise else rows
         rows = rows if self.first is None else rows.select(self.first)
-        new = replace(rows, index=known.index, reads=None, count=known.count, judge=known.judge)
-        if not rows.coefficient.requires_grad and torch.equal(rows.coefficient, known.coefficient):
-            new.__dict__["terms"] = known.terms  # found once
-        return new
+        return replace(rows, index=known.index, reads=None, count=known.count, judge=known.judge)
 
 
 @dataclass(frozen=True, eq=False)

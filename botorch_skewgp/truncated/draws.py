@@ -41,6 +41,7 @@ DIAGNOSED = 16  # functionals of the slowest chains, of up to 257 watched: sorti
 FEW_CHAINS = 4
 MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
 SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
+MAX_SPLIT = 4096  # single rows that are drawn in place of merged ones; more have a large covariance
 FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which sites can replace rows
 
 
@@ -58,6 +59,8 @@ class SamplerCosts:
     two_sided: float = 4.0  # how much more a row costs there that may have two bounds
     # mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs few rotations
     max_ratio: float = 30.0
+    # likewise for rows that stand for several, which reflections draw one by one
+    max_ratio_of_merged: float = 300.0
     # likewise of the prior's variance, where slips leave expectation propagation without a fixed point: several
     # explanations of the answers are then modes that Hamiltonian trajectories rarely leave
     max_ratio_of_modes: float = 60.0
@@ -237,6 +240,8 @@ def draw(
         approximation, replaced = _replaced_by_sites(distribution, approximation)
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation)
+    if settings.sampler is None and _is_stiff(distribution, approximation):
+        return _draw_single_rows(distribution, settings, generator)
     kind, name, num_chains = _plan(distribution, settings, approximation)
     num_steps = settings.num_draws // num_chains
     sampler: Sampler
@@ -291,6 +296,26 @@ def _replaced_by_sites(
     require_feasible(distribution, approximation.product)
     approximation = expectation_propagation(distribution, approximation.sites, tolerance=ROUNDING, warn=False)
     return approximation, replaced & gaussian_rows(approximation) & (approximation.residual <= FIXED)
+
+
+def _is_stiff(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> bool:
+    """Whether rows stand for whole numbers of others, and have so little noise that rotations would be many."""
+    count = distribution.count
+    if count is None or distribution.num_factors is None or not torch.equal(count, distribution.num_factors):
+        return False
+    noisy = distribution.noise > 0
+    ratio = (approximation.variance / distribution.noise)[noisy].mean()
+    return float(count.sum()) <= MAX_SPLIT and float(ratio) > COSTS.max_ratio_of_merged
+
+
+def _draw_single_rows(distribution: TruncatedNormal, settings: DrawSettings, generator: torch.Generator) -> Draws:
+    """Draw all rows that merged ones stand for by reflections, which need no small steps; their means."""
+    count = distribution.count
+    assert count is not None
+    row = torch.arange(len(count), device=count.device).repeat_interleave(count.long())
+    draws = draw(distribution.select(row), replace(settings, sampler="reflective"), generator)
+    sums = draws.rows.new_zeros(draws.num_draws, len(count)).index_add_(-1, row, draws.rows)
+    return replace(draws, rows=distribution.factor.clamp(sums / count))
 
 
 def _plan(

@@ -105,6 +105,27 @@ def test_draws_of_weights_are_those_of_importance_sampling(may_slip, generator):
         assert ((values.mean(0) - right).abs() <= 4.5 * error).all()
 
 
+def test_rows_of_little_noise_are_drawn_one_by_one(generator):
+    # by quadrature: with prior variance v of h, rows u_i = h + e_i > 0 all have the mean E[h + hazard(h)]
+    sd, count = 300.0, torch.tensor([3.0, 5.0], dtype=torch.float64)
+    zero = torch.zeros(2, dtype=torch.float64)
+    root = sd * torch.eye(2, dtype=torch.float64)
+    upper, lower = torch.tensor([INF, 0.0]).double(), torch.tensor([0.0, -INF]).double()
+    draws = draw(TruncatedNormal(zero, LowRankPrior(root), lower, upper, zero + 1, count), generator=generator)
+    assert draws.sampler == "reflective"
+    assert draws.rows.shape == (2048, 2)
+    h = torch.linspace(-10, 6 * sd, 200_001, dtype=torch.float64)
+    log_cdf = torch.special.log_ndtr(h)
+    hazard = torch.exp(-0.5 * h.square() - log_cdf) / (2 * torch.pi) ** 0.5
+    for rows, c, sign in zip(draws.rows.mT, count, (1, -1), strict=True):
+        weight = torch.softmax(c * log_cdf - 0.5 * (h / sd).square(), 0)
+        mean = float(weight @ (h + hazard))
+        error = float(rows.std()) / (0.5 * len(rows)) ** 0.5
+        assert abs(sign * float(rows.mean()) - mean) < 4 * error
+        spread = float((weight @ (h + hazard - mean).square()).sqrt())
+        assert float(rows.std()) == pytest.approx(spread, rel=0.1)
+
+
 def test_means_of_rows_far_in_a_tail(generator):
     """Without latent variation the mean of `k` copies is one of `k` truncated normals."""
     root = torch.full((3, 1), 1e-6, dtype=torch.float64)
