@@ -146,7 +146,7 @@ def _of_league(kind: str, seed: int) -> dict[str, Cell]:
     low, high = (torch.as_tensor(board[name].to_numpy(copy=True)) for name in ("rank_low", "rank_high"))
     drawn = ranks_of(utility_draws(model, 4096, 1, "items"))
     mass = ((low <= drawn) & (drawn <= high)).double().mean()
-    in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
+    in_utility = (board.lower <= true.numpy()) & (true.numpy() <= board.upper)
     pairs, law = _truth(league, "ties" in design)
     found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
     found += [_divergence(law, _ours(model, pairs)), seconds]

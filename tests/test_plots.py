@@ -536,7 +536,7 @@ def test_a_leaderboard_shows_what_its_table_says():
     assert [label.get_text() for label in ax.get_yticklabels()] == table.index.tolist()
     lines = next(entry for entry in ax.collections if isinstance(entry, LineCollection))
     for i, segment in enumerate(lines.get_segments()):
-        assert segment[:, 0].tolist() == [table.utility_low.iloc[i], table.utility_high.iloc[i]]
+        assert segment[:, 0].tolist() == [table.lower.iloc[i], table.upper.iloc[i]]
         assert segment[:, 1].tolist() == [i, i]
     texts = [text.get_text() for text in ax.texts]
     assert f"{table.p_best.iloc[0]:.2f}" in texts
@@ -575,6 +575,31 @@ def test_a_summary_has_a_line_for_each_row_and_infinite_ends_leave_the_picture()
     assert ends[1][1] > right > 2.0
     with pytest.raises(InputDataError, match="must have rows and columns"):
         plot_summary(table.drop(columns="lower"))
+
+
+def test_curves_of_events_are_drawn_with_bands():
+    rows = [(curve, time) for curve in ("low", "high") for time in (1.0, 2.0, 4.0)]
+    index = pandas.MultiIndex.from_tuples(rows, names=["curve", "time"])
+    mean = np.array([0.1, 0.2, 0.5, 0.3, 0.6, 0.9])
+    ax = plot_summary(pandas.DataFrame({"mean": mean, "lower": mean - 0.05, "upper": mean + 0.05}, index=index))
+    assert [line.get_label() for line in ax.lines] == ["low", "high"]
+    assert ax.lines[1].get_ydata().tolist() == [0.3, 0.6, 0.9]
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(0.05)
+    assert band[:, 1].max() == pytest.approx(0.55)
+
+
+def test_summaries_of_many_people_are_of_one_size_and_in_order():
+    rows = [(f"p{person}", name, "") for person in range(300) for name in ("price", "size")]
+    index = pandas.MultiIndex.from_tuples(rows, names=["person", "attribute", "value"])
+    mean = np.random.default_rng(0).standard_normal(600)
+    table = pandas.DataFrame({"mean": mean, "lower": mean - 1, "upper": mean + 1}, index=index)
+    ax = plot_summary(table)
+    assert ax.figure.get_size_inches()[1] < 11
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["price", "size"]
+    assert ax.get_yticks().tolist() == [150, 450]
+    drawn = ax.collections[1].get_offsets()[:, 0]
+    assert np.array_equal(drawn, np.concatenate([np.sort(mean[::2]), np.sort(mean[1::2])]))
 
 
 def test_pictures_of_tastes_do_not_grow_with_many_judges():

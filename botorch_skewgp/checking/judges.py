@@ -104,17 +104,22 @@ class JudgeSummary:
     num_inputs: int
 
     def columns(self) -> dict[str, list]:
-        """The table as columns by name, for instance for `pandas.DataFrame`."""
+        """A row for each judge and effect, as columns by name, for instance for `pandas.DataFrame`.
+
+        They are those of `botorch_skewgp.summaries`: `person`, `attribute`, `mean`, `lower`, `upper`; then the person's
+        number of `answers` and `difference` from what all share.
+        """
+        effects = ["level", *(effect.label(f"x{effect.input}") for effect in self.effects)]
+        people = ["all", *map(str, self.judges)]
         columns: dict[str, list] = {
-            "judge": ["all", *map(str, self.judges)],
-            "answers": [int(self.num_answers.sum()), *self.num_answers.tolist()],
-            "difference": [0.0, *self.difference.tolist()],
+            "person": [name for name in people for _ in effects],
+            "attribute": [effect for _ in people for effect in effects],
         }
-        names = ["level", *(effect.label(f"x{effect.input}") for effect in self.effects)]
-        for i, name in enumerate(names):
-            columns[name] = self.mean[:, i].tolist()
-            columns[f"{name}, lower"] = self.lower[:, i].tolist()
-            columns[f"{name}, upper"] = self.upper[:, i].tolist()
+        columns |= {name: getattr(self, name).flatten().tolist() for name in ("mean", "lower", "upper")}
+        answers = [int(self.num_answers.sum()), *self.num_answers.tolist()]
+        difference = [0.0, *self.difference.tolist()]
+        for name, values in (("answers", answers), ("difference", difference)):
+            columns[name] = [value for value in values for _ in effects]
         return columns
 
     def __str__(self) -> str:

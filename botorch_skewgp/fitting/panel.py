@@ -3,7 +3,15 @@ r"""One call for answers of many people: the kernels of what all share and of ea
 Parts are compared by their evidence, which integrates over the latent function and so over everybody's tastes: only
 hyperparameters are counted against a part, one nat for each ([Akaike1974new]_).
 
+How much people's tastes differ is fitted, and the likelihood is often largest where they do not differ in some
+direction: intervals of everybody's tastes would be too narrow then. So their covariance `S`, in the directions that
+answers tell, has a prior that is zero there, a power of `|S|` as in [Chung2015weakly]_. With the first power the mode
+given a taste of `J` people, whose squares add up to `A`, is `A / (J - 2)`: the variance of one person more where `log S`
+is flat and averaged over. The scale of what all share is kept from zero too.
+
 .. [Akaike1974new] Akaike. A new look at the statistical model identification. 1974.
+.. [Chung2015weakly] Chung, Gelman, Rabe-Hesketh, Liu, Dorie. Weakly informative prior for point estimation of
+   covariance matrices in hierarchical models. Journal of Educational and Behavioral Statistics 40, 2015.
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Normalize
 from botorch.models.transforms.input import NumericToCategoricalEncoding as Encoding
 from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, RBFKernel, ScaleKernel
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from gpytorch.priors import GammaPrior, HalfCauchyPrior, LogNormalPrior
 from linear_operator.utils.errors import NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
@@ -59,6 +67,7 @@ from botorch_skewgp.models.inducing import choose_inducing_points
 from botorch_skewgp.models.inputs import as_sequence, check_observations
 from botorch_skewgp.models.panel import judges_of
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.parameters import LogarithmPrior
 
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 0.7  # of smooth parts: a median of .3 sqrt(d), two thirds within a factor of 2
 STARTS = 0.1, 0.3, 1.0  # of lengthscales, in sqrt(d), as the evidence of a narrow part may fall at a long one
@@ -66,6 +75,8 @@ NOISE_PRIOR = (-2.0, 1.5)  # of numbers, as beside labels and comparisons
 MAX_FULL = 10  # inputs up to which everybody's tastes have a full covariance at once
 START_OF_RANK = 0.3  # the size of the entries of a new direction of tastes, in units of the noise
 MAX_RANK = 8
+SHARED_SCALE = (math.log(3.0), 2.5)  # of the variance of shared linear effects: its logarithm's mean and spread
+KEPT_APART = 1e-6  # a variance added to that of tastes, whose logarithm is taken
 LOADING = 0.3  # the scale of the prior of loadings, which are many: left free they promise more than people keep
 NEARLY_NONE = -6.0  # of a scale, before its constraint: a variance of .0025
 ENOUGH = 1e-6  # of the evidence, as a change in a step of a fit; of a thousand answers a thousandth of a nat
@@ -175,8 +186,8 @@ class _Columns:
         low, high = X.amin(0), X.amax(0)
         self.bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
         self.numbers = [i for i in range(dim) if i not in self.sizes]
-        first = [0, *accumulate(self.sizes.get(i, 1) for i in range(dim))]
-        self.of_numbers, self.num = [first[i] for i in self.numbers], first[-1]
+        self.first = [0, *accumulate(self.sizes.get(i, 1) for i in range(dim))]
+        self.of_numbers, self.num = [self.first[i] for i in self.numbers], self.first[-1]
 
     def transform(self) -> InputTransform:
         dim = self.bounds.shape[-1]
@@ -188,6 +199,15 @@ class _Columns:
             parts["encoded"] = Encoding(dim, dict(self.sizes), encoders)
         return ChainedInputTransform(**parts) if len(parts) > 1 else next(iter(parts.values()))
 
+    def told(self, level: bool) -> Tensor:
+        """The contrasts of a level and effects of columns that answers tell, of which some do not tell the level."""
+        size, firsts = self.num + 1, [1 + self.first[i] for i in self.sizes]
+        contrasts = torch.eye(size, dtype=torch.float64)
+        contrasts[0, firsts] = 1.0
+        for i, first in zip(self.sizes, firsts, strict=True):
+            contrasts[first : first + self.sizes[i], first] -= 1.0
+        return contrasts[[i for i in range(size) if i not in firsts and (level or i)]]
+
     def spanning(self) -> Tensor:
         """Points from whose values a constant and a linear function are known everywhere."""
         base = self.bounds[0].clone()
@@ -197,6 +217,16 @@ class _Columns:
             for value in torch.arange(1, self.sizes[i]).tolist() if i in self.sizes else [float(end)]:
                 points.append(base.index_fill(0, torch.tensor(i, device=base.device), value))
         return torch.stack(points)
+
+
+def _told_sizes(kernel: Any) -> Tensor:
+    """The diagonal of the factor of the covariance of tastes in told directions, whose squared product is `|S|`."""
+    root = kernel.told.to(kernel.root) @ kernel.root
+    return torch.linalg.cholesky(root @ root.mT + KEPT_APART * torch.eye(len(root)).to(root)).diagonal()
+
+
+def _set_by_entries(kernel: Any, sizes: Tensor) -> None:
+    """Fits that start again set the entries of the factor, whose prior this one multiplies."""
 
 
 def _one_hot(values: Tensor, place: int, num: int) -> Tensor:
@@ -244,8 +274,12 @@ class _Panel:
         if self.compares:
             rank = None if self.has_full_tastes else 1
             own = LinearTastesKernel(self.columns.num, rank=rank, scale=COMPARISON_TASTES)
+            if self.has_full_tastes:
+                own.register_buffer("told", self.columns.told(any(entry.tells_level for entry in self.observations)))
+                own.register_prior("told_prior", GammaPrior(3.0, 1 / COMPARISON_TASTES), _told_sizes, _set_by_entries)
         likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
-        return self._model([LinearKernel()], [own] if self.num_judges else [], likelihood)
+        shared = LinearKernel(variance_prior=LogarithmPrior(*SHARED_SCALE))
+        return self._model([shared], [own] if self.num_judges else [], likelihood)
 
     def _model(self, shared: list[Kernel], own: list[Kernel], likelihood: RowLikelihood) -> SkewGP:
         """A model of copies of parts."""

@@ -64,7 +64,7 @@ def leaderboard(
 
     Returns:
         A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, with `"all"` for the shared
-        utility and `"panel"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median
+        utility and `"panel"`): the posterior `mean` of the utility and its interval, `lower` and `upper`; the median
         `rank` with its interval `rank_low`, `rank_high`; the probabilities `p_best` of being the best of all, `p_top`
         of being among the best `k`, and `win_probability` of winning a vote against a random other item; the number of
         `votes` on the item; and its `tier`: a new tier starts where its first item is below the first of the tier
@@ -94,9 +94,9 @@ def leaderboard(
     mean = relative.mean(0)
     order = mean.argsort(descending=True)
     columns: dict[str, Tensor] = {
-        "utility": mean,
-        "utility_low": low,
-        "utility_high": high,
+        "mean": mean,
+        "lower": low,
+        "upper": high,
         "rank": rank,
         "rank_low": rank_low,
         "rank_high": rank_high,
@@ -110,7 +110,7 @@ def leaderboard(
     columns["tier"] = tiers(draws, order, probability)
     index = pandas().Index([names[i] for i in order.tolist()], name="item", tupleize_cols=False)
     table = pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
-    table.attrs["probability"] = probability  # for a plot's legend
+    table.attrs["level"] = probability  # for a plot's legend
     return table
 
 

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
         serve(items, path, given.num_shown, given.host, given.port)
         return
     answers = [entry.judgement for entry in read_rounds(path) if entry.is_answered]
-    columns = ["utility", "utility_low", "utility_high", "rank", "p_best", "votes"]
+    columns = ["mean", "lower", "upper", "rank", "p_best", "votes"]
     print(leaderboard(items.model(answers), items.names)[columns].round(2).to_string())
 
 

@@ -28,7 +28,7 @@ from botorch_skewgp.plots.style import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NEEDED = ("utility", "utility_low", "utility_high", "rank_low", "rank_high", "p_best", "tier")
+NEEDED = ("mean", "lower", "upper", "rank_low", "rank_high", "p_best", "tier")
 ROW = 0.24  # height of an item, in inches
 MAX_ITEMS = 60
 MAX_NAMES = 40  # of judges, beyond which a picture does not grow
@@ -88,7 +88,9 @@ def plot_tastes(
 def plot_summary(table: DataFrame, ax: Axes | None = None) -> Axes:
     r"""Draw a table of `botorch_skewgp.summaries`: a line for each row, its mean or median with its interval.
 
-    Of more rows than 40 the first are drawn: choose rows by `table.loc`. An end that is infinite leaves the picture.
+    Curves of events are curves with bands. Of more rows than 40, those of people stand in the order of their means for
+    each attribute and value, without people's names, on a picture of one size; of others the first 40 are drawn. An end
+    that is infinite leaves the picture.
 
     Example::
 
@@ -105,23 +107,52 @@ def plot_summary(table: DataFrame, ax: Axes | None = None) -> Axes:
     middle = next((name for name in ("mean", "median") if name in columns), None)
     if middle is None or not {"lower", "upper"} <= set(columns) or not len(table):
         raise InputDataError("table must have rows and columns 'lower', 'upper' and 'mean' or 'median'.")
-    table = table.head(MAX_NAMES)
-    ax = new_axes(ax, (5.0, 0.9 + ROW * len(table)))
-    y = list(range(len(table)))
-    at = table[middle].to_numpy()
+    level = table.attrs.get("level")
+    label = middle if level is None else f"{middle}, {level:.0%} interval"
+    if list(table.index.names) == ["curve", "time"]:
+        return _curves(table, middle, label, new_axes(ax))
+    names = [name if isinstance(name, tuple) else (name,) for name in table.index]
+    ticks = {place: " ".join(str(part) for part in name if part != "") for place, name in enumerate(names)}
+    if len(table) > MAX_NAMES and "person" in table.index.names:
+        table, ticks = _without_people(table, middle)
+    elif len(table) > MAX_NAMES:
+        table, ticks = table.head(MAX_NAMES), {place: ticks[place] for place in range(MAX_NAMES)}
+    ax = new_axes(ax, (5.0, 0.9 + ROW * min(len(table), MAX_NAMES)))
     every = table[[middle, "lower", "upper"]].to_numpy(dtype=float).ravel()
     every = every[abs(every) < float("inf")]
     low, high = (every.min(), every.max()) if len(every) else (-1.0, 1.0)
     margin = 0.08 * (high - low or 1.0)
     ends = table[["lower", "upper"]].clip(low - 2 * margin, high + 2 * margin)
-    ax.hlines(y, ends.lower, ends.upper, colors=BLUE, linewidth=1.6)
-    ax.scatter(at, y, c=BLUE, s=16, zorder=3)
+    y, size = range(len(table)), 1 if len(table) > MAX_NAMES else 4
+    ax.hlines(y, ends.lower, ends.upper, colors=BLUE, linewidth=0.4 * size, alpha=1.0 if size > 1 else 0.4)
+    ax.scatter(table[middle], y, c=BLUE, s=size**2, zorder=3)
     ax.set_xlim(low - margin, high + margin)
-    names = [name if isinstance(name, tuple) else (name,) for name in table.index]
-    ax.set_yticks(y, [" ".join(str(part) for part in name if part != "") for name in names])
+    ax.set_yticks([*ticks], [*ticks.values()])
     ax.set_ylim(len(table) - 0.4, -0.6)
-    level = table.attrs.get("level")
-    return finish(ax, middle if level is None else f"{middle}, {level:.0%} interval", "", legend="none")
+    return finish(ax, label, "", legend="none")
+
+
+def _curves(table: DataFrame, middle: str, label: str, ax: Axes) -> Axes:
+    """The curves of `event_curve`, with bands."""
+    for number, (name, curve) in enumerate(table.groupby(level="curve", sort=False)):
+        times, color = curve.index.get_level_values("time"), COLORS[number % len(COLORS)]
+        ax.plot(times, curve[middle], color=color, label=str(name))
+        ax.fill_between(times, curve.lower, curve.upper, color=color, alpha=0.15, linewidth=0)
+    ax.set_ylim(0.0, 1.0)
+    return finish(ax, "time", f"probability of the event by then, {label}")
+
+
+def _without_people(table: DataFrame, middle: str) -> tuple[DataFrame, dict[int, str]]:
+    """The rows of many people in the order of their means, and the middle place of each attribute and value."""
+    others = [name for name in table.index.names if name != "person"]
+    groups = table.groupby(level=others, sort=False) if others else [("", table)]
+    rows, ticks, place = [], {}, 0
+    for name, group in groups:
+        label = " ".join(str(part) for part in (name if isinstance(name, tuple) else (name,)) if part != "")
+        ticks[place + len(group) // 2] = label
+        rows += table.index.get_indexer(group[middle].sort_values().index).tolist()
+        place += len(group)
+    return table.iloc[rows], ticks
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
@@ -153,8 +184,8 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
     ax = new_axes(ax, (5.6, 0.9 + ROW * len(table)))
     y = list(range(len(table)))
     colors = [COLORS[(int(tier) - 1) % (len(COLORS) - 1)] for tier in table.tier]
-    ax.hlines(y, table.utility_low, table.utility_high, colors=colors, linewidth=1.6)
-    ax.scatter(table.utility, y, c=colors, s=16, zorder=3)
+    ax.hlines(y, table.lower, table.upper, colors=colors, linewidth=1.6)
+    ax.scatter(table["mean"], y, c=colors, s=16, zorder=3)
     ax.axvline(0.0, color=BLACK, linewidth=0.6, linestyle=":")
     columns = table[["rank_low", "rank_high", "p_best"]].itertuples(index=False)
     for place, (low, high, best) in zip(y, columns, strict=True):
@@ -165,6 +196,6 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
         ax.annotate(text, (x, -1.0), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL, color=BLUE)
     ax.set_yticks(y, [str(name) for name in table.index])
     ax.set_ylim(len(table) - 0.4, -0.6)
-    level = table.attrs.get("probability")
+    level = table.attrs.get("level")
     intervals = "intervals" if level is None else f"{level:.0%} intervals"
     return finish(ax, f"utility beside the mean of all items, {intervals}; colours are tiers", "", legend="none")

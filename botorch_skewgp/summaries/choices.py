@@ -7,7 +7,7 @@ draw; those of new people also average over what people may have of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -23,8 +23,7 @@ from botorch_skewgp.items.model import ItemModel
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.answers import answer
 from botorch_skewgp.observations import Choice, Preference
-from botorch_skewgp.summaries.draws import ALL, NEW, NUM_SAMPLES, interval_table, named_people, row_names, utility_draws
-from botorch_skewgp.summaries.tastes import People
+from botorch_skewgp.summaries.draws import ALL, NEW, Drawing, People, Question, row_names
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ def shares(
     after: DataFrame | Mapping[str, Sequence[Any]] | None = None,
     people: People | Literal["new"] = "each",
     weights: Any = None,
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
+    **drawing: Unpack[Drawing],
 ) -> DataFrame:
     r"""The share of choices that each alternative of an offer gets, also after a change, with intervals.
 
@@ -62,9 +59,7 @@ def shares(
         people: The people whose average choice it is: `"each"` for all who answered (or what is shared where nobody is
             named), a list of names, or `"new"` for people of the same kind who gave no answers.
         weights: A weight for each of these people; equal ones if `None`.
-        level: The probability of intervals.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`.
 
     Returns:
         A data frame with columns `mean`, `lower` and `upper`, indexed by `alternative`; with `after` by `offer`
@@ -75,60 +70,53 @@ def shares(
             has a single alternative.
         UnsupportedError: If the model's answers are no choices.
     """
-    if isinstance(people, str) and people == "each" and not getattr(model, "judges", ()):
+    question = Question("shares", model, answers, **drawing)
+    if isinstance(people, str) and people == "each" and not model.judges:
         people = [ALL]
-    named = named_people(model, answers, [NEW] if people == "new" else people, "shares")
+    named = question.people([NEW] if people == "new" else people)
     offers = {"before": offer} if after is None else {"before": offer, "after": after}
-    points = {name: answers.points(frame) for name, frame in offers.items()}
-    X = torch.cat([*points.values()]).to(model.datapoints)
-    if people == "new" and model.judge_code is not None:
-        draws, laws = _draws_of_new(model, X, num_samples, seed), [model.for_judge(NEW)]
-    else:
-        draws = utility_draws(model, X, list(named.values()), num_samples, seed)
-        laws = [model.for_judge(judge) for judge in named.values()]
+    points = [answers.points(frame) for frame in offers.values()]
+    X = torch.cat(points).to(model.datapoints)
+    are_many = people == "new" and model.judge_code is not None
+    draws = _draws_of_new(question, X) if are_many else question.utilities(X, named.values())
     weight = torch.ones(draws.shape[1]).to(draws) if weights is None else as_tensor(weights, "weights").to(draws)
     if weight.shape != draws.shape[1:2] or bool((weight < 0).any()) or float(weight.sum()) <= 0:
         raise InputDataError(f"weights must hold one number from 0 on for each of {draws.shape[1]} people.")
-    names, found = {}, {}
-    for (name, frame), utility in zip(offers.items(), draws.split([*map(len, points.values())], -1), strict=True):
-        labels = row_names(frame, len(points[name]))
-        if answers.none is not None:
-            labels = [*labels, answers.none]
+    laws = [model.for_judge(judge) for judge in named.values()]
+    found: dict[str, dict[Hashable, Tensor]] = {}
+    for (name, frame), utility in zip(offers.items(), draws.split([*map(len, points)], -1), strict=True):
+        labels = row_names(frame, utility.shape[-1]) + ([] if answers.none is None else [answers.none])
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise InputDataError(f"An offer must have two alternatives or more, of different names; got {labels[:5]}.")
-        names[name] = labels
-        found[name] = _average_choice(laws, utility, weight / weight.sum(), answers.none is not None)
+        chances = _average_choice(laws, utility, weight / weight.sum(), answers.none is not None)
+        found[name] = dict(zip(labels, chances.unbind(-1), strict=True))
     if after is None:
-        return interval_table(found["before"], pandas().Index(names["before"], name="alternative"), level)
-    both = [label for label in names["before"] if label in names["after"]]
-    places = [[names[name].index(label) for label in both] for name in offers]
-    found["change"] = found["after"][:, places[1]] - found["before"][:, places[0]]
-    rows = [(name, label) for name, labels in {**names, "change": both}.items() for label in labels]
-    index = pandas().MultiIndex.from_tuples(rows, names=["offer", "alternative"])
-    return interval_table(torch.cat([*found.values()], dim=-1), index, level)
+        before = found["before"]
+        return question.table(torch.stack([*before.values()], -1), ["alternative"], [(name,) for name in before])
+    later = found["after"]
+    found["change"] = {name: later[name] - share for name, share in found["before"].items() if name in later}
+    flat = {(name, label): share for name, of_offer in found.items() for label, share in of_offer.items()}
+    return question.table(torch.stack([*flat.values()], -1), ["offer", "alternative"], [*flat])
 
 
-def _draws_of_new(model: SkewGP, X: Tensor, num_samples: int, seed: int) -> Tensor:
+def _draws_of_new(question: Question, X: Tensor) -> Tensor:
     """Draws of the utilities of new people: the shared one and parts of their own, `s x NUM_NEW x n`."""
-    shared = utility_draws(model, X, [None], num_samples, seed)
     n = len(X)
     by = [judge for judge in (None, NEW) for _ in range(n)]
-    joint = model.for_judge(None).latent_posterior(X.repeat(2, 1), by)
+    joint = question.model.for_judge(None).latent_posterior(X.repeat(2, 1), by)
     difference = torch.cat([-torch.eye(n), torch.eye(n)], dim=-1).to(X)
     own = joint.affine(difference).covariance_matrix.detach()
     root = cholesky_with_relative_jitter(own, scale=own.diagonal().mean().clamp(min=1e-10).expand(n))
-    base = draw_sobol_normal_samples(n, NUM_NEW, X.device, X.dtype, seed=seed)
-    return shared + base @ root.mT
+    base = draw_sobol_normal_samples(n, NUM_NEW, X.device, X.dtype, seed=question.seed)
+    return question.utilities(X, [None]) + base @ root.mT
 
 
 def _average_choice(models: Sequence[SkewGP], draws: Tensor, weight: Tensor, none: bool) -> Tensor:
     """The probability that each alternative is chosen, `s x k`, averaged over people."""
     total: Any = 0.0
+    everybody = list(range(draws.shape[1]))
     # people whose answers have the same law are taken together
-    groups = [list(range(draws.shape[1]))] if len(models) == 1 else [[i] for i in range(len(models))]
-    if len(models) > 1 and not _differ(models[0]):
-        groups = [list(range(len(models)))]
-    for group in groups:
+    for group in [[i] for i in everybody] if len(models) > 1 and _differ(models[0]) else [everybody]:
         laws = models[group[0]].fitted().answer_laws(Choice)
         size = max(1, MAX_ENTRIES // (len(draws) * (draws.shape[-1] + none)))
         for first in range(0, len(group), size):
@@ -162,9 +150,7 @@ def outcome_probabilities(
     at: float | None = None,
     category: Hashable | None = None,
     judge: Hashable | None = None,
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
+    **drawing: Unpack[Drawing],
 ) -> DataFrame:
     r"""The probabilities of the outcomes of meetings of two items, named as their columns are, with intervals.
 
@@ -184,9 +170,8 @@ def outcome_probabilities(
         at: The time; the latest if `None`.
         category: The category; none in particular if `None`.
         judge: The name of a judge; the shared utility if `None`.
-        level: The probability of intervals, which are of what is not known of the items.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`; intervals are of what is not known of the
+            items.
 
     Returns:
         A data frame with columns `mean`, `lower` and `upper`, indexed by both items and `outcome`.
@@ -197,7 +182,8 @@ def outcome_probabilities(
     """
     if not isinstance(model, ItemModel) or answers.items is None:
         raise InputDataError("outcome_probabilities needs a model of item_model and what read_votes returned.")
-    named = named_people(model, answers, [ALL if judge is None else judge], "outcome_probabilities")
+    question = Question("outcome_probabilities", model, answers, **drawing)
+    (person,) = question.people([ALL if judge is None else judge]).values()
     sides = columns_of_one_length(meetings, [first, second])
     number = {name: i for i, name in enumerate(answers.items)}
     unknown = [name for names in sides for name in names if name not in number]
@@ -215,9 +201,8 @@ def outcome_probabilities(
         column = X.shape[-1] - len(model.circumstances) + i
         for row, name in enumerate(names):
             X[row, :, column] = (places[row] == number.get(name, -1)).to(X)
-    (person,) = named.values()
     flat, place = X.flatten(0, 1).unique(dim=0, return_inverse=True)
-    draws = utility_draws(model, flat, [person], num_samples, seed)[:, 0]
+    draws = question.utilities(flat, [person])[:, 0]
     values = draws[:, place].unflatten(-1, (-1, 2))  # s x m x 2
     chances: Any = 0.0
     for law in model.for_judge(person).fitted().answer_laws(Preference):
@@ -228,9 +213,7 @@ def outcome_probabilities(
         raise UnsupportedError("outcome_probabilities is for wins and ties; use read_votes(both_alike='tie').")
     outcomes = [first, second, tie][: chances.shape[-1]]
     rows = [(a, b, outcome) for a, b in zip(*sides, strict=True) for outcome in outcomes]
-    return interval_table(
-        chances.flatten(1), pandas().MultiIndex.from_tuples(rows, names=[first, second, "outcome"]), level
-    )
+    return question.table(chances, [first, second, "outcome"], rows)
 
 
 def top_items(
@@ -239,9 +222,7 @@ def top_items(
     k: int,
     people: People = "each",
     offer: DataFrame | Mapping[str, Sequence[Any]] | None = None,
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
+    **drawing: Unpack[Drawing],
 ) -> DataFrame:
     r"""The best `k` items of each person, those of the highest mean utility.
 
@@ -255,9 +236,7 @@ def top_items(
         k: How many.
         people: As for `part_worths`.
         offer: A frame with a row for each item, whose index has their names; by default the items of the answers.
-        level: The probability of intervals.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`.
 
     Returns:
         A data frame indexed by `person` and `place`, from 1: the `item`; its utility beside the mean of all items,
@@ -266,7 +245,8 @@ def top_items(
     Raises:
         InputDataError: If the answers are not of items and no offer is given, or `k` is not below their number.
     """
-    named = named_people(model, answers, people, "top_items")
+    question = Question("top_items", model, answers, **drawing)
+    named = question.people(people)
     if offer is not None:
         X = answers.points(offer).to(model.datapoints)
         items = row_names(offer, len(X))
@@ -276,14 +256,13 @@ def top_items(
     else:
         raise InputDataError("offer must be a frame of items; these answers name none.")
     k = as_count(k, "k", least=1, most=len(X) - 1)
-    draws = utility_draws(model, X, list(named.values()), num_samples, seed)
+    draws = question.utilities(X, named.values())
     relative = draws - draws.mean(-1, keepdim=True)
     among = (ranks_of(draws.flatten(0, 1)) <= k).view(draws.shape).to(draws).mean(0)
     best = relative.mean(0).topk(k).indices  # people x k
     chosen = relative.gather(-1, best.expand(len(draws), -1, -1))
     rows = [(name, place + 1) for name in named for place in range(k)]
-    index = pandas().MultiIndex.from_tuples(rows, names=["person", "place"])
-    table = interval_table(chosen.flatten(1), index, level)
+    table = question.table(chosen, ["person", "place"], rows)
     table.insert(0, "item", [items[i] for i in best.flatten().tolist()])
     table["p_top"] = among.gather(-1, best).flatten().cpu().numpy()
     return table

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch.special import ndtr, ndtri
 
-from botorch_skewgp.checks import as_probability, as_tensor
+from botorch_skewgp.checks import as_tensor
 from botorch_skewgp.frames import Answers
-from botorch_skewgp.frames.columns import pandas
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Numeric
-from botorch_skewgp.summaries.draws import NUM_SAMPLES, interval_table, named_people, row_names, utility_draws
-from botorch_skewgp.summaries.tastes import People
+from botorch_skewgp.summaries.draws import Drawing, People, Question, named_table, row_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,9 +25,7 @@ def event_curve(
     answers: Answers,
     frame: DataFrame | Mapping[str, Sequence[Any]],
     times: Any,
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
+    **drawing: Unpack[Drawing],
 ) -> DataFrame:
     r"""The probability that the event has happened by a time, with bands, a curve for each row of a frame.
 
@@ -45,9 +41,7 @@ def event_curve(
         answers: What it returned.
         frame: A frame with the attributes, whose index names the curves.
         times: The times, positive numbers.
-        level: The probability of bands.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`.
 
     Returns:
         A data frame with columns `mean`, `lower` and `upper`, indexed by `curve` and `time`.
@@ -56,19 +50,19 @@ def event_curve(
         InputDataError: If attributes are missing or times are not positive.
         UnsupportedError: If the model's numbers have a warping.
     """
-    X = answers.points(frame).to(model.datapoints)
+    question, X = Question("event_curve", model, answers, **drawing), answers.points(frame).to(model.datapoints)
     times = as_tensor(times, "times").to(X).flatten()
     if not len(times) or not bool((times > 0).all() & times.isfinite().all()):
         raise InputDataError(f"times must be positive numbers; got {times.tolist()[:5]}.")
     likelihood = model.answering_likelihood.for_kind(Numeric)
     if getattr(likelihood, "warping", None) is not None:
         raise UnsupportedError("event_curve is for logarithms of times without a warping of their own.")
-    draws = utility_draws(model, X, [None], num_samples, seed)[:, 0]
+    draws = question.utilities(X, [None])[:, 0]
     scale = likelihood.latent_noise(X).reshape(1, -1, 1).sqrt()
     log_times = model.outcome_scale.standardize(times.log())
     chances = ndtr((log_times - draws.unsqueeze(-1)) / scale)  # s x n x times
     rows = [(name, float(time)) for name in row_names(frame, len(X)) for time in times]
-    return interval_table(chances.flatten(1), pandas().MultiIndex.from_tuples(rows, names=["curve", "time"]), level)
+    return question.table(chances, ["curve", "time"], rows)
 
 
 def reliabilities(model: SkewGP, answers: Answers, people: People = "each", level: float = 0.9) -> DataFrame:
@@ -94,7 +88,8 @@ def reliabilities(model: SkewGP, answers: Answers, people: People = "each", leve
         InputDataError: If people gave no answers.
         UnsupportedError: If the model has no reliabilities.
     """
-    named, level = named_people(model, answers, people, "reliabilities"), as_probability(level, "level")
+    question = Question("reliabilities", model, answers, level)
+    named = question.people(people)
     if model.judge_reliability is None:
         raise UnsupportedError("The model has no reliabilities; give SkewGP learn_judge_reliability=True.")
     judges = [judge for judge in named.values() if isinstance(judge, int)]
@@ -103,9 +98,6 @@ def reliabilities(model: SkewGP, answers: Answers, people: People = "each", leve
     place = torch.tensor(judges)
     median = model.judge_reliability.values.detach()[place]
     spread = model.judge_reliability.logarithm_prior.judge_variance[place].sqrt()  # of the logarithm
-    end = spread * ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64))
+    end = spread * ndtri(torch.tensor((1 + question.level) / 2, dtype=torch.float64))
     columns = {"median": median, "lower": median * (-end).exp(), "upper": median * end.exp()}
-    index = pandas().Index(list(named), name="person", tupleize_cols=False)
-    table = pandas().DataFrame({name: column.cpu().numpy() for name, column in columns.items()}, index=index)
-    table.attrs["level"] = level
-    return table
+    return named_table(columns, ["person"], [(name,) for name in named], question.level)

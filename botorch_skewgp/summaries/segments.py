@@ -24,7 +24,7 @@ from botorch_skewgp.checks import as_count, as_seed
 from botorch_skewgp.frames import Answers
 from botorch_skewgp.frames.columns import pandas
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.summaries.draws import NEW, interval_table, named_people
+from botorch_skewgp.summaries.draws import NEW, Question
 from botorch_skewgp.summaries.tastes import design
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def segments(
     Raises:
         InputDataError: If answers do not name two people, or there are more segments than people.
     """
-    named = named_people(model, answers, "each", "segments")
+    question = Question("segments", model, answers, level, seed=seed)
+    named = question.people("each")
     if len(named) < 2:
         raise InputDataError("segments needs the answers of two people or more.")
     numbers = range(1, min(MAX_SEGMENTS, len(named)) + 1)
@@ -134,9 +135,8 @@ def segments(
     noise = torch.randn(4096, *best.mean.shape, generator=generator, dtype=torch.float64).to(best.mean)
     within = noise @ torch.linalg.cholesky(best.covariance).mT
     tastes = shared + scale * (best.mean[order] + within)
-    rows = [(place, name, "" if value is None else value) for place in places for name, value in at]
-    labels = pandas().MultiIndex.from_tuples(rows, names=["segment", "attribute", "value"])
-    table = interval_table(tastes.flatten(1), labels, level)
+    rows = [(place, *taste) for place in places for taste in at]
+    table = question.table(tastes, ["segment", "attribute", "value"], rows)
     table["mean"] = (shared + scale * best.mean[order]).flatten().tolist()
     return Segments(sizes, memberships, table)
 

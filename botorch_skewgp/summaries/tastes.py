@@ -14,25 +14,22 @@ negative one: its `w` is infinite. So quantiles exist where the slope is not sur
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.checks import as_probability
 from botorch_skewgp.frames import Answers
-from botorch_skewgp.frames.columns import pandas
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.summaries.draws import ALL, NUM_SAMPLES, interval_table, named_people, quantiles, utility_draws
+from botorch_skewgp.summaries.draws import ALL, Drawing, People, Question
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 NUM_VALUES = 5  # of an attribute that is a number
 NUM_BACKGROUND = 4  # points whose other attributes an attribute's values are combined with
-People = Literal["each"] | Sequence[Hashable]
+NAMES = "person", "attribute", "value"  # of the index
 
 
 class Design(NamedTuple):
@@ -43,7 +40,7 @@ class Design(NamedTuple):
         weight: Part-worths as contrasts of their utilities, `p x n`.
         values: The attribute and the value of each part-worth.
         taste_weight: Tastes as contrasts of part-worths, `t x p`.
-        tastes: The attribute of each taste, and its value; `None` for the slope of a number.
+        tastes: The attribute of each taste, and its value; empty for the slope of a number.
     """
 
     X: Tensor
@@ -73,7 +70,7 @@ def design(answers: Answers) -> Design:
             centred = at - at.mean()
             slope = centred / centred.square().sum() if m > 1 else torch.zeros_like(at)
             of_tastes.append(slope.unsqueeze(0))
-            tastes.append((name, None))
+            tastes.append((name, ""))
         else:
             of_tastes.append(torch.eye(m).to(points)[1:] - torch.eye(m).to(points)[:1])
             tastes += [(name, level) for level in levels[1:]]
@@ -89,14 +86,7 @@ def _values(column: Tensor) -> Tensor:
     return torch.quantile(distinct, torch.linspace(0, 1, NUM_VALUES).to(distinct))
 
 
-def part_worths(
-    model: SkewGP,
-    answers: Answers,
-    people: People = (ALL,),
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
-) -> DataFrame:
+def part_worths(model: SkewGP, answers: Answers, people: People = (ALL,), **drawing: Unpack[Drawing]) -> DataFrame:
     r"""The part-worth of each value of each attribute, by which utility it differs from the mean of these values.
 
     Numbers have their values if these are at most five, else five quantiles of them.
@@ -111,9 +101,7 @@ def part_worths(
         answers: The answers that a reader returned, with the names.
         people: The names of people; `"all"` among them for what all share, `"new"` for somebody who gave no answers;
             `"each"` for everybody who did.
-        level: The probability of intervals.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`.
 
     Returns:
         A data frame with columns `mean`, `lower` and `upper`, indexed by `person`, `attribute` and `value`, in units of
@@ -122,37 +110,26 @@ def part_worths(
     Raises:
         InputDataError: If people gave no answers.
     """
-    named, at = named_people(model, answers, people, "part_worths"), design(answers)
-    draws = utility_draws(model, at.X, list(named.values()), num_samples, seed, at.weight)
-    return interval_table(draws.flatten(1), _index(named, at.values), level)
+    at, question = design(answers), Question("part_worths", model, answers, **drawing)
+    named = question.people(people)
+    draws = question.utilities(at.X, named.values(), at.weight)
+    return question.table(draws, NAMES, [(person, *value) for person in named for value in at.values])
 
 
-def tastes(
-    model: SkewGP,
-    answers: Answers,
-    people: People = (ALL,),
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
-) -> DataFrame:
+def tastes(model: SkewGP, answers: Answers, people: People = (ALL,), **drawing: Unpack[Drawing]) -> DataFrame:
     r"""The effect of each attribute: the slope in a number, and how much a name is liked more than the first one.
 
     The slope is that of a line through the part-worths of a number. Arguments, columns and errors are those of
     `part_worths`; the value of a slope is empty.
     """
-    named, at = named_people(model, answers, people, "tastes"), design(answers)
-    draws = utility_draws(model, at.X, list(named.values()), num_samples, seed, at.weight) @ at.taste_weight.mT
-    return interval_table(draws.flatten(1), _index(named, [(name, _text(value)) for name, value in at.tastes]), level)
+    at, question = design(answers), Question("tastes", model, answers, **drawing)
+    named = question.people(people)
+    draws = question.utilities(at.X, named.values(), at.weight) @ at.taste_weight.mT
+    return question.table(draws, NAMES, [(person, *taste) for person in named for taste in at.tastes])
 
 
 def willingness_to_pay(
-    model: SkewGP,
-    answers: Answers,
-    price: str = "price",
-    people: People = (ALL,),
-    level: float = 0.9,
-    num_samples: int = NUM_SAMPLES,
-    seed: int = 0,
+    model: SkewGP, answers: Answers, price: str = "price", people: People = (ALL,), **drawing: Unpack[Drawing]
 ) -> DataFrame:
     r"""The price at which an attribute's effect is outweighed: of one more unit, or of a name instead of the first one.
 
@@ -169,9 +146,7 @@ def willingness_to_pay(
         model: A fitted model.
         answers: The answers that a reader returned, with the names.
         people: As for `part_worths`.
-        level: The probability of intervals.
-        num_samples: The number of joint draws.
-        seed: The seed of the draws.
+        drawing: Further options of `botorch_skewgp.summaries.draws.Drawing`.
 
     Returns:
         A data frame with columns `median`, `lower`, `upper` and `p_price_falls`, the probability that the utility falls
@@ -180,31 +155,15 @@ def willingness_to_pay(
     Raises:
         InputDataError: If the price is no attribute, or not a number, or people gave no answers.
     """
-    named, at = named_people(model, answers, people, "willingness_to_pay"), design(answers)
-    if (price, None) not in at.tastes:
-        numbers = [name for name, value in at.tastes if value is None]
+    at, question = design(answers), Question("willingness_to_pay", model, answers, **drawing)
+    named = question.people(people)
+    numbers = [name for name in answers.attributes if name not in answers.levels]
+    if price not in numbers:
         raise InputDataError(f"price must be an attribute that is a number, one of {numbers}; got {price!r}.")
-    level = as_probability(level, "level")
-    draws = utility_draws(model, at.X, list(named.values()), num_samples, seed, at.weight) @ at.taste_weight.mT
-    place = at.tastes.index((price, None))
-    slope = draws[..., [place]]
-    others = [i for i in range(len(at.tastes)) if i != place]
-    effect = draws[..., others]
+    draws = question.utilities(at.X, named.values(), at.weight) @ at.taste_weight.mT
+    places = [i for i, (name, _) in enumerate(at.tastes) if name != price]
+    slope, effect = draws[..., [at.tastes.index((price, ""))]], draws[..., places]
     worth = torch.where(slope < 0, effect / -slope, effect.sign() * torch.inf)
-    low, median, high = quantiles(worth.flatten(1), [(1 - level) / 2, 0.5, (1 + level) / 2])
-    falls = (slope < 0).to(draws).mean(0).expand(-1, len(others)).flatten()
-    columns = {"median": median, "lower": low, "upper": high, "p_price_falls": falls}
-    index = _index(named, [(at.tastes[i][0], _text(at.tastes[i][1])) for i in others])
-    table = pandas().DataFrame({name: column.cpu().numpy() for name, column in columns.items()}, index=index)
-    table.attrs["level"] = level
+    table = question.table(worth, NAMES, [(person, *at.tastes[i]) for person in named for i in places], "median")
+    table["p_price_falls"] = (slope < 0).to(draws).mean(0).expand(-1, len(places)).flatten().cpu().numpy()
     return table
-
-
-def _index(named: Any, values: Sequence[tuple[str, Any]]) -> Any:
-    rows = [(person, name, value) for person in named for name, value in values]
-    return pandas().MultiIndex.from_tuples(rows, names=["person", "attribute", "value"])
-
-
-def _text(value: Any) -> Any:
-    """What stands for the value of a slope."""
-    return "" if value is None else value

@@ -28,10 +28,13 @@ def test_summary_tells_who_wants_what():
     assert torch.equal(summary.agreement, summary.agreement.mT)
     assert summary.difference[2] > summary.difference[0]
     columns = summary.columns()
-    assert columns["judge"] == ["all", "0", "1", "2"]
-    assert columns["x0"] == summary.mean[:, 1].tolist()
+    num = len(summary.effects) + 1
+    assert columns["person"] == [name for name in ("all", "0", "1", "2") for _ in range(num)]
+    assert columns["attribute"][:2] == ["level", "x0"]
+    assert columns["upper"][1::num] == summary.upper[:, 1].tolist()
+    assert columns["answers"][::num] == [42, 14, 14, 14]
     assert len({len(column) for column in columns.values()}) == 1
-    assert str(summary).count("\n") == 4  # a head, what all share, three judges
+    assert str(summary).count("\n") == 4 * num  # a head, then rows of what all share and of three judges
 
 
 def test_tastes_are_those_of_least_squares():

@@ -58,7 +58,7 @@ def test_categories_are_compared_with_their_first_level(by):
         options = {"judge_covar_module": own_kernel() + ItemEffectKernel(active_dims=[1])}
     summary = check_tastes(made(**options), POINTS, DESIGN)
     assert summary.effects == (Effect(0), Effect(1, 1.0, 0.0), Effect(1, 2.0, 0.0))
-    assert list(summary.columns())[6::3] == ["x0", "x1=1", "x1=2"]
+    assert summary.columns()["attribute"][1:4] == ["x0", "x1=1", "x1=2"]
     assert summary.directions.weights.shape[-1] == 3
     panels = plot_tastes(summary, inputs=["price", "brand"], ax=new_panels(None, 3, (2.0, 2.0)))
     assert [panel.get_xlabel() for panel in panels] == ["taste for price", "taste for brand=1", "taste for brand=2"]

@@ -43,8 +43,8 @@ def test_one_vote_in_closed_form(two):
     assert table.win_probability["winner"] == pytest.approx(again, abs=4 * error)
     assert table.p_best.sum() == pytest.approx(1.0)
     mean = SCALE / math.sqrt(2 * SCALE + 2) * 2 / math.sqrt(2 * math.pi)
-    assert table.utility["winner"] == pytest.approx(mean, abs=4 * math.sqrt(SCALE / 2 / 2048))
-    assert table.utility.sum() == pytest.approx(0.0, abs=1e-12)
+    assert table["mean"]["winner"] == pytest.approx(mean, abs=4 * math.sqrt(SCALE / 2 / 2048))
+    assert table["mean"].sum() == pytest.approx(0.0, abs=1e-12)
     assert table.votes.tolist() == [1, 1]
 
 
@@ -54,9 +54,9 @@ def test_columns_are_those_of_loops_over_draws(five):
     relative = draws - draws.mean(1, keepdims=True)
     ranks = np.array([[1 + sum(row > x) for x in row] for row in draws])
     for i in range(5):
-        assert table.utility[i] == pytest.approx(relative[:, i].mean())
-        assert np.mean(relative[:, i] < table.utility_low[i]) == pytest.approx(0.1, abs=0.003)
-        assert np.mean(relative[:, i] > table.utility_high[i]) == pytest.approx(0.1, abs=0.003)
+        assert table["mean"][i] == pytest.approx(relative[:, i].mean())
+        assert np.mean(relative[:, i] < table.lower[i]) == pytest.approx(0.1, abs=0.003)
+        assert np.mean(relative[:, i] > table.upper[i]) == pytest.approx(0.1, abs=0.003)
         assert np.mean(ranks[:, i] < table.rank_low[i]) <= 0.1
         assert np.mean(ranks[:, i] > table.rank_high[i]) <= 0.1
         assert table.rank_low[i] <= table["rank"][i] <= table.rank_high[i]

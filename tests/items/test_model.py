@@ -188,7 +188,7 @@ def test_answers_are_of_a_time_or_of_a_category(name, first, second):
     if name == "at":
         assert leaderboard(model).equals(leaderboard(model, at=9))
         wide, narrow = (leaderboard(model, at=at).loc[1] for at in (30, 9))  # the future is open
-        assert wide["utility_high"] - wide["utility_low"] > 1.2 * (narrow["utility_high"] - narrow["utility_low"])
+        assert wide["upper"] - wide["lower"] > 1.2 * (narrow["upper"] - narrow["lower"])
 
 
 def test_a_model_of_circumstances_is_pickled(generator):

@@ -50,7 +50,7 @@ def test_items_that_are_both_bad_are_bad():
     model = item_model(3, votes.observations)
     model.covar_module.outputscale = 5.0
     table = leaderboard(model, votes.items)
-    assert table.utility["unseen"] > table.utility["x"] + 0.2
+    assert table["mean"]["unseen"] > table["mean"]["x"] + 0.2
     tied = read_votes(frame, "a", "b", "how", both_alike="tie")
     with pytest.warns(InputDataWarning, match="All votes are ties"):
         item_model(2, tied.observations)
