@@ -6,12 +6,11 @@ hyperparameters are counted against a part, one nat for each ([Akaike1974new]_).
 How much people's tastes differ is fitted, and the likelihood is often largest where they do not differ in some
 direction: intervals of everybody's tastes would be too narrow then. So their covariance `S`, in the directions that
 answers tell, has a prior that is zero there, a power of `|S|` as in [Chung2015weakly]_. With the first power the mode
-given a taste of `J` people, whose squares add up to `A`, is `A / (J - 2)`: the variance of one person more where `log S`
-is flat and averaged over. The scale of what all share is kept from zero too.
+given a taste of `J` people, whose squares add up to `A`, is `A / (J - 2)`: the variance of one person more where
+`log S` is flat and averaged over. The scale of what all share is kept from zero too.
 
 .. [Akaike1974new] Akaike. A new look at the statistical model identification. 1974.
-.. [Chung2015weakly] Chung, Gelman, Rabe-Hesketh, Liu, Dorie. Weakly informative prior for point estimation of
-   covariance matrices in hierarchical models. Journal of Educational and Behavioral Statistics 40, 2015.
+.. [Chung2015weakly] Chung, Gelman, Rabe-Hesketh, Liu, Dorie. J. of Educational and Behavioral Statistics 40, 2015.
 """
 
 from __future__ import annotations

@@ -85,6 +85,9 @@ class Question:
 
         Returns:
             Draws, `num_samples x len(judges) x p`, with `p = n` without a weight.
+
+        Raises:
+            InputDataError: If there are too many points, or people where answers name none.
         """
         generator = torch.Generator().manual_seed(self.seed)
         n, judges, model = len(X), list(judges), self.model.for_judge(None)
