@@ -2,7 +2,8 @@
 
 - pairs and choices: `next_pair`, of what `dueling` says; recommendations: `recommendation`, `comparison_groups`; both
   maximise `closed_forms` where they can, ask a model for its `model_points`, and search a `search_domain` by the
-  `mixed_search` of all hosts, with `search_options` of BoTorch's and the `rounding` of the model;
+  `mixed_search` of all hosts and by `climbing` from all starts at once, with `search_options` of BoTorch's and the
+  `rounding` of the model;
 - the next question, by its price: `next_question`, `question_points`, `cutpoint_variances`;
 - what an answer tells: the `look_ahead` of all questions, the `information` of an answer by `bivariate_normal`
   probabilities, and `active_learning`, which maximises it;

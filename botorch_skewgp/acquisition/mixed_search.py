@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import CandidateGenerationError, InfeasibilityError
-from botorch.generation.gen import gen_candidates_scipy, get_reasons_against_fast_path
+from botorch.generation.gen import gen_candidates_scipy
 from botorch.optim import optimize_acqf_discrete
 from botorch.optim.initializers import initialize_q_batch
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES
@@ -18,11 +18,12 @@ from botorch.optim.parameter_constraints import evaluate_feasibility
 from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from torch import Tensor
 
+from botorch_skewgp.acquisition.climbing import climb
 from botorch_skewgp.acquisition.search_options import INFEASIBLE
 
 NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
-MAX_STEPS, MAX_ROUNDS = 20, 6
+MAX_STEPS, MAX_CALLS, MAX_ROUNDS = 20, 30, 6
 MAX_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MIN_GAIN = 1e-3  # in nats, of a round
 MIN_SHARE = 1e-4  # of the interquartile range, of functions that are no logarithms
@@ -289,25 +290,23 @@ class MixedSearch:
         return ends, self._values(ends)
 
     def _local_searches(self, starts: Tensor, least: float) -> tuple[Tensor, Tensor]:
-        """The ends of local searches in the unit cube, in units of the box, and their values, from `n x d` starts."""
+        """The ends of local searches, and their values, from `n x d` starts."""
         domain, fixed = self.domain, self.domain.columns_of_few
+        if not domain.constraints:
+            ends, values = climb(starts.unsqueeze(1), self.acquisition, *domain.bounds, fixed, least / 10, MAX_CALLS)
+            return ends.squeeze(1), values
         low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
         width[width == 0] = 1.0
         low[fixed], width[fixed] = 0.0, 1.0
         unit_low, unit_high = (domain.bounds - low) / width
-        options: dict[str, Any] = {"maxiter": MAX_STEPS, "ftol": least / 10, **EACH_START_ALONE}
-        if not domain.constraints and not get_reasons_against_fast_path("L-BFGS-B", True, {}, None):
-            options["factr"] = None  # BoTorch climbs from all starts in parallel, with versions of scipy it knows
         ends, values = gen_candidates_scipy(
             ((starts - low) / width).unsqueeze(1),
             lambda U: self.acquisition(low + width * U),  # type: ignore[arg-type]  # a function is enough
             unit_low,
             unit_high,
             # a^T (low + width u) >= b
-            inequality_constraints=[
-                (i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints or []
-            ],
-            options=options,
+            inequality_constraints=[(i, a * width[i], b - float((a * low[i]).sum())) for i, a, b in domain.constraints],
+            options={"maxiter": MAX_STEPS, "ftol": least / 10, **EACH_START_ALONE},
             fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
         )
         return low + width * ends.detach().squeeze(1), values

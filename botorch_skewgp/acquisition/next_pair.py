@@ -81,7 +81,7 @@ def next_pair(
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
         method: `"information"` about the utility everywhere; or an acquisition function of two points, or of
             challengers of its reference point, such as `DuelingLogExpectedImprovement`.
-        num_restarts: The number of starting points of `optimize_acqf`.
+        num_restarts: The number of starting points, climbed from together.
         raw_samples: The number of raw samples that these are chosen from.
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.

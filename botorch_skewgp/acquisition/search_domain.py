@@ -22,6 +22,7 @@ from botorch.utils.sampling import draw_sobol_samples, sparse_to_dense_constrain
 from scipy.optimize import linprog
 from torch import Tensor
 
+from botorch_skewgp.acquisition.climbing import climb
 from botorch_skewgp.acquisition.mixed_search import EACH_START_ALONE, Factor, MixedDomain, MixedSearch, points_within
 from botorch_skewgp.acquisition.rounding import rounded_inputs
 from botorch_skewgp.acquisition.search_options import CONSTRAINTS, INFEASIBLE, LINEAR, by_column, with_columns
@@ -34,6 +35,7 @@ Values = Mapping[int, Sequence[float]]
 NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 IN_UNITS_OF_INPUTS = {"gen_candidates", "ic_generator"}  # options
+OPTIMIZER = {"gen_candidates", "options", "timeout_sec"}  # options of BoTorch's
 MAX_AT_ONCE = 64  # sets of points that are evaluated together
 
 
@@ -366,7 +368,9 @@ def _search(
         points = search.best_points(q, box.bounds[:0] if X_seen is None else X_seen)
         return points, _value(acquisition, points)
     options = {"retry_on_optimization_warning": False} | options  # from a maximum only rounding is left to climb
-    if "gen_candidates" not in options:
+    if not constraints and OPTIMIZER.isdisjoint(options):
+        options["gen_candidates"] = climb
+    elif "gen_candidates" not in options:
         options["options"] = EACH_START_ALONE | (options.get("options") or {})
     linear = _linear(constraints)
     is_of_points = sum(map(len, linear)) == sum(len(constraints.get(name, [])) for name in LINEAR)
