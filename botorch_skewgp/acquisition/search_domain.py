@@ -91,6 +91,8 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
         super().__init__(model=acquisition.model)
         self.acquisition, self.coordinates = acquisition, coordinates
         self._log = acquisition._log
+        self._given = getattr(acquisition, "X_pending", None)  # may lie outside of the box
+        self.X_pending: Tensor | None = None
 
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x q x d` coordinates; `batch_shape`."""
@@ -102,15 +104,12 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
         X, low = get_X_baseline(self.acquisition), self.coordinates.low
         return low.new_empty(0, len(low)) if X is None else self.coordinates.from_inputs(X)
 
-    @property
-    def X_pending(self) -> Tensor | None:  # type: ignore[override]
-        """The coordinates of the acquisition function's pending points, `n x d`."""
-        X = self.acquisition.X_pending
-        return None if X is None else self.coordinates.from_inputs(X)
-
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Set the acquisition function's pending points, in coordinates."""
-        self.acquisition.set_X_pending(None if X_pending is None else self.coordinates.to_inputs(X_pending))
+        """Set further pending points of the acquisition function, `n x d` coordinates."""
+        super().set_X_pending(X_pending)
+        further = [] if X_pending is None else [self.coordinates.to_inputs(X_pending)]
+        given = [] if self._given is None else [self._given]
+        self.acquisition.set_X_pending(torch.cat([*given, *further]) if further else self._given)
 
 
 @dataclass(frozen=True)
@@ -263,15 +262,13 @@ class SearchDomain:
         self, box: MixedDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
     ) -> Tensor:
         """The points found by a search in coordinates, in units of the inputs."""
-        coordinates, pending = self.coordinates, getattr(acquisition, "X_pending", None)
+        coordinates = self.coordinates
         starts = options.get("batch_initial_conditions")
         if starts is not None:
             options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
         in_coordinates = AcquisitionFunctionOfCoordinates(acquisition, coordinates)
         process = lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U)))  # noqa: E731
         found, _ = _search(replace(coordinates.of_box(box), process=process), in_coordinates, q, {}, options)
-        if pending is not None:
-            acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
         return box.rounded(self.rounded(coordinates.to_inputs(found)))
 
     def made_different(

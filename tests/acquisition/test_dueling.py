@@ -13,6 +13,7 @@ from acquisition_checks import (
     points,
     samples,
 )
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import CandidateGenerationError, InputDataError
 from botorch.models import PairwiseGP
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -257,6 +258,22 @@ def test_a_choice_is_not_asked_again_either(model):
     assert len({frozenset(map(tuple, choice.tolist())) for choice in asked}) == 4
     with pytest.raises(InputDataError, match="All questions about 3 of 4"):
         next_choice(model, X_candidates=pool, pending=asked)
+
+
+def test_a_champion_outside_of_the_bounds_is_challenged_as_it_is(model, monkeypatch):
+    """Also where the search has coordinates of its own, and chooses one point after the other."""
+    champion, seen = POINTS[0] + 5, list[torch.Tensor]()
+    before = qExpectedUtilityOfBestOption.set_X_pending
+    monkeypatch.setattr(
+        qExpectedUtilityOfBestOption,
+        "set_X_pending",
+        lambda self, X=None: before(self, X) if X is None else (seen.append(X), before(self, X))[1],
+    )
+    bounds, values = 2 * BOUNDS, {"cat_dims": {0: [0.0, 1.0, 2.0]}}
+    options, _ = next_choice(model, bounds, 3, against=champion, **values, **SMALL)
+    assert torch.equal(options[-1], champion)
+    assert len(seen) > 1
+    assert all(torch.equal(X[0], champion) for X in seen)
 
 
 @pytest.mark.parametrize("space", [{"bounds": BOUNDS}, {"bounds": BOUNDS, "cat_dims": {0: [0.0, 0.5, 1.0]}}])
