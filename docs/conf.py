@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -31,7 +31,6 @@ extensions = [
     "myst_nb",  # pages in Markdown, and the tutorials
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx-mathjax-offline",  # formulas need no network when a page is read
     "sphinx_copybutton",
     "sphinxcontrib.bibtex",
 ]
@@ -60,7 +59,10 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = "botorch_skewgp"
-html_static_path = ["_static"]
+# Formulas need no network when a page is read: one file of MathJax, without fonts, which pages with formulas load.
+mathjax_path = "tex-svg.js"
+mathjax_folder = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
+html_static_path = ["_static", f"{mathjax_folder}/static/mathjax/{mathjax_path}"]
 html_css_files = ["code.css"]
 
 # Types and bases of other projects: their pages cannot be looked up without a network.
