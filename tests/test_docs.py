@@ -119,6 +119,41 @@ def test_every_page_is_in_the_contents():
         assert name == "index" or re.search(rf"^{name}$", contents, flags=re.MULTILINE), name
 
 
+# Pages that somebody with a question opens; the others are references, or compare with other code.
+GUIDES = (
+    "ax choices evidence exactness failures items judges judging kernels optuna panels questionnaires questions safe_search "
+    "scale shapes slips transformed votes"
+).split()
+CELL = re.compile(r"(?:^<!-- (fold|not run): .+? -->\n)?^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
+
+
+def prose(text: str) -> list[str]:
+    """The words of a page outside code, comments, tables and addresses."""
+    text = re.sub(r"^(```+).*?^\1\s*$|<!--.*?-->|^    \S.*$|^\|.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\w[\w\u2019'./-]*", re.sub(r"\]\([^)]*\)", "]", text))
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_guides_begin_with_a_question_a_result_and_a_picture(name):
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    cells = list(CELL.finditer(text))
+    first = next(cell for cell in cells if cell[1] is None)
+    before = CELL.sub("", text[: first.start()])
+    assert "?" in before and "\n## " not in before and len(prose(before)) <= 80
+    assert re.search(r"plot|axes\.", first[2]), "the first block draws nothing"
+    assert "print(" in first[2] or re.search(r"round\(2\)$", first[2].strip()), "the first block tells nothing"
+    assert "## When it looks wrong" in text
+    assert len(prose(text)) <= 700
+    lines = [cell[2].splitlines() for cell in cells]
+    assert max(map(len, lines)) <= 20, [code[0] for code in lines if len(code) > 20]
+    assert [line for code in lines for line in code if len(line) > 96] == []
+
+
+def test_links_of_pages_have_words():
+    """Without words a link shows nothing on GitHub."""
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if "[](" in page.read_text()] == []
+
+
 def test_files_and_folders_that_the_architecture_page_names_exist():
     page = (ROOT / "docs" / "architecture.md").read_text()
     package = ROOT / "botorch_skewgp"
