@@ -66,7 +66,7 @@ from botorch_skewgp.models.inducing import choose_inducing_points
 from botorch_skewgp.models.inputs import as_sequence, check_observations
 from botorch_skewgp.models.panel import judges_of
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.parameters import LogarithmPrior
+from botorch_skewgp.parameters import LogarithmPrior, register_named_prior
 
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 0.7  # of smooth parts: a median of .3 sqrt(d), two thirds within a factor of 2
 STARTS = 0.1, 0.3, 1.0  # of lengthscales, in sqrt(d), as the evidence of a narrow part may fall at a long one
@@ -277,7 +277,8 @@ class _Panel:
                 own.register_buffer("told", self.columns.told(any(entry.tells_level for entry in self.observations)))
                 own.register_prior("told_prior", GammaPrior(3.0, 1 / COMPARISON_TASTES), _told_sizes, _set_by_entries)
         likelihood = _with_stretches(default_likelihood(self.observations), self.num_judges)
-        shared = LinearKernel(variance_prior=LogarithmPrior(*SHARED_SCALE))
+        shared = LinearKernel()  # whose own argument for a prior cannot be pickled
+        register_named_prior(shared, "variance", LogarithmPrior(*SHARED_SCALE))
         return self._model([shared], [own] if self.num_judges else [], likelihood)
 
     def _model(self, shared: list[Kernel], own: list[Kernel], likelihood: RowLikelihood) -> SkewGP:

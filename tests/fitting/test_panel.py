@@ -1,5 +1,6 @@
 """One call for simulated panels: the parts that made the answers are kept, others are not, and predictions gain."""
 
+import pickle
 import warnings
 
 import pytest
@@ -127,6 +128,36 @@ def test_loadings_are_shrunk_and_tastes_of_comparisons_are_not(compares):
     assert tastes.root.shape == (13, rank)
     assert num_added == 12
     assert float(tastes.root_prior.scale) == pytest.approx(10.0 if compares else 0.3)
+
+
+@pytest.mark.parametrize("level", [False, True])
+def test_the_prior_of_tastes_is_of_what_answers_tell(level):
+    """A power of the determinant of the covariance of effects that differ between alternatives, whatever else is."""
+    X = torch.tensor([[0.0, 5.0, 0.0], [1.0, 9.0, 1.0], [2.0, 7.0, 1.0], [1.0, 6.0, 0.0]], dtype=double)
+    columns = panel._Columns(X, [0, 2])  # three columns, a number, two columns
+    told = columns.told(level)
+    # from the first level of both categories: what a point is worth there, if it is told, and differences
+    phi = torch.tensor([[1, 1, 0, 0, 0, 1, 0], [0, -1, 1, 0, 0, 0, 0], [0, -1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0],
+                        [0, 0, 0, 0, 0, -1, 1]], dtype=double)  # fmt: skip
+    assert torch.equal(told, phi if level else phi[1:])
+    kernel = LinearTastesKernel(columns.num).requires_grad_(False)
+    kernel.register_buffer("told", told)
+    root = torch.randn(7, 7, dtype=double, generator=torch.Generator().manual_seed(0)).tril()
+    kernel.raw_root.data.copy_(root)
+    expected = torch.logdet(told @ root @ root.mT @ told.mT)
+    assert 2 * float(panel._told_sizes(kernel).log().sum()) == pytest.approx(float(expected), abs=1e-3)
+    kernel.raw_root.data.zero_()  # all alike: no likelihood can make up for it
+    assert float(panel._told_sizes(kernel).log().sum()) < -6 * len(told)
+
+
+def test_models_with_these_priors_can_be_pickled():
+    X, options, person, _ = panel_of_choices(people=2, each=2)
+    points = X.flatten(0, 1)
+    data = panel._Panel(points, [Choice(options, judge=person)], panel._Columns(points, []), 2, 12)
+    model = data.first()
+    names = [name for name, *_ in model.named_priors()]
+    assert [name for name, *_ in pickle.loads(pickle.dumps(model)).named_priors()] == names
+    assert {"covar_module.variance_prior", "judge_covar_module.told_prior"} <= {*names}
 
 
 @pytest.mark.slow
