@@ -1,4 +1,4 @@
-"""One step of a preferential optimisation beside BoTorch's PairwiseGP; its parts, and hyperparameters sampled."""
+"""One step of a preferential optimisation beside BoTorch's PairwiseGP: fit, draws, next pair, recommendation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition import AcquisitionFunction, PosteriorMean
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.fit import fit_gpytorch_mll
@@ -29,7 +29,8 @@ from benchmarks._functions import unit_cube
 from benchmarks._observations import duel_data, fitted
 from benchmarks._race import Cell, Group, Names, Race, grid
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, next_pair, recommend
+from botorch_skewgp.acquisition.closed_forms import ExpectedMaximumOfPair
 from botorch_skewgp.fitting import fit_skew_gp, sample_hyperparameters
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
@@ -52,7 +53,7 @@ PARTS: tuple[tuple[str, Any, str], ...] = (  # nothing that a part calls is left
     ("trajectories", draws.ReflectiveEllipticalSliceSampler, "run"),
     ("diagnostics", draws, "diagnose"),
     ("order of the draws", RepresenterMixture, "in_space_filling_order"),
-    ("acquisition function of duels", qExpectedUtilityOfBestOption, "forward"),
+    ("acquisition function of duels", ExpectedMaximumOfPair, "forward"),
     ("acquisition function of labels", SkewBayesianActiveLearningByDisagreement, "forward"),
 )
 
@@ -75,11 +76,27 @@ def best_pair(model: Model) -> AcquisitionFunction:
     return qExpectedUtilityOfBestOption(pref_model=model, sampler=sampler())
 
 
+def botorch_search(acquire: Callable[[Model], AcquisitionFunction], model: Model, q: int) -> None:
+    bounds = unit_cube(DIMENSION).to(model.train_inputs[0][0])
+    optimize_acqf(acquire(model), bounds=bounds, q=q, num_restarts=10, raw_samples=256)
+
+
+def duel_search(model: Model) -> None:
+    """The next pair and the recommendation, as each library has them."""
+    if isinstance(model, SkewGP):
+        bounds = unit_cube(DIMENSION).to(model.datapoints)
+        next_pair(model, bounds)
+        recommend(model, bounds)
+    else:
+        botorch_search(best_pair, model, q=2)
+        botorch_search(PosteriorMean, model, q=1)
+
+
 def duel_step(
     build: Callable[[Tensor, Tensor], Model], m: int, device: torch.device = CPU, clock: Clock = time.process_time
 ) -> dict[str, float]:
     X, pairs = (part.to(device) for part in duel_data(m, NOISE, DIMENSION)[:2])
-    return stages(X, functools.partial(build, X, pairs), best_pair, q=2, clock=clock)
+    return stages(X, functools.partial(build, X, pairs), duel_search, clock=clock)
 
 
 def label_data(n: int, device: torch.device = CPU, d: int = DIMENSION, edge: float = 2.0) -> tuple[Tensor, Tensor]:
@@ -95,12 +112,11 @@ def label_step(
     def build() -> Model:
         return fitted(SkewGP(X, Binary(labels), inducing_points=inducing_points))
 
-    return stages(X, build, SkewBayesianActiveLearningByDisagreement, q=1, clock=clock)
+    search = functools.partial(botorch_search, SkewBayesianActiveLearningByDisagreement, q=1)
+    return stages(X, build, search, clock=clock)
 
 
-def stages(
-    X: Tensor, build: Callable[[], Model], acquire: Callable[[Model], AcquisitionFunction], q: int, clock: Clock
-) -> dict[str, float]:
+def stages(X: Tensor, build: Callable[[], Model], search: Callable[[Model], None], clock: Clock) -> dict[str, float]:
     torch.manual_seed(0)  # optimize_acqf draws from the global generator
     times = [clock()]
     model = build()
@@ -108,7 +124,7 @@ def stages(
     with torch.no_grad():
         model.posterior(X[:1])  # makes the draws
     times.append(clock())
-    optimize_acqf(acquire(model), bounds=unit_cube(DIMENSION).to(X), q=q, num_restarts=10, raw_samples=256)
+    search(model)
     times.append(clock())
     spent = [after - before for before, after in itertools.pairwise(times)]
     return dict(zip(STAGES, (*spent, times[-1] - times[0]), strict=True))
