@@ -27,6 +27,7 @@ author = "the botorch_skewgp authors"
 copyright = author  # noqa: A001  Sphinx calls it so
 extensions = [
     "executed_pages",  # the Python blocks of the pages
+    "gallery_cards",  # and their pictures on cards
     "stale_tables",  # daggers at what was measured on earlier code
     "myst_nb",  # pages in Markdown, and the tutorials
     "sphinx.ext.autodoc",
