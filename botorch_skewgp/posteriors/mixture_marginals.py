@@ -192,12 +192,10 @@ class NormalMixtureMarginals(MixtureMarginals):
 
     def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """As in the base class, with little memory and arithmetic; not differentiable."""
-        means, standard_deviation = self.parameters
-        side = math.sqrt(0.5) * (2 * upper.to(value) - 1).unsqueeze(-1)
-        scaled = (value.unsqueeze(-1) - means).mul_(side / standard_deviation)
+        scaled, _ = self._outwards(value, upper)
         tail = 0.5 * self.average(torch.special.erfc(scaled))
         kernel = scaled.square_().neg_().exp_()
-        scale = math.sqrt(2 * math.pi) * standard_deviation
+        scale = math.sqrt(2 * math.pi) * self.parameters[1]
         if scale.shape[-1] == 1:
             return tail, self.average(kernel) / scale.squeeze(-1)
         return tail, self.average(kernel.div_(scale))
@@ -231,9 +229,7 @@ class NormalMixtureMarginals(MixtureMarginals):
         """The next points, and how far they are, in units of the length in which the density changes."""
         # with `t` a component's outward distance over sqrt(2), the tail is the average of `erfc(t) / 2`, the density
         # that of `exp(-t^2)`, and its derivatives those of this times powers of `t`
-        means, scale = self.parameters
-        outwards = math.sqrt(0.5) * (2 * upper.to(x) - 1).unsqueeze(-1) / scale
-        scaled = (x.unsqueeze(-1) - means).mul_(outwards)  # in place: passes over all components are the work
+        scaled, outwards = self._outwards(x, upper)
         tail = 0.5 * self.average(torch.special.erfc(scaled))
         kernel = scaled.square().neg_().exp_()
         density = self.average(kernel) / math.sqrt(2 * math.pi)
@@ -243,6 +239,12 @@ class NormalMixtureMarginals(MixtureMarginals):
         newton = (tail - wanted) / density
         step = newton / (1 - (0.5 * newton * fall).clamp(-0.5, 0.5))
         return x + math.sqrt(0.5) * step / outwards.squeeze(-1), (newton * steepness).abs()
+
+    def _outwards(self, x: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """The components' outward distances over the root of two at `batch_shape` values, and their factor."""
+        means, scale = self.parameters
+        factor = math.sqrt(0.5) * (2 * upper.to(x) - 1).unsqueeze(-1) / scale
+        return (x.unsqueeze(-1) - means).mul_(factor), factor  # in place: passes over all components are the work
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """The least and the largest of the components' quantiles."""

@@ -145,9 +145,7 @@ class RepresenterMixture:
         last = self.num_draws - 1
         if self.log_weights is None:
             return (uniform * (last + 1)).long().clamp(max=last)  # ndtr rounds to 1 beyond 8 sd
-        cumulative = self.probabilities.detach().cumsum(-1).to(uniform)
-        cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
-        return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
+        return pick_components(self.probabilities.to(uniform), uniform)
 
     @cached_property
     def probabilities(self) -> Tensor:
@@ -180,6 +178,15 @@ class RepresenterMixture:
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
         return centred
+
+
+def pick_components(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """The components at levels in (0, 1) of any shape, by the inverse cdf of probabilities, `S` or `... x S`."""
+    cumulative, uniform = probabilities.detach().cumsum(-1), uniform.unsqueeze(-1)
+    level = uniform * cumulative[..., -1:]  # the sum is one up to rounding
+    if cumulative.ndim > 1:
+        cumulative = cumulative.expand(level.shape[:-1] + cumulative.shape[-1:]).contiguous()
+    return torch.searchsorted(cumulative, level.contiguous()).squeeze(-1).clamp(max=cumulative.shape[-1] - 1)
 
 
 def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_skewgp.parameters import with_parameters
 from botorch_skewgp.posteriors.mixture_posterior import MixturePosterior, without_repetition
+from botorch_skewgp.posteriors.representer_mixture import pick_components
 from botorch_skewgp.transformed import student_t
 from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -198,7 +199,7 @@ class TransformedTPosterior(MixturePosterior):
         choices, normal = base_samples[..., :2], base_samples[..., 2:]
         if self._probabilities.ndim == 1:
             choices = without_repetition(choices, len(sample_shape))  # as of acquisition functions
-        node = self._pick(choices[..., 0])
+        node = pick_components(self._probabilities, torch.special.ndtr(choices[..., 0]))
         stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
         node, stretch = node.expand(normal.shape[:-1]), stretch.unsqueeze(-1)  # sample_shape x batch_shape
         location, scale = self._chosen(self._location.mT, node), self._chosen(self._scale.mT, node)
@@ -227,14 +228,6 @@ class TransformedTPosterior(MixturePosterior):
         num, event = entries.shape[len(self.batch_shape)], entries.shape[len(self.batch_shape) + 1 :]
         flat = entries.reshape(batch.numel() * num, *event)
         return flat.index_select(0, (batch * num + number).flatten()).view(*number.shape, *event)
-
-    def _pick(self, normal: Tensor) -> Tensor:
-        """Map standard normal numbers to nodes: the inverse cdf of the nodes' probabilities."""
-        cumulative = self._probabilities.detach().cumsum(-1)
-        uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
-        if cumulative.ndim > 1:
-            cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
-        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=cumulative.shape[-1] - 1)
 
     # Maps
 

@@ -186,7 +186,7 @@ def test_one_point_without_spread_leaves_others_alone(scale):
     wanted = some.quantile(level)
     means[3], deviation[3] = 2.0, scale
     quantile = NormalMixtureMarginals(means, deviation, some.probabilities).quantile(level)
-    assert torch.equal(quantile[4:], wanted[4:])
+    torch.testing.assert_close(quantile[4:], wanted[4:], rtol=1e-12, atol=0)  # sums of other shapes round differently
     assert quantile[3] == 2.0 if scale == 0.0 else quantile[3].isnan()
 
 
