@@ -121,6 +121,7 @@ def test_every_page_is_in_the_contents():
 
 # Pages that somebody with a question opens; the others are references, or compare with other code.
 GUIDES = [
+    "adaptive",
     "ax",
     "choices",
     "evidence",
@@ -138,6 +139,7 @@ GUIDES = [
     "scale",
     "shapes",
     "slips",
+    "thresholds",
     "transformed",
     "votes",
 ]
