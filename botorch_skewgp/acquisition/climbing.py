@@ -19,7 +19,7 @@ TOLERANCE = 1e-7  # share of all that a climb has risen, below which a rise ends
 HEAD_START, HOPE = 8, 10.0  # rounds after which starts are compared; their last rises that they may hope for
 SAME = 0.01  # of the unit cube: a climb ends so near to a higher one
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 
 def climb(

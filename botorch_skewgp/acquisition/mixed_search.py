@@ -293,7 +293,8 @@ class MixedSearch:
         """The ends of local searches, and their values, from `n x d` starts."""
         domain, fixed = self.domain, self.domain.columns_of_few
         if not domain.constraints:
-            ends, values = climb(starts.unsqueeze(1), self.acquisition, *domain.bounds, fixed, least / 10, MAX_CALLS)
+            low, high = domain.bounds
+            ends, values = climb(starts.unsqueeze(1), self.acquisition, low, high, fixed, least / 10, MAX_CALLS)
             return ends.squeeze(1), values
         low, width = domain.bounds[0].clone(), domain.bounds[1] - domain.bounds[0]
         width[width == 0] = 1.0
