@@ -27,6 +27,7 @@ def add_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             if picture is None:
                 logger.warning("%s has no picture for the gallery", link["refuri"], location=doctree)
                 continue
+            picture["alt"] = link.astext()
             framed = nodes.reference("", "", picture, refuri=link["refuri"], internal=True)
             item.insert(0, nodes.paragraph("", "", framed, classes=["picture"]))
 
