@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,11 @@ def cells_in(frame: Any, names: Sequence[str], rows: Sequence[int], beside: str)
     """Cells of columns in some rows, `None` where empty; columns must be as long as another one."""
     columns = columns_of_one_length(frame, [beside, *names], [beside, *names])[1:]
     return [[values[i] for i in rows] for values in columns]
+
+
+def rows_beside(num_rows: int, used: Iterable[int]) -> tuple[int, ...]:
+    """The rows of a frame that are in no observation."""
+    return tuple(sorted(set(range(num_rows)) - set(used)))
 
 
 def rows_of_situations(people: Sequence[Any], situations: Sequence[Any]) -> dict[tuple[Any, Any], list[int]]:

@@ -16,7 +16,7 @@ from botorch_skewgp.frames.columns import (
     columns_of_one_length,
     distinct_names,
     flags,
-    numbered,
+    numbered_if_any,
     require,
 )
 from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation
@@ -110,7 +110,7 @@ def read_choices(
     X, index, levels = read_points(frame, attributes, cells, [table.rows[i] for i in used])
     point = dict(zip(used, index.tolist(), strict=True))
     points: Any = [[point[i] for i in row] for row in options]
-    judge, known = (None, None) if person is None else numbered(by, person)
+    judge, known = numbered_if_any(by, person)
     observation: Observation
     if none is None:
         observation = Choice(points, judge=judge)
@@ -135,28 +135,26 @@ def _of_long(
         raise InputDataError("situation must be the name of a column, or give alternatives for a wide table.")
     if none is not None and alternative is None:
         raise InputDataError("none is an alternative; give the name of the column of alternatives.")
-    names = [name for name in (situation, chosen, person, alternative) if name is not None]
-    may_be_empty = {chosen, alternative} - {situation, person, None}
-    cells = dict(zip(names, columns_of_one_length(frame, names, may_be_empty), strict=True))
-    rows = list(range(len(cells[chosen])))
-    named = [i for i in rows if cells[chosen][i] is not None and as_number_cell(cells[chosen][i]) is None]
+    may_be_empty = {chosen, alternative} - {situation, person}
+    names = [situation, chosen, person, alternative]
+    situations, told, people, options = columns_of_one_length(frame, names, may_be_empty)
+    rows = list(range(len(told)))
+    named = [i for i in rows if told[i] is not None and as_number_cell(told[i]) is None]
     if named:
         raise InputDataError(
-            f"Column {chosen!r} must hold 0 or 1; got {cells[chosen][named[0]]!r} in row {named[0]}. For a table with "
+            f"Column {chosen!r} must hold 0 or 1; got {told[named[0]]!r} in row {named[0]}. For a table with "
             "a row for each situation give alternatives=, the list of their names."
         )
-    people = [None] * len(rows) if person is None else cells[person]
-    is_none = [False] * len(rows)
-    if none is not None and alternative is not None:
-        is_none = [value == none for value in cells[alternative]]
-        empty = [i for i in rows if cells[alternative][i] is None]
-        if empty and not any(is_none):
+    is_none = [none is not None and value == none for value in options]
+    if none is not None and not any(is_none):
+        empty = [i for i in rows if options[i] is None]
+        if empty:
             raise InputDataError(
                 f"Column {alternative!r} is empty in rows {empty[:5]} and nowhere {none!r}. pandas.read_csv takes the "
                 "word None for an empty cell: give it keep_default_na=False and na_values=[''], or use another name."
             )
     of_attributes = columns_of_one_length(frame, [chosen, *attributes], [chosen, *attributes])[1:]
-    return _Long(rows_of_situations(people, cells[situation]), cells[chosen], is_none, of_attributes, rows)
+    return _Long(rows_of_situations(people, situations), told, is_none, of_attributes, rows)
 
 
 def _of_wide(
@@ -172,9 +170,9 @@ def _of_wide(
     offered = distinct_names(alternatives, "alternatives")
     if none in offered:
         raise InputDataError(f"alternatives must not name {none!r}, which is none of them; leave it out there.")
-    said, *of_people = columns_of_one_length(frame, [chosen, *([person] if person is not None else [])], [chosen])
-    known = {None, *offered, *([none] if none is not None else [])}
-    require(said, chosen, f"one of {[*offered, *([none] if none is not None else [])][:10]}", known.__contains__)
+    said, people = columns_of_one_length(frame, [chosen, person], [chosen])
+    every = [*offered, *([none] if none is not None else [])]
+    require(said, chosen, f"one of {every[:10]}", {None, *every}.__contains__)
     columns = {}
     for name in attributes:
         for option in offered:
@@ -184,7 +182,7 @@ def _of_wide(
     table = _Long({}, [], [], [[] for _ in attributes], [])
     for row, best in enumerate(said):
         entries = []
-        for option in [*offered, *([none] if none is not None else [])]:
+        for option in every:
             told = {name: columns[name, option][row] for name in attributes if (name, option) in columns}
             if option != none and told and all(value is None for value in told.values()) and option != best:
                 continue  # not available
@@ -194,8 +192,7 @@ def _of_wide(
             table.chosen.append(None if best is None else int(option == best))
             for name, cells in zip(attributes, table.cells, strict=True):
                 cells.append(option if name == alternative else told.get(name))
-        by = None if person is None else of_people[0][row]
-        table.event[by, row] = entries  # type: ignore[index]
+        table.event[people[row], row] = entries  # type: ignore[index]
     return table
 
 

@@ -54,10 +54,14 @@ def require(
 
 
 def columns_of_one_length(
-    frame: Any, names: Sequence[str], may_be_empty: Collection[str | None] = ()
+    frame: Any, names: Sequence[str | None], may_be_empty: Collection[str | None] = ()
 ) -> list[list[Any]]:
-    """Several columns, of which some may have empty cells; raises `InputDataError` if their lengths differ."""
-    columns = [column(frame, name, name in may_be_empty) for name in names]
+    """Several columns, of which some may have empty cells, as have those without a name, but for the first; raises
+    `InputDataError` if their lengths differ.
+    """
+    columns: list[list[Any]] = []
+    for name in names:
+        columns.append([None] * len(columns[0]) if name is None else column(frame, name, name in may_be_empty))
     for name, values in zip(names, columns, strict=True):
         if len(values) != len(columns[0]):
             raise InputDataError(
@@ -156,6 +160,11 @@ def codes(values: Sequence[Any], names: Sequence[Any], name: str, rows: Sequence
     return torch.tensor([place[value] for value in values], dtype=torch.long)
 
 
+def numbered_if_any(values: Sequence[Any], name: str | None) -> tuple[Tensor | None, tuple[Any, ...] | None]:
+    """As `numbered`; `None` for a column without a name."""
+    return (None, None) if name is None else numbered(values, name)
+
+
 def numbered(values: Sequence[Any], name: str) -> tuple[Tensor, tuple[Any, ...]]:
     """The numbers of names in a column, and these names in the order of their numbers."""
     check_names(values, name)
@@ -163,14 +172,9 @@ def numbered(values: Sequence[Any], name: str) -> tuple[Tensor, tuple[Any, ...]]
     return codes(values, names, name), names
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number or a truth value."""
-    return isinstance(value, Real)
-
-
 def is_finite(value: Any) -> bool:
     """Whether a value is a number that floating point can hold."""
-    return is_number(value) and bool(abs(value) <= sys.float_info.max)
+    return isinstance(value, Real) and bool(abs(value) <= sys.float_info.max)
 
 
 def pandas() -> Any:

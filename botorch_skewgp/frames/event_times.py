@@ -10,8 +10,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.answers import Answers, cells_in, check_attributes, read_points
-from botorch_skewgp.frames.columns import columns_of_one_length, numbered, numbers
+from botorch_skewgp.frames.answers import Answers, cells_in, check_attributes, read_points, rows_beside
+from botorch_skewgp.frames.columns import columns_of_one_length, numbered_if_any, numbers
 from botorch_skewgp.observations import Censored, Numeric, Observation
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def read_event_times(
             rows are named.
     """
     check_attributes(attributes)
-    named = [earliest, latest, *([person] if person is not None else [])]
-    low, high, *people = columns_of_one_length(frame, named, [earliest, latest])
+    low, high, people = columns_of_one_length(frame, [earliest, latest, person], [earliest, latest])
     used = [i for i in range(len(low)) if low[i] is not None or high[i] is not None]
     lower = _logarithms([low[i] for i in used], earliest, used, -math.inf)
     upper = _logarithms([high[i] for i in used], latest, used, math.inf)
@@ -57,15 +56,15 @@ def read_event_times(
     if late:
         raise InputDataError(f"Column {earliest!r} is after column {latest!r} in rows {late[:5]}.")
     X, index, levels = read_points(frame, attributes, cells_in(frame, attributes, used, earliest), used)
-    judge, known = (None, None) if person is None else numbered([people[0][i] for i in used], person)
+    judge, known = numbered_if_any([people[i] for i in used], person)
     exact = lower == upper
+    of_exact, of_others = (None if judge is None else judge[which] for which in (exact, ~exact))
     observations: list[Observation] = []
     if bool(exact.any()):
-        observations.append(Numeric(lower[exact], index=index[exact], judge=None if judge is None else judge[exact]))
+        observations.append(Numeric(lower[exact], index=index[exact], judge=of_exact))
     if not bool(exact.all()):
-        by = None if judge is None else judge[~exact]
-        observations.append(Censored(lower[~exact], upper[~exact], index=index[~exact], judge=by))
-    unused = tuple(sorted(set(range(len(low))) - set(used)))
+        observations.append(Censored(lower[~exact], upper[~exact], index=index[~exact], judge=of_others))
+    unused = rows_beside(len(low), used)
     return Answers(X, tuple(observations), tuple(attributes), levels, known, unused=unused)
 
 

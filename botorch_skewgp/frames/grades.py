@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_skewgp.checks import MAX_CATEGORIES
-from botorch_skewgp.frames.answers import Answers, cells_in, check_attributes, read_points
+from botorch_skewgp.frames.answers import Answers, cells_in, check_attributes, read_points, rows_beside
 from botorch_skewgp.frames.columns import (
     as_number_cell,
     categories_of_column,
     codes,
     columns_of_one_length,
-    numbered,
+    numbered_if_any,
 )
 from botorch_skewgp.observations import Ordinal
 
@@ -45,8 +45,7 @@ def read_grades(
             rows are named.
     """
     check_attributes(attributes)
-    names = [grade] if person is None else [grade, person]
-    cells, *people = columns_of_one_length(frame, names, [grade])
+    cells, people = columns_of_one_length(frame, [grade, person], [grade])
     used = [i for i, value in enumerate(cells) if value is not None]
     given = [cells[i] for i in used]
     if grades is None and getattr(getattr(frame[grade], "cat", None), "ordered", False):
@@ -58,10 +57,9 @@ def read_grades(
         grades = _checked(grades)
     values = codes(given, grades, grade, used)
     X, index, levels = read_points(frame, attributes, cells_in(frame, attributes, used, grade), used)
-    judge, known = (None, None) if person is None else numbered([people[0][i] for i in used], person)
+    judge, known = numbered_if_any([people[i] for i in used], person)
     observation = Ordinal(values, len(grades), index, judge=judge)
-    unused = tuple(i for i, value in enumerate(cells) if value is None)
-    return Answers(X, (observation,), tuple(attributes), levels, known, unused=unused)
+    return Answers(X, (observation,), tuple(attributes), levels, known, unused=rows_beside(len(cells), used))
 
 
 def _checked(grades: Any) -> list[Hashable]:

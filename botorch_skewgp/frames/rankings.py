@@ -9,8 +9,22 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.frames.answers import Answers, cells_in, check_attributes, read_points, rows_of_situations
-from botorch_skewgp.frames.columns import columns_of_one_length, distinct_names, numbered, numbers, sorted_names
+from botorch_skewgp.frames.answers import (
+    Answers,
+    cells_in,
+    check_attributes,
+    read_points,
+    rows_beside,
+    rows_of_situations,
+)
+from botorch_skewgp.frames.columns import (
+    columns_of_one_length,
+    distinct_names,
+    numbered,
+    numbered_if_any,
+    numbers,
+    sorted_names,
+)
 from botorch_skewgp.observations import Observation, Preference, Ranking, Tie
 
 if TYPE_CHECKING:
@@ -94,23 +108,20 @@ def read_rankings(
         X = torch.arange(len(names), dtype=torch.float64).unsqueeze(-1)
         levels[attributes[0]] = names
     events = {key: entries for key, entries in ranks.event.items() if len(entries) > 1}
-    judge, people = (None, None) if person is None else numbered([by for by, _ in events], person)
+    judge, people = numbered_if_any([by for by, _ in events], person)
     observations = _observations(ranks, index, list(events.values()), judge)
-    told = {ranks.rows[i] for entries in events.values() for i in entries}
+    told = (ranks.rows[i] for entries in events.values() for i in entries)
     num_rows = len(columns_of_one_length(frame, [rank or items[0]], [rank or items[0]])[0])  # type: ignore[index]
-    unused = tuple(sorted(set(range(num_rows)) - told))
+    unused = rows_beside(num_rows, told)
     return Answers(X, observations, tuple(attributes), levels, people, items=names, unused=unused)
 
 
 def _of_long(frame: Any, rank: str, item: str | None, ranking: str | None, person: str | None) -> _Ranks:
     """A frame with a row for each ranked item."""
-    named = [name for name in (ranking, person, item) if name is not None]
-    cells = dict(zip([rank, *named], columns_of_one_length(frame, [rank, *named], [rank]), strict=True))
-    rows = [i for i, value in enumerate(cells[rank]) if value is not None]
-    situations = cells[ranking] if ranking is not None else [0] * len(cells[rank])
-    people = cells[person] if person is not None else [None] * len(cells[rank])
+    places, situations, people, items = columns_of_one_length(frame, [rank, ranking, person, item], [rank])
+    rows = [i for i, value in enumerate(places) if value is not None]
     event = rows_of_situations([people[i] for i in rows], [situations[i] for i in rows])
-    ranked = [cells[item][i] for i in rows] if item is not None else rows
+    ranked = rows if item is None else [items[i] for i in rows]
     for entries in event.values():
         twice = [i for i in entries if [ranked[j] for j in entries].count(ranked[i]) > 1]
         if twice:
@@ -118,18 +129,17 @@ def _of_long(frame: Any, rank: str, item: str | None, ranking: str | None, perso
                 f"A ranking names {ranked[twice[0]]!r} twice, in rows {[rows[i] for i in twice]}; give its column in "
                 "ranking= if people made several."
             )
-    return _Ranks(numbers([cells[rank][i] for i in rows], rank, rows), ranked, rows, event)
+    return _Ranks(numbers([places[i] for i in rows], rank, rows), ranked, rows, event)
 
 
 def _of_wide(frame: Any, items: Sequence[str], person: str | None) -> tuple[_Ranks, tuple[Any, ...]]:
     """A frame with a row for each ranking, and the names of items."""
     names = tuple(distinct_names(items, "items"))
-    columns = columns_of_one_length(frame, [*names, *([person] if person is not None else [])], names)
-    people = columns[-1] if person is not None else [None] * len(columns[0])
+    *columns, people = columns_of_one_length(frame, [*names, person], names)
     ranks = _Ranks([], [], [], {})
     for row, by in enumerate(people):
         entries = []
-        for name, cells in zip(names, columns, strict=False):
+        for name, cells in zip(names, columns, strict=True):
             if cells[row] is not None:
                 entries.append(len(ranks.rows))
                 ranks.rank.extend(numbers([cells[row]], name, [row]))
@@ -154,5 +164,6 @@ def _observations(
     if size > 2:
         return (Ranking(options, places, judge=judge),)
     tied = places[:, 0] == places[:, 1]
-    won = Preference(options[~tied], judge=None if judge is None else judge[~tied])
-    return (won, Tie(options[tied], judge=None if judge is None else judge[tied])) if bool(tied.any()) else (won,)
+    of_won, of_tied = (None if judge is None else judge[which] for which in (~tied, tied))
+    won = Preference(options[~tied], judge=of_won)
+    return (won, Tie(options[tied], judge=of_tied)) if bool(tied.any()) else (won,)

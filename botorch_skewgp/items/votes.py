@@ -14,7 +14,7 @@ from botorch_skewgp.frames.answers import Answers
 from botorch_skewgp.frames.columns import (
     columns_of_one_length,
     distinct_names,
-    numbered,
+    numbered_if_any,
     numbers,
     sorted_names,
 )
@@ -82,24 +82,23 @@ def read_votes(
     judge = "judge" if judge is None and "judge" in frame else judge
     if isinstance(advantages, str):
         raise InputDataError(f"advantages must be a list of names of columns; got {advantages!r}.")
-    others = [name for name in (outcome, judge, category, time) if name is not None]
-    a, b, *told = columns_of_one_length(frame, [first, second, *others])
-    cells = dict(zip(others, told, strict=True))
+    names = [first, second, outcome, judge, category, time]
+    a, b, outcomes, people, of_category, of_time = columns_of_one_length(frame, names)
     having = columns_of_one_length(frame, [first, *advantages], advantages)[1:]
     check_names([*a, *b, *(items if isinstance(items, list | tuple) else ())], "items")
     alone = [i for i, (one, other) in enumerate(zip(a, b, strict=True)) if one == other]
     if alone:
         raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
-    names = sorted_names({*a, *b}) if items is None else distinct_names(items, "items")
-    number = {name: i for i, name in enumerate(names)}
+    known = sorted_names({*a, *b}) if items is None else distinct_names(items, "items")
+    number = {name: i for i, name in enumerate(known)}
     unknown = sorted_names({*a, *b} - number.keys())
     if unknown:
         raise InputDataError(f"items must name all items of votes; {unknown[:5]} are missing.")
     pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
-    code = torch.zeros(len(a), dtype=torch.long) if outcome is None else _outcomes(cells[outcome], first, second)
+    code = torch.zeros(len(a), dtype=torch.long) if outcome is None else _outcomes(outcomes, first, second)
     if both_alike not in ("level", "tie", "drop"):
         raise InputDataError(f"both_alike must be 'level', 'tie' or 'drop'; got {both_alike!r}.")
-    who, judges = (None, None) if judge is None else numbered(cells[judge], judge)
+    who, judges = numbered_if_any(people, judge)
     observations: list[Observation] = []
     if both_alike == "level" and bool((code > TIE).any()):
         order = torch.arange(len(code))
@@ -110,26 +109,26 @@ def read_votes(
         won = (code < TIE).nonzero().squeeze(-1)
         tied = (code == TIE if both_alike == "drop" else code >= TIE).nonzero().squeeze(-1)
         order = torch.cat([won, tied])
-        observations.append(Preference(pairs[won], judge=None if who is None else who[won]))
+        of_won, of_tied = (None if who is None else who[which] for which in (won, tied))
+        observations.append(Preference(pairs[won], judge=of_won))
         if len(tied):
-            observations.append(Tie(pairs[tied], judge=None if who is None else who[tied]))
+            observations.append(Tie(pairs[tied], judge=of_tied))
     circumstances: dict[str, Tensor] = {}
     if having:
         item = torch.tensor([[number.get(value, -1) for value in values] for values in having]).mT
         circumstances["advantages"] = (item.unsqueeze(-2) == pairs.unsqueeze(-1)).double()[order]
-    kinds = None
-    if category is not None:
-        known, kinds = numbered(cells[category], category)
-        circumstances["categories"] = known[order]
+    kind, kinds = numbered_if_any(of_category, category)
+    if kind is not None:
+        circumstances["categories"] = kind[order]
     if time is not None:
-        circumstances["times"] = torch.tensor(numbers(cells[time], time), dtype=torch.float64)[order]
+        circumstances["times"] = torch.tensor(numbers(of_time, time), dtype=torch.float64)[order]
     return Answers(
-        torch.arange(len(names), dtype=torch.float64).unsqueeze(-1),
+        torch.arange(len(known), dtype=torch.float64).unsqueeze(-1),
         tuple(observations),
         ("item",),
-        {"item": tuple(names)},
+        {"item": tuple(known)},
         judges,
-        items=tuple(names),
+        items=tuple(known),
         circumstances=circumstances,
         category_names=kinds,
     )
