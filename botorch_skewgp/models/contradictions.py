@@ -20,7 +20,6 @@ from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import ColumnLayout, Rows
 from botorch_skewgp.truncated.factorization import (
     RELATIVE_JITTER,
-    cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
 )
@@ -108,10 +107,10 @@ def _jitter_of_rows(row_model: RowModel) -> tuple[Tensor, Tensor, Tensor]:
         alpha = expectation_propagation(row_model.truncated_normal, tolerance=1e-3).mean_slope
     rows = Rows.cat([numbers, intervals])
     covariance = rows.covariance(row_model.covariance) + torch.diag_embed(rows.noise)
-    k, residual = numbers.num_rows, numbers.lower - numbers.mean(row_model.mean)
-    of_numbers = cholesky_with_noise(numbers.covariance(row_model.covariance), numbers.noise)
-    residual = residual - covariance[:k, k:] @ alpha
-    alpha = torch.cat([torch.cholesky_solve(residual.unsqueeze(-1), of_numbers).squeeze(-1), alpha])
+    k = numbers.num_rows
+    residual = row_model._number_residual - covariance[:k, k:] @ alpha
+    of_numbers = torch.cholesky_solve(residual.unsqueeze(-1), row_model._number_cholesky)
+    alpha = torch.cat([of_numbers.squeeze(-1), alpha])
     jitter = missing_noise(covariance.diagonal(), rows.noise)
     factor = cholesky_with_relative_jitter(covariance, scale=jitter / JITTER)
     precision = torch.cholesky_inverse(factor).diagonal()

@@ -269,30 +269,24 @@ class Fitted:
             raise UnsupportedError(
                 "Joint utilities of judges need a model with judges; name them with judge= in observations."
             )
-        if X.ndim == 3 and not crossed and all(isinstance(row, list) for row in judges):
-            return self._posterior_of_batch(inputs, judges)
-        if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
+        if not isinstance(judges, Sequence | Tensor):
+            raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
+        of_batch = X.ndim == 3 and not crossed and all(isinstance(row, list) for row in judges)
+        rows: Sequence[Any] = judges if of_batch else [judges]
+        if not crossed and any(len(row) != X.shape[-2] for row in rows):
             raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
         if self.model.num_outputs > 1 or self.levels:
             raise UnsupportedError(
                 "Joint utilities of judges need a model of data with one latent function, without fantasies."
             )
-        codes = [self.judge if judge is None else code_of(judge, self.model.judges) for judge in judges]
+        named = [[self.judge if judge is None else code_of(judge, self.model.judges) for judge in row] for row in rows]
+        codes = [code for row in named for code in row]
+        X = inputs[..., :-1]
         if crossed:
-            inputs = torch.stack([with_code(inputs[..., :-1], code) for code in codes], dim=-2).flatten(-3, -2)
+            inputs = torch.stack([with_code(X, code) for code in codes], dim=-2).flatten(-3, -2)
             return self._posterior_of(inputs, codes, len(codes))
-        column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
-        return self._posterior_of(torch.cat([inputs[..., :-1], column], dim=-1), codes)
-
-    def _posterior_of_batch(self, inputs: Tensor, judges: Sequence[Any]) -> SkewGPPosterior:
-        """The posterior at transformed points, `b x q x d`, of a judge of each, `b x q`."""
-        codes = [
-            [self.judge if judge is None else code_of(judge, self.model.judges) for judge in row] for row in judges
-        ]
-        column = inputs.new_tensor(codes).unsqueeze(-1)
-        return self._posterior_of(
-            torch.cat([inputs[..., :-1], column], dim=-1), [code for row in codes for code in row]
-        )
+        column = inputs.new_tensor(named if of_batch else codes).unsqueeze(-1)
+        return self._posterior_of(torch.cat([X, column.expand(*X.shape[:-1], 1)], dim=-1), codes)
 
     def posterior_at(self, X: Tensor) -> SkewGPPosterior:
         """The posterior at transformed points, with the judge's code or without. Raises

@@ -3,7 +3,7 @@ r"""An ensemble of SkewGPs, one for each draw of the hyperparameters."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import torch
@@ -122,19 +122,21 @@ class FullyBayesianSkewGP(Model):
         r"""The ensemble of the members' fantasies at `batch_shape x n' x d` points, as BoTorch's fully Bayesian models
         have them: those of each member are drawn from its own posterior, from the same base samples.
         """
-        return FullyBayesianSkewGP(
-            [member.fantasize(X, sampler, observation_noise, **kwargs) for member in self.members]
-        )
+        return self._of_each(lambda member: member.fantasize(X, sampler, observation_noise, **kwargs))
+
+    def _of_each(self, change: Callable[[SkewGP], SkewGP]) -> FullyBayesianSkewGP:
+        """The ensemble of changed members."""
+        return FullyBayesianSkewGP([change(member) for member in self.members])
 
     def frozen(self) -> FullyBayesianSkewGP:
         """The ensemble with its present posteriors, see `SkewGP.frozen`."""
-        return FullyBayesianSkewGP([member.frozen() for member in self.members])
+        return self._of_each(SkewGP.frozen)
 
     def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
         r"""The ensemble of one judge's utility, as `SkewGP.for_judge`; raises `UnsupportedError` for several."""
         if isinstance(judge, Sequence) and not isinstance(judge, str):
             raise UnsupportedError("An ensemble has no committees; call for_judge(judges) of each of the members.")
-        return FullyBayesianSkewGP([member.for_judge(judge) for member in self.members])
+        return self._of_each(lambda member: member.for_judge(judge))
 
     def slips(self) -> Tensor:
         """The posterior probability that each answer is a slip, averaged over members; see `SkewGP.slips`."""
@@ -144,7 +146,7 @@ class FullyBayesianSkewGP(Model):
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any
     ) -> FullyBayesianSkewGP:
         """The ensemble with more data and the same hyperparameters, as `SkewGP.condition_on_observations`."""
-        return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.members])
+        return self._of_each(lambda member: member.condition_on_observations(X, Y, **kwargs))
 
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0

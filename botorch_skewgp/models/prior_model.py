@@ -300,15 +300,16 @@ class PriorModel(TransformedInputsMixin, Model, GP):
             if hasattr(self, "input_transform"):  # without learning from them
                 points = self.input_transform.preprocess_transform(points)
         pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
+        slope_points, slope_dims = self._slopes
         if self._panel is not None:
             training_points = self._panel.points(training_points)
             points = training_points if self.inducing is None else with_code(points, SHARED)
             pseudo_points = None if pseudo_points is None else with_code(pseudo_points, SHARED)
+            if self.inducing is not None:  # columns are of what judges share
+                slope_points, slope_dims = self._panel.shared_slopes(slope_points, slope_dims)
         layout = self._column_layout(points.shape[-2])
-        if self._panel is not None and self.inducing is not None:  # columns are of what judges share
-            slope_points, slope_dims = self._panel.shared_slopes(*self._slopes)
-            layout = replace(layout, slope_points=slope_points, slope_dims=slope_dims)
-        slopes_at = training_points[..., layout.slope_points.to(training_points.device), :]
+        layout = replace(layout, slope_points=slope_points, slope_dims=slope_dims)
+        slopes_at = training_points[..., slope_points.to(training_points.device), :]
         if self._panel is not None and self.inducing is not None:
             slopes_at = with_code(slopes_at[..., :-1], SHARED)
         return LatentPrior(
