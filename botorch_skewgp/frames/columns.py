@@ -174,7 +174,7 @@ def numbered(values: Sequence[Any], name: str) -> tuple[Tensor, tuple[Any, ...]]
 
 def is_finite(value: Any) -> bool:
     """Whether a value is a number that floating point can hold."""
-    return isinstance(value, Real) and bool(abs(value) <= sys.float_info.max)
+    return isinstance(value, Real) and bool(abs(value) <= sys.float_info.max)  # type: ignore[operator]
 
 
 def pandas() -> Any:
