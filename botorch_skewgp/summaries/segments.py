@@ -4,11 +4,12 @@ Under the model the tastes of person `j` are those of all plus `d_j`, with the p
 posterior `N(m_j, V_j)`. Their ratio is the likelihood of the person's answers, of precision `V_j^-1 - S^-1`. Under a
 mixture of normal distributions in place of the prior, one for each segment, it has closed forms: the mixture is
 fitted by expectation maximisation ([Dempster1977maximum]_) with these likelihoods as data, so that people who said
-little are not taken for average ones; the number of segments by the Bayesian information criterion
-([Schwarz1978dimension]_).
+little are not taken for average ones. The number of segments is that of the best log likelihood less one and a half
+for each parameter, the rule that [Andrews2003comparison]_ found best for segments of choices; the Bayesian information
+criterion found one segment where there were three.
 
 .. [Dempster1977maximum] Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM algorithm. 1977.
-.. [Schwarz1978dimension] Schwarz. Estimating the dimension of a model. 1978.
+.. [Andrews2003comparison] Andrews, Currim. Journal of Marketing Research 40, 2003.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MAX_SEGMENTS = 6
+PENALTY = 3.0  # of a parameter: where all are alike, 1 of 10 made-up populations of 60 people had two segments
 NUM_STARTS = 8
 NUM_STEPS = 200
 TOLERANCE = 1e-6  # of the mean log likelihood of a person
@@ -75,10 +77,10 @@ class _Mixture(NamedTuple):
 
     @property
     def criterion(self) -> float:
-        """The Bayesian information criterion, the smaller the better."""
+        """Minus twice the log likelihood, and a penalty of each parameter, the smaller the better."""
         k, p = self.mean.shape
         number = k * p + p * (p + 1) / 2 + k - 1
-        return number * math.log(len(self.joint)) - 2 * self.log_likelihood
+        return PENALTY * number - 2 * self.log_likelihood
 
 
 def segments(
@@ -98,7 +100,7 @@ def segments(
     Args:
         model: A fitted model of people's answers.
         answers: The answers that a reader returned, with the names.
-        k: The number of segments; by default chosen from 1 to 6 by the Bayesian information criterion.
+        k: The number of segments; by default chosen from 1 to 6, see this module.
         level: The probability of intervals of tastes.
         seed: The seed of starting values.
 
