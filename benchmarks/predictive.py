@@ -1,9 +1,10 @@
-"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors."""
+"""Held-out log predictive densities: labels beside other packages, duels and numbers beside other priors, bands."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,9 +30,9 @@ from benchmarks._observations import fitted, noisy, normal_draw, squared_exponen
 from benchmarks._race import Cell, Group, Names, Race, grid
 from benchmarks.steps import pairwise_gp
 from botorch_skewgp import SkewGP
-from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.models import default_covar_module
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference
 
 
 def _columns(runs: Group, ours: str = "default") -> dict[str, Cell]:
@@ -280,6 +281,104 @@ def _of_numbers(numbers: int, duels: int, noise: float, told: str, method: str, 
             for kind, density in densities if density is not None]  # fmt: skip
 
 
+# Bands
+
+TOLD = {"25 numbers": (25, 0, 0), "30 grades": (0, 30, 0), "25 numbers, 20 grades": (25, 20, 0),
+        "10 numbers, 20 duels": (10, 0, 20)}  # fmt: skip
+TRUTHS, PLACES, NUM_MEMBERS, INSIDE = ("drawn", "curves", "test functions"), 60, 8, (0.05, 0.95)
+OF_NUMBERS_SD, OF_GRADES_SD, OF_DUELS_SD = (0.05, 0.2, 0.4), (0.1, 0.3, 0.7), 0.5  # in units of the function's
+CUTS = torch.tensor([-1.0, -0.3, 0.3, 1.0], dtype=torch.float64)
+
+
+def _truth(kind: str, num: int, seed: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Points, and values with a deviation of about one: of a process, of simple curves, or of test functions."""
+    uniform = partial(torch.rand, generator=generator, dtype=torch.float64)
+    if kind == "drawn":
+        X, lengthscale = uniform(num, 2), 0.4 * (0.5 * torch.randn(2, generator=generator, dtype=torch.float64)).exp()
+        return X, normal_draw(squared_exponential(X, lengthscale), generator, 1e-8)
+    if kind == "test functions":
+        utility = find_utility(TEST_FUNCTIONS[seed % len(TEST_FUNCTIONS)])
+        X, seen = uniform(num, utility.dim), utility.values()
+        return X, (utility.evaluate(X) - seen.mean()) / seen.std()
+    X, (a, b) = uniform(num, 3), uniform(2)
+    x, y = X[:, 0], X[:, 1]
+    waves = torch.sin(6 * x + 3 * a) + 0.7 * torch.cos(4 * y + b)
+    bowl, step = -4 * ((x - a).square() + (y - b).square()), torch.tanh(6 * (x + y - 0.6 - 0.8 * a))
+    f = (2 * x + y, waves, bowl, step)[seed % 4]
+    return X, (f - f.mean()) / f.std()
+
+
+def _of_bands(told: str, truth: str, seed: int, **_: Cell) -> list[Names]:
+    """The share of 90 % bands that hold the function, or its distance from a cut-point if there are grades alone, and
+    log densities; fitted and averaged, in pairs.
+    """
+    numbers, grades, duels = TOLD[told]
+    generator, num = torch.Generator().manual_seed(1000 + seed), numbers + grades + 2 * duels
+    X, f = _truth(truth, num + 2 * PLACES, seed, generator)
+    blur, sd = OF_GRADES_SD[seed % 3], OF_NUMBERS_SD[seed % 3]
+    given: list[Observation] = []
+    if numbers:
+        given.append(Numeric(noisy(f[:numbers], sd**2, generator), index=torch.arange(numbers)))
+    if grades:
+        seen = torch.bucketize(noisy(f[numbers : numbers + grades], blur**2, generator), CUTS)
+        given.append(Ordinal(seen, len(CUTS) + 1, index=torch.arange(numbers, numbers + grades)))
+    if duels:
+        pairs = torch.arange(numbers, num).view(-1, 2)
+        first = noisy(f[pairs[:, 0]] - f[pairs[:, 1]], 2 * OF_DUELS_SD**2, generator) > 0
+        given.append(Preference(winner_first(pairs, first)))
+    scale = {"outcome_transform": Standardize(m=1)} if numbers else {}
+    began, test, truth_at = time.process_time(), X[num:], f[num:]
+    mll = fit_skew_gp(SkewGP(X[:num], given, approximation="ep", **scale))
+    seconds = [time.process_time() - began]
+    ensemble = fit_fully_bayesian_skew_gp(mll, NUM_MEMBERS)
+    seconds.append(time.process_time() - began)
+    found: list[Names] = []
+    for method, models, cost in zip(AVERAGED, ([mll.model], ensemble.members), seconds, strict=True):
+        below, density, answers = [], [], []
+        for model in models:
+            posterior = model.posterior(test)
+            mean, sd_at = posterior.mean.flatten(), posterior.variance.flatten().sqrt()
+            target = truth_at
+            if not numbers:
+                mean, target = mean - model.likelihood.cutpoints[2], (truth_at - CUTS[2]) / blur
+            normal = torch.distributions.Normal(mean, sd_at)
+            below.append(normal.cdf(target))
+            density.append(normal.log_prob(target))
+            if grades or duels:
+                kind, at = (Ordinal, test) if grades else (Preference, test.view(PLACES, 2, -1))
+                chances = model.predictive(at)
+                answers.append((chances[kind] if numbers else chances).probs.reshape(len(at), -1))
+        inside = torch.stack(below).mean(0)
+        row: dict[str, Cell] = {
+            "hyperparameters": method, "held": float(((inside > INSIDE[0]) & (inside < INSIDE[1])).double().mean()),
+            "log_density": float((torch.stack(density).logsumexp(0) - math.log(len(models))).mean()),
+            "answers": None, "seconds": cost,
+        }  # fmt: skip
+        if answers:
+            p = torch.stack(answers).mean(0).clamp(1e-9, 1 - 1e-9)
+            if grades:
+                ends = torch.cat([CUTS.new_tensor([-math.inf]), CUTS, CUTS.new_tensor([math.inf])])
+                true = torch.special.ndtr((ends - truth_at.unsqueeze(-1)) / blur).diff()
+            else:
+                gap = truth_at.view(PLACES, 2)
+                win = torch.special.ndtr((gap[:, 0] - gap[:, 1]) / (OF_DUELS_SD * math.sqrt(2)))
+                true, p = torch.stack([win, 1 - win], -1), torch.cat([p[:, :1], 1 - p[:, :1]], -1)
+            row["answers"] = float(torch.xlogy(true, p).sum(-1).mean())
+        found.append(row)
+    return found
+
+
+AVERAGED = ("fitted", "averaged")
+
+
+def _columns_of_bands(runs: Group) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"runs": len(runs), "held": runs.mean("held"), "its_error": runs.error("held")}
+    for measure in ("log_density", "answers"):
+        lead, error = runs.less(measure, hyperparameters="fitted")
+        cells |= {measure: runs.cell(measure), f"lead_{measure}": lead, f"error_{measure}": error}
+    return {**cells, "seconds": runs.mean("seconds")}
+
+
 OF_NUMBERS = [{"numbers": numbers, "duels": duels, **case}
               for numbers, duels in SIZES for case in grid(noise=(0.01, 0.3), told=["numbers"])]  # fmt: skip
 NOTES = [f"{HELD_OUT} held out for each data set; difference: of the default to the method, paired by data set"]
@@ -293,4 +392,8 @@ RACES = (
     Race("predictive_numbers", OF_NUMBERS, grid(method=("default", "dimension-scaled", "SingleTaskGP")),
          range(4 * len(FUNCTIONS)), _of_numbers, MEASURES, _columns,
          [*NOTES, f"log densities of single numbers and duels are at least {LEAST:g}"]),
+    Race("predictive_bands", grid(told=TOLD, truth=TRUTHS), [{"hyperparameters": "fitted"}], range(40), _of_bands,
+         ("held", "log_density", "answers", "seconds"), _columns_of_bands,
+         [f"90 % bands at {2 * PLACES} points; averaged: over {NUM_MEMBERS} draws; leads over fitted ones, in pairs"],
+         pooled="truth"),
 )  # fmt: skip
