@@ -128,7 +128,7 @@ def _attach(client: Client, judgement: records.Judgement) -> None:
     check_one_objective(experiment)
     names: dict[str, int | str] = {}
     for entry in (*judgement.better, *judgement.worse):
-        name = arm_name(experiment, entry)
+        name = name_of_arm(experiment, entry)
         if name in names:
             raise UserInputError(f"{names[name]!r} and {entry!r} are the same arm, {name}; name different ones.")
         names[name] = entry
@@ -177,7 +177,7 @@ def attach_censored(
             below the upper one. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    arm = arm_name(experiment, trial_index if arm_name is None else arm_name)
+    arm = name_of_arm(experiment, trial_index if arm_name is None else arm_name)
     if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
     with user_input_errors():
@@ -200,7 +200,7 @@ def withdraw_comparison(client: Client, first: int | str, second: int | str) -> 
         UserInputError: If the two were not compared, or one is not in the experiment, which is then as before.
     """
     experiment = experiment_of(client)
-    pair = {arm_name(experiment, entry) for entry in (first, second)}
+    pair = {name_of_arm(experiment, entry) for entry in (first, second)}
     left = records.left_of({COMPARISONS: _list(experiment, COMPARISONS)}, lambda judgement: judgement.without(pair))
     if not left:
         raise UserInputError(f"{first!r} and {second!r} were not compared; there is nothing to take back.")
@@ -260,7 +260,7 @@ def _objectives(experiment: Experiment) -> list[str]:
     return [] if config is None else list(config.objective.metric_names)
 
 
-def arm_name(experiment: Experiment, entry: int | str) -> str:
+def name_of_arm(experiment: Experiment, entry: int | str) -> str:
     """The name of an arm, by itself or by the index of a trial with a single one; raises `UserInputError`."""
     if isinstance(entry, str):
         if entry not in experiment.arms_by_name:

@@ -111,7 +111,7 @@ def _checked_fixed(experiment: Experiment, fixed_parameters: TParameterization |
 
 def _champion(experiment: Experiment, against: int | str, fixed: TParameterization) -> Arm:
     """The arm that is challenged; raises `UserInputError` where it cannot be compared with others of the space."""
-    arm = experiment.arms_by_name[comparisons.arm_name(experiment, against)]
+    arm = experiment.arms_by_name[comparisons.name_of_arm(experiment, against)]
     if not experiment.search_space.check_membership(arm.parameters):
         raise UserInputError(f"The arm {arm.name}, {arm.parameters}, is outside of the search space.")
     if not _has(arm, fixed):
