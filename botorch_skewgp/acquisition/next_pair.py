@@ -347,7 +347,7 @@ def _given_answers(model: SkewGP, asked: Sequence[Tensor]) -> SkewGP:
     and an average over answers of the gain of a pair is its gain without any.
     """
     X = torch.cat([*asked]).to(model.datapoints)
-    means = model.posterior(X).mean.flatten()
+    means = posterior_means(model, X)
     start = 0
     observations = dict[type[Observation], list[Tensor]]()
     for question in asked:

@@ -92,7 +92,7 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
         self.acquisition, self.coordinates = acquisition, coordinates
         self._log = acquisition._log
         self._given = getattr(acquisition, "X_pending", None)  # may lie outside of the box
-        self.X_pending: Tensor | None = None
+        self.X_pending: Tensor | None = None  # type: ignore[assignment]
 
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x q x d` coordinates; `batch_shape`."""
