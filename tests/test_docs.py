@@ -155,7 +155,7 @@ CELL = re.compile(r"(?:^<!-- (fold|not run): .+? -->\n)?^```python\n(.*?)^```\n"
 
 def prose(text: str) -> list[str]:
     """The words of a page outside code, comments, tables and addresses."""
-    text = re.sub(r"^(```+).*?^\1\s*$|<!--.*?-->|^    \S.*$|^\|.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(```+).*?^\1\s*$|<!--.*?-->|^    \S[^\n]*$|^\|[^\n]*$", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"\w[\w\u2019'./-]*", re.sub(r"\]\([^)]*\)", "]", text))
 
 

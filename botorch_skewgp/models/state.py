@@ -117,9 +117,4 @@ def are_equal(value: Any, other: Any) -> bool:
 
 def _fields(value: Any) -> dict[str, Any]:
     """The class and the fields of an instance of a data class."""
-    return {"class": type(value), **{name: getattr(value, name) for name in _field_names(type(value))}}
-
-
-@cache
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    return {"class": type(value), **{field.name: getattr(value, field.name) for field in fields(value)}}

@@ -2,7 +2,7 @@ r"""The posteriors of several models at the same points as one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -19,9 +19,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
     r"""The posteriors of an ensemble as one batch, whose last dimension is the member: `batch_shape x E x q x o`.
 
     Moments and distribution functions are those of the members, over which BoTorch's acquisition functions average;
-    affine maps of the posterior are ensembles again. `mixture_mean`, `mixture_variance` and `mixture_quantile` are
-    those of the equally weighted mixture of all members, by the names of BoTorch's `GaussianMixturePosterior`; its cdf
-    and density are averages of the members', as `posterior.cdf(0.4).mean(MCMC_DIM)`.
+    affine maps of the posterior are ensembles again. `mixture_mean`, `mixture_variance`, `mixture_cdf`, ... are those
+    of the equally weighted mixture of all members, by the names of BoTorch's `GaussianMixturePosterior`.
     """
 
     @classmethod
@@ -73,14 +72,24 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         probabilities = (self.probabilities / size).expand(size, -1).flatten()
         return NormalMixtureMarginals(means, standard_deviations, probabilities)
 
-    def mixture_quantile(self, value: Tensor | float) -> Tensor:
-        """The marginal quantiles of the mixture of all members, `value.shape x batch_shape x q x o` without the
-        members; `ValueError` outside of (0, 1).
-        """
+    def _mixture_at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """A function of the mixture's marginals at values, `value.shape x batch_shape x q x o` without the members."""
         value = torch.as_tensor(value, dtype=self.dtype, device=self.device)
         shape = self.mixture_mean.shape
-        result = self._mixture_marginals.quantile(value.reshape(value.shape + (1,) * (len(shape) - 1)))
+        result = function(value.reshape(value.shape + (1,) * (len(shape) - 1)))
         return result.reshape(value.shape + shape)
+
+    def mixture_cdf(self, value: Tensor | float) -> Tensor:
+        """The marginal probabilities `P(f <= value)` of all members' mixture, `value.shape x batch_shape x q x o`."""
+        return self._mixture_at(self._mixture_marginals.cdf, value)
+
+    def mixture_density(self, value: Tensor | float) -> Tensor:
+        """The marginal densities of the mixture of all members; values as in `mixture_cdf`."""
+        return self._mixture_at(self._mixture_marginals.density, value)
+
+    def mixture_quantile(self, value: Tensor | float) -> Tensor:
+        """The marginal quantiles of all members' mixture, as `mixture_cdf`; `ValueError` outside of (0, 1)."""
+        return self._mixture_at(self._mixture_marginals.quantile, value)
 
     def moment_matched(self) -> GaussianMixturePosterior:
         """The Gaussian posteriors of the same means and covariances, one for each member."""

@@ -107,10 +107,11 @@ def dense_approximation(observations, skew_prior=None):
     Q = cross @ torch.linalg.solve(K_u, cross.mT)
     W = rows.weight(K.shape[-1])
     shared = torch.zeros(len(W), len(W), dtype=W.dtype)
+    linked = torch.eye(len(W), dtype=torch.bool)
     if rows.noise_root is not None:
         shared = rows.noise_covariance
-    linked = (shared != 0) | torch.eye(len(W), dtype=torch.bool)
-    linked = torch.linalg.matrix_power(linked.double(), len(W)) > 0
+        shares = rows.noise_root.abs().sum(-1) > 0  # with the rows of its judgement, also where the covariance is zero
+        linked |= shares.outer(shares) & (rows.label.unsqueeze(-1) == rows.label)
     covariance = torch.where(linked, W @ K @ W.mT, W @ Q @ W.mT) + shared + torch.diag(rows.noise)
     mean_of_columns = torch.where(dims < 0, MEAN, 0.0).double()
     with_test = test @ torch.linalg.solve(K_u, cross.mT) @ W.mT

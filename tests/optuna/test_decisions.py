@@ -269,4 +269,4 @@ def test_a_champion_is_on_the_page():
     with pytest.raises(InputDataError, match=r"Trial 0 is not on the page, which shows \[2\]"):
         ours.get_next_question(study, against=0)
     assert ours.get_next_question(study, {2: 1.0}, against=2)[:2] == ([2], 1)
-    assert study.ask(DISTRIBUTIONS).system_attrs[AGAINST] == 2
+    assert study.trials[study.ask(DISTRIBUTIONS).number].system_attrs[AGAINST] == 2

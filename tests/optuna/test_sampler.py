@@ -35,13 +35,13 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
     trial = study.ask()
     original = StudyModel.acquisition
 
-    def another_worker(self, seed, X_pending):
+    def another_worker(self, seed, X_pending, against):
         pending.append(X_pending.flatten().tolist())
         if len(pending) == 1:
             other = ask(study, alone)
             if ends:
                 study.tell(other, (alone - 0.6) ** 2)
-        return original(self, seed, X_pending)
+        return original(self, seed, X_pending, against)
 
     monkeypatch.setattr(StudyModel, "acquisition", another_worker)
     assert abs(trial.suggest_float("x", 0, 1) - alone) > 0.01

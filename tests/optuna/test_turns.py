@@ -155,7 +155,7 @@ def test_nobody_waits_for_who_has_not_begun_or_began_later(clock):
 
 @pytest.mark.parametrize("outcome", ["nothing", "error"])
 def test_a_choice_that_failed_is_over(monkeypatch, outcome):
-    def fails(self, seed, X_pending):
+    def fails(self, seed, X_pending, against):
         if outcome == "error":
             raise StorageInternalError("gone")
 
