@@ -497,8 +497,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
 
     @property
     def probability_error(self) -> float:
-        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves. It is the standard error
-        at levels of 2.5, 50 and 97.5 %, from the spread over kernels.
+        """An estimate of the largest error of the cdf of a prediction, from the nodes themselves. It is the standard
+        error at levels of 2.5, 50 and 97.5 %, from the spread over kernels.
         """
         return self._integrate().probability_error
 
