@@ -171,8 +171,8 @@ class Race:
         """Run what is not stored or stale, seeds first, so that a race that is stopped has pairs; all rows."""
         names = (*self.cases[0], *self.methods[0], "seed")
         runs = _Runs((*names, *self.measures, "commit"), None if folder is None else folder / f"{self.name}_runs.csv")
-        ages = folder == RESULTS and has_history()
-        current = [row for row in runs.rows if not (ages and reason_of_staleness(self.name, row["commit"]))]
+        has_ages = folder == RESULTS and has_history()
+        current = [row for row in runs.rows if not (has_ages and reason_of_staleness(self.name, row["commit"]))]
         known = {tuple(row[name] for name in names) for row in current}
         product = itertools.product(self.seeds, self.cases, self.methods)
         wanted = [{**case, **method, "seed": seed} for seed, case, method in product]

@@ -15,7 +15,7 @@ from benchmarks.fuzz.checks import check
 
 STATUSES = ("right", "refused", "warned", "no reference", "wrong", "crash", "hang")
 CHUNK, CHUNKS_OF_A_CORNER = 100, 4
-LIMIT = 60  # seconds of processor time after which an input hangs
+LIMIT = 20  # seconds of processor time after which an input hangs
 SKEW = " (skew prior)"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import torch
@@ -105,7 +106,7 @@ class IntegratedProcess:
         space = self.space
         num_shared = space.dim("covar_module", "likelihood")
         X, y = self.X.to(u), self.units.standardise(self.y).to(u)
-        basis = mean_basis(self.mean, self.X).to(u)
+        basis = self._basis(self.X).to(u)
         if num_shared == 0:
             kernel = torch.zeros(len(u), dtype=torch.long, device=u.device)
         elif u.requires_grad or len(u) == 1:
@@ -171,6 +172,24 @@ class IntegratedProcess:
             share_left_out=1 - float(probabilities[kept].sum()),
         )
 
+    @cached_property
+    def differences(self) -> Tensor:
+        """The map, `p x p`, from the basis functions to what they are less the first datum's times a constant."""
+        basis = mean_basis(self.mean, self.X)
+        change = torch.eye(basis.shape[-1], dtype=basis.dtype, device=basis.device)
+        for place in (basis == 1).all(0).nonzero().flatten()[:1]:
+            change[place] -= basis[0]
+            change[place, place] = 1.0
+        return change
+
+    def _basis(self, inputs: Tensor) -> Tensor:
+        """A basis of the mean at transformed points, `n x d`: values, `n x p`, differences where there is a constant.
+
+        They are exact where values are large and near each other, as of seconds since 1970; what is told of outcomes
+        hangs on the span alone.
+        """
+        return mean_basis(self.mean, inputs, len(self.differences)) @ self.differences
+
     def warping(self, u: Tensor) -> WarpingNodes:
         """The warping at nodes, `S x D`."""
         raw = self.space.raw_parameters(u, "warping")
@@ -181,8 +200,7 @@ class IntegratedProcess:
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
         regression, num_kernels = nodes.regression, len(nodes.of_kernels)
         shape, dtype = inputs.shape[:-1], inputs.dtype
-        p = regression.basis.shape[-1]
-        basis = mean_basis(self.mean, inputs.flatten(0, -2), p).to(nodes.u)
+        basis = self._basis(inputs.flatten(0, -2)).to(nodes.u)
         inputs = inputs.to(nodes.u)
         flat = inputs.flatten(0, -2)
         cross = covar_module(self.X.to(nodes.u), flat).to_dense()

@@ -335,11 +335,15 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
     def mean_and_scale(self) -> MeanAndScale:
         """The joint law of the mean's coefficients and the process's precision, which posteriors integrate out."""
         nodes = self.weighted_nodes
-        regression = nodes.regression
+        regression, differences = nodes.regression, self._process.differences.to(nodes.u)
+        # of a basis `m C` with coefficients `b` and root `L` those of `m` are `C b` and, but for a rotation, `C^-T L`
+        root = torch.linalg.solve(differences.mT, regression.basis_root)
+        of_given = torch.linalg.qr(root.mT).R.mT
+        of_given = of_given * of_given.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
         return MeanAndScale(
             nodes.probabilities,
-            nodes.select(regression.coefficients).mT,
-            regression.basis_root[nodes.kernel],
+            nodes.select(differences @ regression.coefficients).mT,
+            of_given[nodes.kernel],
             0.5 * regression.df,
             0.5 * nodes.select(regression.square),
         )

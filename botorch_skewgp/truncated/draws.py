@@ -43,6 +43,7 @@ MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
 SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
 MAX_SPLIT = 4096  # single rows that are drawn in place of merged ones; more have a large covariance
 FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which sites can replace rows
+LOST = 0.1  # likewise, from which on the Gaussian of the sites is none of the posterior's
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,8 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution, warn=False)
+    if distribution.heights is None and not approximation.residual <= LOST:
+        return "reflective"  # trajectories around such a Gaussian hardly move, and it tells no ratio
     ratio = (approximation.variance / distribution.noise)[noisy]
     if not float(ratio.mean()) <= COSTS.max_ratio:
         return "reflective"

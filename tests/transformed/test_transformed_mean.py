@@ -161,14 +161,22 @@ def test_a_straight_line_is_continued(generator):
         torch.testing.assert_close(found, 1 + 2 * far + size * quantiles, rtol=0, atol=1e-7 * size + 1e-12)
 
 
-def test_inputs_far_from_zero():
-    # such as seconds since 1970, of which the squares of a basis keep no digit
+@pytest.mark.parametrize("constant", [lambda X: X**0, lambda X: (X <= 1.9).to(X)])
+def test_inputs_far_from_zero(constant):
+    # such as seconds since 1970, of which the squares of a basis keep no digit; a step may be constant at the data
     X, Y = data(d=1)
-    far, near = (model("identity", X, Y, mean=lambda X, by=by: torch.cat([X**0, by + X], -1)) for by in (1e9, 0.0))
+    X = (X * 2**20).round() / 2**20  # sums with 2^30 are exact
+    far, near = (
+        model("identity", X, Y, mean=lambda X, by=by: torch.cat([constant(X), by * constant(X) + X], -1))
+        for by in (2.0**30, 0.0)
+    )
     points = torch.tensor([[-1.0], [0.5], [2.0]], dtype=DOUBLE)
     far.use_nodes(Nodes.single(near.coordinates()))
     near.use_nodes(Nodes.single(near.coordinates()))
-    torch.testing.assert_close(far.posterior(points).median, near.posterior(points).median, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(far.posterior(points).median, near.posterior(points).median, rtol=1e-9, atol=1e-9)
+    assert far.log_posterior(near.coordinates().unsqueeze(0)) == pytest.approx(
+        near.log_posterior(near.coordinates().unsqueeze(0))
+    )
 
 
 def test_outcomes_have_the_moments_that_are_left():

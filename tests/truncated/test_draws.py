@@ -178,6 +178,14 @@ def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generato
         assert choose_sampler(replace(distribution, noise=noise)) == chosen
 
 
+def test_trajectories_need_a_gaussian_of_the_posterior(generator):
+    distribution = low_rank_rows(8000, 3, generator)
+    approximation = expectation_propagation(distribution)
+    assert choose_sampler(distribution, approximation) == "hamiltonian"
+    for residual in (0.9, float("nan")):
+        assert choose_sampler(distribution, replace(approximation, residual=residual)) == "reflective"
+
+
 def test_narrow_rows_are_numbers():
     wide = smooth_rows(4)
     narrow = replace(wide, upper=wide.lower + 0.001)
